@@ -1,0 +1,1 @@
+//! Builds the server: state of each API, middleware order, one `configure` call per API.

@@ -1,0 +1,1 @@
+//! `/auth/v1`: GoTrue's API, a file per flow.

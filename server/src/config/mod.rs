@@ -1,0 +1,13 @@
+//! Settings: read once at start from the environment and an optional file, typed, and refused together.
+//!
+//! A [`Source`] answers names; a [`Reader`] turns them into typed values and collects every problem, so that
+//! a wrong configuration is reported in one go. Each concern has its own struct with a `read(&mut Reader)`
+//! constructor; no other room looks at the environment.
+
+mod reader;
+mod server;
+mod source;
+
+pub use reader::{Problems, Reader, Secret};
+pub use server::{Api, ServerConfig};
+pub use source::Source;

@@ -1,0 +1,70 @@
+//! A bounded pool of connections to one database as one login role.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts};
+use tokio_postgres::NoTls;
+
+/// How a pool behaves; defaults are PostgREST's.
+#[derive(Clone, Debug)]
+pub struct PoolOptions {
+    /// Most connections open at once.
+    pub size: usize,
+    /// How long a request waits for a free connection.
+    pub acquire_timeout: Duration,
+    /// `application_name` shown in `pg_stat_activity`.
+    pub application_name: String,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self { size: 10, acquire_timeout: Duration::from_secs(10), application_name: "ferrobase".to_owned() }
+    }
+}
+
+/// A fault of the database or on the way to it.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    #[error("the database URL is not usable: {0}")]
+    Url(String),
+    #[error("timed out waiting for a database connection")]
+    PoolTimeout,
+    #[error("cannot connect to the database: {0}")]
+    Connect(String),
+    #[error(transparent)]
+    Postgres(#[from] tokio_postgres::Error),
+}
+
+/// Connections to one database as one login role. Cheap to clone.
+#[derive(Clone)]
+pub struct Pool {
+    inner: deadpool_postgres::Pool,
+}
+
+impl Pool {
+    /// Parses `url` (postgres URL or key-value form); nothing is connected yet.
+    pub fn new(url: &str, options: &PoolOptions) -> Result<Self, DbError> {
+        let mut config: tokio_postgres::Config =
+            url.parse().map_err(|e: tokio_postgres::Error| DbError::Url(e.to_string()))?;
+        config.application_name(&options.application_name);
+        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let timeouts =
+            Timeouts { wait: Some(options.acquire_timeout), create: Some(options.acquire_timeout), recycle: None };
+        let inner = deadpool_postgres::Pool::builder(manager)
+            .max_size(options.size)
+            .timeouts(timeouts)
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|e| DbError::Url(e.to_string()))?;
+        Ok(Self { inner })
+    }
+
+    /// A connection that nobody else uses until it is dropped.
+    pub async fn connection(&self) -> Result<Object, DbError> {
+        self.inner.get().await.map_err(|error| match error {
+            deadpool_postgres::PoolError::Timeout(_) => DbError::PoolTimeout,
+            deadpool_postgres::PoolError::Backend(e) => DbError::Connect(e.to_string()),
+            other => DbError::Connect(other.to_string()),
+        })
+    }
+}

@@ -1,0 +1,1 @@
+//! A PostgreSQL of our own where no `DATABASE_URL` is given.

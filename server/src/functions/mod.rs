@@ -1,0 +1,1 @@
+//! `/functions/v1/{name}`: PostgreSQL functions of the schema `functions`.

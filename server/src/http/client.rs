@@ -1,0 +1,37 @@
+//! The client's address, for rate limits and logs.
+
+use std::net::IpAddr;
+
+use actix_web::HttpRequest;
+
+/// The address of the peer, or the forwarded one when the peer is a trusted proxy: the last entry of
+/// `X-Forwarded-For` that is not itself a trusted proxy. Headers from anyone else are ignored.
+pub fn client_address(request: &HttpRequest, trusted_proxies: &[IpAddr]) -> Option<IpAddr> {
+    let peer = request.peer_addr().map(|a| a.ip())?;
+    if !trusted_proxies.contains(&peer) {
+        return Some(peer);
+    }
+    let forwarded = request.headers().get("x-forwarded-for").and_then(|v| v.to_str().ok()).unwrap_or("");
+    let first_untrusted = forwarded
+        .rsplit(',')
+        .filter_map(|part| part.trim().parse::<IpAddr>().ok())
+        .find(|address| !trusted_proxies.contains(address));
+    Some(first_untrusted.unwrap_or(peer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    #[test]
+    fn forwarded_addresses_count_only_from_a_trusted_proxy() {
+        let proxy: IpAddr = "10.0.0.1".parse().expect("ip");
+        let request = TestRequest::default()
+            .peer_addr("10.0.0.1:9".parse().expect("addr"))
+            .insert_header(("x-forwarded-for", "6.6.6.6, 192.0.2.7, 10.0.0.1"))
+            .to_http_request();
+        assert_eq!(client_address(&request, &[proxy]), "192.0.2.7".parse().ok());
+        assert_eq!(client_address(&request, &[]), Some(proxy));
+    }
+}

@@ -1,0 +1,1 @@
+//! JSON Web Tokens: keys, claims, verification, signing.

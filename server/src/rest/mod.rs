@@ -1,0 +1,1 @@
+//! `/rest/v1`: PostgREST's API. The road: `ApiRequest → Plan → Sql → ResultSet → HttpResponse`.

@@ -1,0 +1,1 @@
+//! What the database looks like: tables, relationships, functions; reloaded on NOTIFY.

@@ -1,0 +1,1 @@
+//! The embedded web app and its run-time settings.
