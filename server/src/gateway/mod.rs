@@ -1,1 +1,218 @@
 //! The gateway's manners: which key came with a request and which role it may act as.
+//!
+//! As Supabase's gateway does, `/auth/v1` and `/rest/v1` need an `apikey` (header or query). Where no
+//! `Authorization` came, or it holds an opaque key, the key's own token takes its place, so that the APIs
+//! behind see nothing but JSON Web Tokens. Routes: supabase/supabase `docker/volumes/api/kong.yml`.
+
+mod keys;
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use actix_web::http::{Method, Uri};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpResponse, web};
+use serde_json::json;
+
+pub use keys::ApiKeys;
+
+const APIKEY: HeaderName = HeaderName::from_static("apikey");
+
+/// Paths that links in mails and browsers open without a key.
+const OPEN_PATHS: [&str; 7] = [
+    "/auth/v1/verify",
+    "/auth/v1/callback",
+    "/auth/v1/authorize",
+    "/auth/v1/.well-known/",
+    "/auth/v1/sso/saml/acs",
+    "/auth/v1/sso/saml/metadata",
+    "/auth/v1/health/",
+];
+
+/// Middleware for the scopes that need a key.
+pub async fn require_key(
+    keys: web::Data<ApiKeys>,
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if request.method() == Method::OPTIONS {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    }
+    let presented = take_key(&mut request);
+    match presented.as_deref().map(|key| keys.token_of(key)) {
+        Some(Some(token)) => act_as(&mut request, &keys, &token),
+        None if is_open(request.path()) => use_opaque_bearer(&mut request, &keys),
+        None => {
+            return Ok(refuse(
+                request,
+                "No API key found in request",
+                "No `apikey` request header or url param was found.",
+            ));
+        }
+        Some(None) => {
+            let hint = "Double check your Supabase `anon` or `service_role` API key.";
+            return Ok(refuse(request, "Invalid API key", hint));
+        }
+    }
+    Ok(next.call(request).await?.map_into_boxed_body())
+}
+
+/// Middleware for the scopes that are open without a key but understand one.
+pub async fn accept_key(
+    keys: web::Data<ApiKeys>,
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if request.method() != Method::OPTIONS {
+        match take_key(&mut request).and_then(|key| keys.token_of(&key)) {
+            Some(token) => act_as(&mut request, &keys, &token),
+            None => use_opaque_bearer(&mut request, &keys),
+        }
+    }
+    Ok(next.call(request).await?.map_into_boxed_body())
+}
+
+fn is_open(path: &str) -> bool {
+    OPEN_PATHS.iter().any(|open| {
+        path.strip_prefix(open).is_some_and(|rest| open.ends_with('/') || rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+/// The key from the header, else from the query, from which it is taken out: the API behind must not read it
+/// as a filter.
+fn take_key(request: &mut ServiceRequest) -> Option<String> {
+    let from_header = request.headers().get(&APIKEY).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let query = request.query_string().to_owned();
+    if !query.split('&').any(|pair| pair.starts_with("apikey=")) {
+        return from_header;
+    }
+    let mut from_query = None;
+    let kept: Vec<&str> = query
+        .split('&')
+        .filter(|pair| match pair.strip_prefix("apikey=") {
+            Some(value) => {
+                from_query = Some(percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned());
+                false
+            }
+            None => true,
+        })
+        .collect();
+    let path = request.uri().path().to_owned();
+    let rebuilt = if kept.is_empty() { path } else { format!("{path}?{}", kept.join("&")) };
+    if let Ok(uri) = rebuilt.parse::<Uri>() {
+        request.head_mut().uri = uri.clone();
+        request.match_info_mut().get_mut().update(&uri);
+    }
+    from_header.or(from_query)
+}
+
+fn act_as(request: &mut ServiceRequest, keys: &ApiKeys, token: &str) {
+    if request.headers().contains_key(AUTHORIZATION) {
+        use_opaque_bearer(request, keys);
+    } else {
+        set_bearer(request, token);
+    }
+}
+
+/// `Authorization: Bearer sb_…` means the key's role and no user.
+fn use_opaque_bearer(request: &mut ServiceRequest, keys: &ApiKeys) {
+    let token = request
+        .headers()
+        .get(AUTHORIZATION)
+        .and_then(|v| v.to_str().ok())
+        .and_then(|v| v.split_once(' '))
+        .filter(|(scheme, bearer)| scheme.eq_ignore_ascii_case("bearer") && bearer.starts_with("sb_"))
+        .and_then(|(_, bearer)| keys.token_of(bearer.trim()));
+    if let Some(token) = token {
+        set_bearer(request, &token);
+    }
+}
+
+fn set_bearer(request: &mut ServiceRequest, token: &str) {
+    if let Ok(value) = HeaderValue::from_str(&format!("Bearer {token}")) {
+        request.headers_mut().insert(AUTHORIZATION, value);
+    }
+}
+
+fn refuse(request: ServiceRequest, message: &str, hint: &str) -> ServiceResponse<BoxBody> {
+    let response = HttpResponse::Unauthorized()
+        .insert_header(("Access-Control-Allow-Origin", "*"))
+        .insert_header(("WWW-Authenticate", "Key realm=\"kong\""))
+        .json(json!({ "message": message, "hint": hint }));
+    request.into_response(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::{App, HttpRequest, middleware::from_fn, test};
+
+    async fn echo(request: HttpRequest) -> String {
+        let bearer = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok()).unwrap_or("-");
+        format!("{bearer} {}", request.query_string())
+    }
+
+    async fn call(path: &str, headers: &[(&'static str, &str)]) -> (u16, String) {
+        let keys = web::Data::new(ApiKeys::fixed(
+            "anon.jwt.x",
+            "service.jwt.x",
+            Some("sb_publishable_a"),
+            Some("sb_secret_b"),
+        ));
+        let app = test::init_service(
+            App::new()
+                .app_data(keys)
+                .service(web::scope("/rest/v1").wrap(from_fn(require_key)).default_service(web::to(echo)))
+                .service(web::scope("/auth/v1").wrap(from_fn(require_key)).default_service(web::to(echo))),
+        )
+        .await;
+        let mut request = test::TestRequest::get().uri(path);
+        for header in headers {
+            request = request.insert_header(*header);
+        }
+        let response = test::call_service(&app, request.to_request()).await;
+        let status = response.status().as_u16();
+        (status, String::from_utf8_lossy(&test::read_body(response).await).into_owned())
+    }
+
+    #[actix_web::test]
+    async fn a_request_without_a_key_is_refused_in_the_gateways_words() {
+        let (status, body) = call("/rest/v1/t", &[]).await;
+        assert_eq!(status, 401);
+        assert_eq!(
+            body,
+            r#"{"message":"No API key found in request","hint":"No `apikey` request header or url param was found."}"#
+        );
+        let (status, body) = call("/rest/v1/t", &[("apikey", "nonsense")]).await;
+        assert_eq!(status, 401);
+        assert!(body.contains("Invalid API key"), "{body}");
+    }
+
+    #[actix_web::test]
+    async fn the_keys_own_role_acts_where_no_authorization_came() {
+        assert_eq!(call("/rest/v1/t?a=1", &[("apikey", "anon.jwt.x")]).await.1, "Bearer anon.jwt.x a=1");
+        assert_eq!(call("/rest/v1/t", &[("apikey", "sb_secret_b")]).await.1, "Bearer service.jwt.x ");
+    }
+
+    #[actix_web::test]
+    async fn a_key_in_the_query_counts_and_is_not_handed_on() {
+        assert_eq!(call("/rest/v1/t?apikey=anon.jwt.x&b=eq.2", &[]).await.1, "Bearer anon.jwt.x b=eq.2");
+    }
+
+    #[actix_web::test]
+    async fn a_users_token_stays_and_an_opaque_bearer_becomes_its_keys_token() {
+        let key = ("apikey", "sb_publishable_a");
+        assert_eq!(call("/rest/v1/t", &[key, ("authorization", "Bearer user.jwt")]).await.1, "Bearer user.jwt ");
+        assert_eq!(
+            call("/rest/v1/t", &[key, ("authorization", "bearer sb_publishable_a")]).await.1,
+            "Bearer anon.jwt.x "
+        );
+    }
+
+    #[actix_web::test]
+    async fn links_from_mails_need_no_key() {
+        assert_eq!(call("/auth/v1/verify?token=x", &[]).await.0, 200);
+        assert_eq!(call("/auth/v1/.well-known/jwks.json", &[]).await.0, 200);
+        assert_eq!(call("/auth/v1/verifyx", &[]).await.0, 401);
+    }
+}

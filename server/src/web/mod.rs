@@ -1,1 +1,21 @@
 //! The embedded web app and its run-time settings.
+//!
+//! `frontend/dist` is compiled into the binary with its precompressed twins (`.br`, `.gz`). A path that is no
+//! file answers `index.html`, so that the app's router decides; a missing file below `/assets/` is a 404.
+
+mod assets;
+mod settings;
+
+use actix_web::web::{self, ServiceConfig};
+
+pub use settings::AppSettings;
+
+/// Mounts `/app-config.json` and everything that no other service took.
+pub fn configure(settings: AppSettings) -> impl FnOnce(&mut ServiceConfig) {
+    move |service| {
+        service
+            .app_data(web::Data::new(settings))
+            .route("/app-config.json", web::get().to(settings::app_config))
+            .default_service(web::to(assets::serve));
+    }
+}
