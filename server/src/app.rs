@@ -1,1 +1,75 @@
 //! Builds the server: state of each API, middleware order, one `configure` call per API.
+//!
+//! Used by `serve` and by every test, so that what is tested is what runs.
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{Error, HttpResponse};
+use serde_json::json;
+
+use crate::db::Pool;
+use crate::gateway::ApiKeys;
+use crate::http::request_id::request_id;
+use crate::web::AppSettings;
+
+/// What the full server is made of. Cheap to clone: each worker gets its own.
+#[derive(Clone)]
+pub struct App {
+    pub keys: ApiKeys,
+    /// Reaches the database for `/health`.
+    pub health: Pool,
+    pub settings: AppSettings,
+}
+
+impl App {
+    /// Mounts everything at the paths Supabase uses; the web app takes what is left.
+    pub fn configure(self, service: &mut ServiceConfig) {
+        service
+            .app_data(web::Data::new(self.keys))
+            .app_data(web::Data::new(self.health))
+            .route("/health", web::get().to(health));
+        crate::web::configure(self.settings)(service);
+    }
+}
+
+/// `GET /health`: whether the process answers and reaches its database.
+async fn health(pool: web::Data<Pool>) -> HttpResponse {
+    let reached = match pool.connection().await {
+        Ok(connection) => connection.simple_query("select 1").await.is_ok(),
+        Err(error) => {
+            tracing::warn!(%error, "the health check cannot reach the database");
+            false
+        }
+    };
+    if reached {
+        HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok" }))
+    } else {
+        HttpResponse::ServiceUnavailable().json(json!({ "status": "failed", "database": "unreachable" }))
+    }
+}
+
+/// Gives every request an id, answers it in `X-Request-Id` and writes one access log line.
+pub async fn log_request(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+    let id = request_id(request.headers());
+    let value = HeaderValue::from_str(&id).ok();
+    if let Some(value) = value.clone() {
+        request.headers_mut().insert(X_REQUEST_ID, value);
+    }
+    let started = std::time::Instant::now();
+    let (method, path) = (request.method().clone(), request.path().to_owned());
+    let mut response = next.call(request).await?;
+    if let Some(value) = value {
+        response.headers_mut().insert(X_REQUEST_ID, value);
+    }
+    let status = response.status().as_u16();
+    let ms = started.elapsed().as_secs_f64() * 1000.0;
+    tracing::info!(request_id = %id, %method, path, status, ms, "request answered");
+    Ok(response)
+}

@@ -1,0 +1,38 @@
+# Recipes of Ferrobase and AidBridge; `just --list` explains each.
+# Whoever has no `just`: `npx -y rust-just <recipe>`.
+
+set shell := ["bash", "-eu", "-o", "pipefail", "-c"]
+
+export CARGO_TERM_PROGRESS_WHEN := "never"
+
+# List the recipes
+default:
+    @just --list
+
+# Build what is missing, then run everything: PostgreSQL, migrations, demo data, API, web app, inbox
+up: build
+    FERROBASE_DEV=true exec target/release/ferrobase serve
+
+# Install the pinned PostgreSQL binaries and the web app's packages
+setup:
+    tools/install.sh postgres
+    tools/install.sh frontend
+
+# Make target/release/ferrobase with the web app inside
+build: setup
+    tools/build-web.sh
+    cargo build --release --locked --bin ferrobase
+
+# Every test: Rust unit and API, supabase-js contract, web unit, browser journeys
+test *ARGS:
+    tools/test.sh {{ARGS}}
+
+# Format, lint and type checks
+check: setup
+    cargo fmt --check
+    cargo clippy --locked --all-targets -- -D warnings
+    cd frontend && npm run check
+
+# Delete the development database; the next `just up` makes it anew
+db-reset:
+    rm -rf .ferrobase/db
