@@ -33,6 +33,8 @@ pub enum DbError {
     Connect(String),
     #[error(transparent)]
     Postgres(#[from] tokio_postgres::Error),
+    #[error("the transaction has already ended")]
+    TransactionEnded,
 }
 
 /// Connections to one database as one login role. Cheap to clone.

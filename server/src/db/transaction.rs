@@ -1,0 +1,113 @@
+//! Transactions named for who acts.
+//!
+//! A transaction owns its connection. If it is dropped before it ended (the client went away, an error took
+//! the short way out), the connection is closed instead of going back to the pool: no role, claim or open
+//! transaction can reach the next request.
+
+use deadpool_postgres::{Client, Object};
+use futures_util::future::try_join;
+use tokio_postgres::types::ToSql;
+
+use super::{DbError, Pool};
+
+/// Who acts in the database: the role and the claims that policies read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    pub role: String,
+    /// The token's claims as JSON text; becomes `request.jwt.claims`.
+    pub claims: String,
+}
+
+impl Caller {
+    /// Somebody without a token: the role alone.
+    pub fn anonymous(role: &str) -> Self {
+        Self { role: role.to_owned(), claims: serde_json::json!({ "role": role }).to_string() }
+    }
+
+    /// The user's id, if the claims name one.
+    pub fn subject(&self) -> Option<String> {
+        let claims: serde_json::Value = serde_json::from_str(&self.claims).ok()?;
+        claims.get("sub")?.as_str().map(str::to_owned)
+    }
+}
+
+/// An open transaction on a connection of its own.
+pub struct Transaction {
+    connection: Option<Object>,
+}
+
+impl Pool {
+    /// A transaction as `caller`: BEGIN and the settings leave in one round trip. `settings` are further
+    /// transaction-local settings (`request.method`, `request.headers`, …), set before the role.
+    pub async fn as_caller(&self, caller: &Caller, settings: &[(&str, &str)]) -> Result<Transaction, DbError> {
+        let mut names_and_values: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(settings.len() * 2 + 4);
+        let mut pairs: Vec<(&str, &str)> = settings.to_vec();
+        pairs.push(("request.jwt.claims", &caller.claims));
+        pairs.push(("role", &caller.role));
+        let mut sql = String::from("select ");
+        for (position, (name, value)) in pairs.iter().enumerate() {
+            if position > 0 {
+                sql.push_str(", ");
+            }
+            sql.push_str(&format!("set_config(${}, ${}, true)", position * 2 + 1, position * 2 + 2));
+            names_and_values.push(name);
+            names_and_values.push(value);
+        }
+        let transaction = Transaction { connection: Some(self.connection().await?) };
+        let client = transaction.client()?;
+        let settings_statement = client.prepare_cached(&sql).await?;
+        try_join(client.batch_execute("begin"), client.query(&settings_statement, &names_and_values)).await?;
+        Ok(transaction)
+    }
+
+    /// A transaction as the pool's own login role.
+    pub async fn as_login(&self) -> Result<Transaction, DbError> {
+        let transaction = Transaction { connection: Some(self.connection().await?) };
+        transaction.client()?.batch_execute("begin").await?;
+        Ok(transaction)
+    }
+}
+
+impl Transaction {
+    /// The connection, for statements of this transaction.
+    pub fn client(&self) -> Result<&Client, DbError> {
+        self.connection.as_ref().ok_or(DbError::TransactionEnded)
+    }
+
+    /// Makes it last. On failure nothing has happened.
+    pub async fn commit(self) -> Result<(), DbError> {
+        self.end("commit").await
+    }
+
+    /// Undoes it and gives the connection back.
+    pub async fn rollback(self) -> Result<(), DbError> {
+        self.end("rollback").await
+    }
+
+    async fn end(mut self, how: &str) -> Result<(), DbError> {
+        self.client()?.batch_execute(how).await?;
+        // Only now is the connection clean; dropping it hands it back to the pool.
+        drop(self.connection.take());
+        Ok(())
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            drop(Object::take(connection));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Caller;
+
+    #[test]
+    fn the_subject_comes_from_the_claims() {
+        let caller = Caller { role: "authenticated".into(), claims: r#"{"sub":"u1","role":"authenticated"}"#.into() };
+        assert_eq!(caller.subject().as_deref(), Some("u1"));
+        assert_eq!(Caller::anonymous("anon").subject(), None);
+    }
+}
