@@ -1,0 +1,205 @@
+//! What is not in the cache, or more than once. `PGRST200` to `PGRST205`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{BodyKind, Cardinality, Function, Name, Relationship};
+
+/// A name of the request that the cache cannot resolve. Rendered by the REST API's error type; the texts are
+/// the reference's (PostgREST `Error.hs`).
+#[derive(Clone, Debug, PartialEq)]
+pub enum LookupError {
+    RelationshipNotFound {
+        origin: Name,
+        target: Name,
+        hint: Option<Name>,
+        schema: Name,
+        suggestion: Option<String>,
+    },
+    AmbiguousRelationship {
+        origin: Name,
+        target: Name,
+        candidates: Vec<Arc<Relationship>>,
+    },
+    FunctionNotFound {
+        schema: Name,
+        function: Name,
+        /// Sorted.
+        arguments: Vec<Name>,
+        body: BodyKind,
+        is_post: bool,
+        suggestion: Option<String>,
+    },
+    AmbiguousFunction {
+        candidates: Vec<Arc<Function>>,
+    },
+    ColumnNotFound {
+        table: Name,
+        column: Name,
+    },
+    TableNotFound {
+        schema: Name,
+        table: Name,
+        suggestion: Option<String>,
+    },
+}
+
+impl LookupError {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::RelationshipNotFound { .. } => "PGRST200",
+            Self::AmbiguousRelationship { .. } => "PGRST201",
+            Self::FunctionNotFound { .. } => "PGRST202",
+            Self::AmbiguousFunction { .. } => "PGRST203",
+            Self::ColumnNotFound { .. } => "PGRST204",
+            Self::TableNotFound { .. } => "PGRST205",
+        }
+    }
+
+    /// HTTP status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::AmbiguousRelationship { .. } | Self::AmbiguousFunction { .. } => 300,
+            Self::RelationshipNotFound { .. } | Self::ColumnNotFound { .. } => 400,
+            Self::FunctionNotFound { .. } | Self::TableNotFound { .. } => 404,
+        }
+    }
+
+    pub fn message(&self) -> String {
+        match self {
+            Self::RelationshipNotFound { origin, target, .. } => {
+                format!("Could not find a relationship between '{origin}' and '{target}' in the schema cache")
+            }
+            Self::AmbiguousRelationship { origin, target, .. } => {
+                format!("Could not embed because more than one relationship was found for '{origin}' and '{target}'")
+            }
+            Self::FunctionNotFound { schema, function, arguments, body, is_post, .. } => {
+                let list = if *is_post && body.is_raw() {
+                    String::new()
+                } else if arguments.is_empty() {
+                    " without parameters".to_owned()
+                } else {
+                    format!("({})", arguments.join(", "))
+                };
+                format!("Could not find the function {schema}.{function}{list} in the schema cache")
+            }
+            Self::AmbiguousFunction { candidates } => {
+                let signatures: Vec<String> = candidates.iter().map(|function| signature(function)).collect();
+                format!("Could not choose the best candidate function between: {}", signatures.join(", "))
+            }
+            Self::ColumnNotFound { table, column } => {
+                format!("Could not find the '{column}' column of '{table}' in the schema cache")
+            }
+            Self::TableNotFound { schema, table, .. } => {
+                format!("Could not find the table '{schema}.{table}' in the schema cache")
+            }
+        }
+    }
+
+    /// A text, or a list of candidates.
+    pub fn details(&self) -> Option<Value> {
+        match self {
+            Self::RelationshipNotFound { origin, target, hint, schema, .. } => {
+                let hint = hint.as_ref().map(|hint| format!("' using the hint '{hint}")).unwrap_or_default();
+                Some(Value::String(format!(
+                    "Searched for a foreign key relationship between '{origin}' and '{target}{hint}' \
+                     in the schema '{schema}', but no matches were found."
+                )))
+            }
+            Self::AmbiguousRelationship { candidates, .. } => {
+                Some(candidates.iter().map(|relationship| describe(relationship)).collect())
+            }
+            Self::FunctionNotFound { schema, function, arguments, body, is_post, .. } => {
+                let named = if arguments.is_empty() {
+                    " without parameters".to_owned()
+                } else {
+                    let plural = if arguments.len() > 1 { "s" } else { "" };
+                    format!(" with parameter{plural} {}", arguments.join(", "))
+                };
+                let searched = match (is_post, body) {
+                    (true, BodyKind::Text) => " with a single unnamed text parameter".to_owned(),
+                    (true, BodyKind::Xml) => " with a single unnamed xml parameter".to_owned(),
+                    (true, BodyKind::Bytes) => " with a single unnamed bytea parameter".to_owned(),
+                    (true, BodyKind::Json) => format!("{named} or with a single unnamed json/jsonb parameter"),
+                    (true, BodyKind::Other) | (false, _) => named,
+                };
+                Some(Value::String(format!(
+                    "Searched for the function {schema}.{function}{searched}, \
+                     but no matches were found in the schema cache."
+                )))
+            }
+            Self::AmbiguousFunction { .. } | Self::ColumnNotFound { .. } | Self::TableNotFound { .. } => None,
+        }
+    }
+
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::RelationshipNotFound { suggestion, .. } => suggestion.clone(),
+            Self::AmbiguousRelationship { target, candidates, .. } => {
+                let choices: Vec<String> = candidates.iter().filter_map(|r| disambiguation(r)).collect();
+                Some(format!(
+                    "Try changing '{target}' to one of the following: {}. \
+                     Find the desired relationship in the 'details' key.",
+                    choices.join(", ")
+                ))
+            }
+            Self::FunctionNotFound { body, is_post, .. } if *is_post && body.is_raw() => None,
+            Self::FunctionNotFound { suggestion, .. } | Self::TableNotFound { suggestion, .. } => suggestion.clone(),
+            Self::AmbiguousFunction { .. } => Some(
+                "Try renaming the parameters or the function itself in the database \
+                 so function overloading can be resolved"
+                    .to_owned(),
+            ),
+            Self::ColumnNotFound { .. } => None,
+        }
+    }
+}
+
+fn signature(function: &Function) -> String {
+    let parameters: Vec<String> =
+        function.parameters.iter().map(|p| format!("{} => {}", p.name, p.type_name)).collect();
+    format!("{}({})", function.name, parameters.join(", "))
+}
+
+fn describe(relationship: &Relationship) -> Value {
+    let Relationship::Detected { origin, target, cardinality, .. } = relationship else { return json!({}) };
+    fn list<'a>(names: impl Iterator<Item = &'a Name>) -> String {
+        format!("({})", names.map(|name| &**name).collect::<Vec<_>>().join(", "))
+    }
+    let text = match cardinality {
+        Cardinality::ManyToMany(junction) => format!(
+            "{} using {}{} and {}{}",
+            junction.table.name,
+            junction.origin_constraint,
+            list(junction.origin_columns.iter().map(|(_, column)| column)),
+            junction.target_constraint,
+            list(junction.target_columns.iter().map(|(_, column)| column)),
+        ),
+        Cardinality::OneToMany { constraint, columns }
+        | Cardinality::ManyToOne { constraint, columns }
+        | Cardinality::OneToOne { constraint, columns, .. } => format!(
+            "{constraint} using {}{} and {}{}",
+            origin.name,
+            list(columns.iter().map(|(column, _)| column)),
+            target.name,
+            list(columns.iter().map(|(_, column)| column)),
+        ),
+    };
+    json!({
+        "cardinality": cardinality.label(),
+        "embedding": format!("{} with {}", origin.name, target.name),
+        "relationship": text,
+    })
+}
+
+fn disambiguation(relationship: &Relationship) -> Option<String> {
+    let Relationship::Detected { target, cardinality, .. } = relationship else { return None };
+    let hint = match cardinality {
+        Cardinality::ManyToMany(junction) => &junction.table.name,
+        Cardinality::OneToMany { constraint, .. }
+        | Cardinality::ManyToOne { constraint, .. }
+        | Cardinality::OneToOne { constraint, .. } => constraint,
+    };
+    Some(format!("'{}!{hint}'", target.name))
+}
