@@ -146,7 +146,7 @@ describe("administration", () => {
   it("is closed to everybody else", async () => {
     const { supabase } = await signedUp();
     const { error } = await supabase.auth.admin.listUsers();
-    expect(error).toMatchObject({ status: 401 });
+    expect(error).toMatchObject({ status: 403, code: "not_admin" });
   });
 
   it("makes a link that signs in", async () => {

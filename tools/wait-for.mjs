@@ -1,0 +1,28 @@
+// Waits until a URL answers 2xx: wait-for.mjs URL [PID]. Fails after a minute, or at once when the process has gone.
+const [url, pid] = process.argv.slice(2);
+const deadline = Date.now() + 60_000;
+const alive = () => {
+  try {
+    process.kill(Number(pid), 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+for (;;) {
+  try {
+    if ((await fetch(url)).ok) break;
+  } catch {
+    // not listening yet
+  }
+  if (pid && !alive()) {
+    console.error("the server ended before it answered");
+    process.exit(1);
+  }
+  if (Date.now() > deadline) {
+    console.error(`${url} did not answer within a minute`);
+    process.exit(1);
+  }
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}
