@@ -7,6 +7,7 @@
 mod error;
 mod function;
 mod hints;
+pub mod introspect;
 mod names;
 mod relationship;
 mod representation;
