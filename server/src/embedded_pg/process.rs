@@ -1,0 +1,242 @@
+//! The postmaster as a child process: started, awaited, watched, stopped.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Child;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_postgres::error::SqlState;
+
+use super::account::{Account, command};
+use super::{EmbeddedError, cluster, connect_once, url};
+
+/// Crash recovery may have gigabytes of log to replay; before this long it is not called a failure.
+const START_LIMIT: Duration = Duration::from_secs(600);
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// A log larger than this is set aside as `postgres.log.1` at the next start.
+const LOG_MAX_BYTES: u64 = 16 << 20;
+
+/// Everything a start of the postmaster needs.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub program: PathBuf,
+    pub db: PathBuf,
+    pub socket_dir: PathBuf,
+    pub log: PathBuf,
+    pub port: u16,
+    pub account: Option<Account>,
+    pub settings: Vec<(String, String)>,
+}
+
+/// A postmaster and the task that watches it.
+#[derive(Debug)]
+pub struct Supervised {
+    /// Process id of the postmaster, 0 while there is none.
+    pid: Arc<AtomicI32>,
+    stop: Option<oneshot::Sender<()>>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+impl Supervised {
+    pub async fn start(launch: Launch) -> Result<Self, EmbeddedError> {
+        rotate(&launch.log);
+        let child = launch.run().await?;
+        let pid = Arc::new(AtomicI32::new(raw_pid(&child)));
+        let (stop, stopped) = oneshot::channel();
+        let watcher = tokio::spawn(watch(launch, child, stopped, Arc::clone(&pid)));
+        Ok(Self { pid, stop: Some(stop), watcher: Some(watcher) })
+    }
+
+    pub async fn stop(&mut self) {
+        if let (Some(stop), Some(watcher)) = (self.stop.take(), self.watcher.take()) {
+            // The watcher has ended only if the runtime is going down, and then `Drop` has the last word.
+            let _ = stop.send(());
+            let _ = watcher.await;
+        }
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            watcher.abort();
+        }
+        signal(self.pid.load(Ordering::Acquire), Signal::INT);
+    }
+}
+
+/// Starts the postmaster again should it end without our asking; ends it when told to.
+async fn watch(launch: Launch, mut child: Child, mut stopped: oneshot::Receiver<()>, pid: Arc<AtomicI32>) {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        tokio::select! {
+            _ = &mut stopped => {
+                shut_down(&mut child).await;
+                pid.store(0, Ordering::Release);
+                return;
+            }
+            status = child.wait() => {
+                pid.store(0, Ordering::Release);
+                let status = status.map_or_else(|e| e.to_string(), |s| s.to_string());
+                tracing::error!(%status, "the embedded PostgreSQL ended unexpectedly; starting it again");
+            }
+        }
+        child = loop {
+            match again(&launch).await {
+                Ok(child) => break child,
+                Err(error) => tracing::error!(%error, "the embedded PostgreSQL cannot be started again yet"),
+            }
+            tokio::select! {
+                _ = &mut stopped => return,
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(30)),
+            }
+        };
+        pid.store(raw_pid(&child), Ordering::Release);
+        pause = Duration::from_secs(1);
+        tracing::info!("the embedded PostgreSQL is back");
+    }
+}
+
+async fn again(launch: &Launch) -> Result<Child, EmbeddedError> {
+    cluster::clear_leftovers(&launch.db).await?;
+    launch.run().await
+}
+
+async fn shut_down(child: &mut Child) {
+    for (how, limit) in [(Signal::INT, STOP_LIMIT), (Signal::QUIT, STOP_LIMIT)] {
+        signal(raw_pid(child), how);
+        if tokio::time::timeout(limit, child.wait()).await.is_ok() {
+            return;
+        }
+    }
+    let _ = child.kill().await;
+}
+
+fn raw_pid(child: &Child) -> i32 {
+    child.id().and_then(|id| i32::try_from(id).ok()).unwrap_or(0)
+}
+
+fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // Already gone is what we want.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+impl Launch {
+    /// Spawns the postmaster and waits until it takes connections.
+    async fn run(&self) -> Result<Child, EmbeddedError> {
+        let (log, begin) = open_log(&self.log)?;
+        let errors = log.try_clone().map_err(EmbeddedError::io("cannot write", &self.log))?;
+        let mut command = command(&self.program, self.account.as_ref());
+        command.arg("-D").arg(&self.db);
+        for (name, value) in self.own_settings().iter().chain(&self.settings) {
+            command.arg("-c").arg(format!("{name}={value}"));
+        }
+        let mut child = command
+            .current_dir(&self.db)
+            .env("LC_ALL", "C")
+            .env_remove("PGDATA")
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            // Ctrl-C reaches the whole foreground group: the server first drains, then stops PostgreSQL itself.
+            .process_group(0)
+            .spawn()
+            .map_err(|e| EmbeddedError::Start { reason: e.to_string(), log: self.log.clone() })?;
+        match self.wait_until_ready(&mut child, begin).await {
+            Ok(()) => Ok(child),
+            Err(error) => {
+                shut_down(&mut child).await;
+                Err(error)
+            }
+        }
+    }
+
+    fn own_settings(&self) -> Vec<(String, String)> {
+        let socket_dir = format!("\"{}\"", self.socket_dir.display());
+        [
+            ("port", self.port.to_string()),
+            ("listen_addresses", "127.0.0.1".to_owned()),
+            ("unix_socket_directories", socket_dir),
+            ("max_connections", "200".to_owned()),
+            ("timezone", "UTC".to_owned()),
+            ("log_timezone", "UTC".to_owned()),
+            // Compiling costs more than it gains on the short queries of an API.
+            ("jit", "off".to_owned()),
+            // Realtime reads changes by logical decoding; switching later would need a restart.
+            ("wal_level", "logical".to_owned()),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+    }
+
+    async fn wait_until_ready(&self, child: &mut Child, log_begin: u64) -> Result<(), EmbeddedError> {
+        let url = url(self.port);
+        let begun = tokio::time::Instant::now();
+        let mut told = begun;
+        loop {
+            if child.try_wait().ok().flatten().is_some() {
+                return Err(self.failure(log_begin));
+            }
+            match connect_once(&url).await {
+                Ok(()) => return Ok(()),
+                Err(error) if is_password_refusal(&error) => {
+                    return Err(EmbeddedError::Password { dir: self.db.clone() });
+                }
+                Err(_) if begun.elapsed() < START_LIMIT => {}
+                Err(error) => {
+                    return Err(EmbeddedError::Start { reason: error.to_string(), log: self.log.clone() });
+                }
+            }
+            if told.elapsed() > Duration::from_secs(5) {
+                told = tokio::time::Instant::now();
+                tracing::info!(seconds = begun.elapsed().as_secs(), "waiting for the database to recover");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Why the postmaster ended, from what it wrote to its log since `begin`.
+    fn failure(&self, begin: u64) -> EmbeddedError {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let since = text.get(usize::try_from(begin).unwrap_or(0)..).unwrap_or_default();
+        let text = String::from_utf8_lossy(since);
+        if text.contains("No space left on device") {
+            return cluster::disk_full(&self.db, 48);
+        }
+        if text.contains("Address already in use") {
+            return EmbeddedError::PortTaken { port: self.port };
+        }
+        EmbeddedError::Start { reason: cluster::telling_line(&text), log: self.log.clone() }
+    }
+}
+
+fn is_password_refusal(error: &tokio_postgres::Error) -> bool {
+    matches!(error.code(), Some(code) if *code == SqlState::INVALID_PASSWORD)
+}
+
+/// The log, and where in it this start begins.
+fn open_log(path: &Path) -> Result<(File, u64), EmbeddedError> {
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(EmbeddedError::io("cannot write", path))?;
+    let begin = file.metadata().map_or(0, |m| m.len());
+    Ok((file, begin))
+}
+
+fn rotate(log: &Path) {
+    if std::fs::metadata(log).is_ok_and(|m| m.len() > LOG_MAX_BYTES) {
+        // Losing the chance to rotate is no reason not to start.
+        let _ = std::fs::rename(log, log.with_extension("log.1"));
+    }
+}
