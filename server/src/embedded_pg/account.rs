@@ -71,10 +71,7 @@ mod tests {
     #[test]
     fn accounts_are_read_from_passwd_and_root_is_never_chosen() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\n# comment\nnobody:x:65534:65533::/:/bin/false\npostgres:x:0:0::/:";
-        assert_eq!(
-            find_by_name(passwd, "nobody"),
-            Some(Account { name: "nobody".into(), uid: 65534, gid: 65533 })
-        );
+        assert_eq!(find_by_name(passwd, "nobody"), Some(Account { name: "nobody".into(), uid: 65534, gid: 65533 }));
         assert_eq!(find_by_name(passwd, "postgres"), None);
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::account::{Account, command};
 use super::EmbeddedError;
+use super::account::{Account, command};
 
 /// Binaries of one PostgreSQL release.
 #[derive(Clone, Debug)]
@@ -85,8 +85,9 @@ impl Binaries {
             .await
             .map_err(|e| not_runnable(e.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        parse_major_version(&text)
-            .ok_or_else(|| not_runnable(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("").to_owned()))
+        parse_major_version(&text).ok_or_else(|| {
+            not_runnable(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("").to_owned())
+        })
     }
 }
 
@@ -120,8 +121,8 @@ fn parse_major_version(text: &str) -> Option<String> {
 fn make_symlinks(native: &Path) -> Result<(), EmbeddedError> {
     let list = native.join("pg-symlinks.json");
     let Ok(text) = std::fs::read_to_string(&list) else { return Ok(()) };
-    let links: Vec<Symlink> = serde_json::from_str(&text)
-        .map_err(|e| EmbeddedError::io("cannot read", &list)(std::io::Error::other(e)))?;
+    let links: Vec<Symlink> =
+        serde_json::from_str(&text).map_err(|e| EmbeddedError::io("cannot read", &list)(std::io::Error::other(e)))?;
     let package = native.parent().unwrap_or(native);
     for Symlink { source, target } in links {
         let link = package.join(&target);

@@ -34,11 +34,7 @@ pub async fn ensure(
         Err(_) => return Err(EmbeddedError::NotACluster { dir: db.to_owned() }),
     };
     if cluster != major {
-        return Err(EmbeddedError::OtherMajorVersion {
-            dir: db.to_owned(),
-            cluster,
-            binaries: major.to_owned(),
-        });
+        return Err(EmbeddedError::OtherMajorVersion { dir: db.to_owned(), cluster, binaries: major.to_owned() });
     }
     let runs_as = account.map_or_else(|| rustix::process::geteuid().as_raw(), |a| a.uid);
     if std::fs::metadata(db).is_ok_and(|m| m.uid() != runs_as) {
@@ -53,12 +49,7 @@ fn foreign(db: &Path) -> EmbeddedError {
 }
 
 /// Runs `initdb` beside the final place and renames, so that an interrupted run leaves nothing half made.
-async fn create(
-    db: &Path,
-    binaries: &Binaries,
-    major: &str,
-    account: Option<&Account>,
-) -> Result<(), EmbeddedError> {
+async fn create(db: &Path, binaries: &Binaries, major: &str, account: Option<&Account>) -> Result<(), EmbeddedError> {
     let partial = db.with_extension("partial");
     let password = db.with_extension("password");
     if partial.exists() {
@@ -209,9 +200,8 @@ fn is_postgres_of(pid: Pid, db: &Path) -> bool {
 
 #[cfg(not(target_os = "linux"))]
 fn is_postgres_of(pid: Pid, db: &Path) -> bool {
-    let output = std::process::Command::new("ps")
-        .args(["-o", "command=", "-p", &pid.as_raw_nonzero().to_string()])
-        .output();
+    let output =
+        std::process::Command::new("ps").args(["-o", "command=", "-p", &pid.as_raw_nonzero().to_string()]).output();
     output.is_ok_and(|out| {
         let line = String::from_utf8_lossy(&out.stdout).into_owned();
         line.contains("postgres") && line.contains(&*db.to_string_lossy())

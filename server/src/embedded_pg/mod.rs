@@ -101,6 +101,11 @@ impl EmbeddedPostgres {
         })
     }
 
+    /// Lets go of PostgreSQL without ending it, as a `kill -9` of this process would. For tests of the next start.
+    pub fn abandon(mut self) {
+        self.supervised.abandon();
+    }
+
     /// Ends PostgreSQL with a fast shutdown: open transactions are rolled back, everything committed is on disk.
     pub async fn stop(mut self) {
         self.supervised.stop().await;

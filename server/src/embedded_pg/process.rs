@@ -62,6 +62,16 @@ impl Supervised {
     }
 }
 
+impl Supervised {
+    /// Forgets the postmaster, which goes on running.
+    pub fn abandon(&mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            watcher.abort();
+        }
+        self.pid.store(0, Ordering::Release);
+    }
+}
+
 impl Drop for Supervised {
     fn drop(&mut self) {
         if let Some(watcher) = self.watcher.take() {
@@ -225,11 +235,7 @@ fn is_password_refusal(error: &tokio_postgres::Error) -> bool {
 
 /// The log, and where in it this start begins.
 fn open_log(path: &Path) -> Result<(File, u64), EmbeddedError> {
-    let file = File::options()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map_err(EmbeddedError::io("cannot write", path))?;
+    let file = File::options().create(true).append(true).open(path).map_err(EmbeddedError::io("cannot write", path))?;
     let begin = file.metadata().map_or(0, |m| m.len());
     Ok((file, begin))
 }

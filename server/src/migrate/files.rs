@@ -1,0 +1,157 @@
+//! Where SQL files come from: folders, and what is compiled into the binary.
+
+use std::path::{Path, PathBuf};
+
+use rust_embed::RustEmbed;
+use sha2::{Digest, Sha256};
+
+use super::MigrateError;
+
+#[derive(RustEmbed)]
+#[folder = "$CARGO_MANIFEST_DIR/../sql/platform"]
+struct PlatformSql;
+
+#[derive(RustEmbed)]
+#[folder = "$CARGO_MANIFEST_DIR/../sql/app"]
+#[allow_missing = true]
+struct AppSql;
+
+#[derive(RustEmbed)]
+#[folder = "$CARGO_MANIFEST_DIR/../sql/seed"]
+#[allow_missing = true]
+struct DemoSql;
+
+/// A set of SQL files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The migrations of the application that this binary carries (`sql/app`).
+    App,
+    /// The demo data that this binary carries (`sql/seed`).
+    Demo,
+    /// A folder of `*.sql`, or a project whose `supabase/migrations` holds them.
+    Folder(PathBuf),
+}
+
+/// One file of SQL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlFile {
+    /// File name with extension.
+    pub file: String,
+    /// Digits before the first underscore (`20240101000000_users.sql`), else the whole stem.
+    pub version: String,
+    /// What follows the version's underscore, else the stem.
+    pub name: String,
+    pub text: String,
+}
+
+impl SqlFile {
+    fn new(file: &str, text: String) -> Self {
+        let stem = file.strip_suffix(".sql").unwrap_or(file);
+        let (version, name) = match stem.split_once('_') {
+            Some((digits, name)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => (digits, name),
+            _ => (stem, stem),
+        };
+        Self { file: file.to_owned(), version: version.to_owned(), name: name.to_owned(), text }
+    }
+
+    /// SHA-256 of the text in lower-case hex; line ends of any kind count the same.
+    pub fn checksum(&self) -> String {
+        hex::encode(Sha256::digest(self.text.replace("\r\n", "\n").as_bytes()))
+    }
+}
+
+/// The platform's own files, in name order.
+pub fn platform() -> Result<Vec<SqlFile>, MigrateError> {
+    embedded::<PlatformSql>()
+}
+
+impl Source {
+    /// The files in name order, no two of the same version. A folder without any is an error, an embedded set
+    /// without any is simply empty.
+    pub fn read(&self) -> Result<Vec<SqlFile>, MigrateError> {
+        let files = match self {
+            Self::App => embedded::<AppSql>()?,
+            Self::Demo => embedded::<DemoSql>()?,
+            Self::Folder(dir) => folder(dir)?,
+        };
+        for pair in files.windows(2) {
+            if let [first, second] = pair
+                && first.version == second.version
+            {
+                return Err(MigrateError::SameVersion {
+                    version: first.version.clone(),
+                    first: first.file.clone(),
+                    second: second.file.clone(),
+                });
+            }
+        }
+        Ok(files)
+    }
+}
+
+fn embedded<E: RustEmbed>() -> Result<Vec<SqlFile>, MigrateError> {
+    let mut names: Vec<_> = E::iter().filter(|name| name.ends_with(".sql")).collect();
+    names.sort();
+    names
+        .iter()
+        .filter_map(|name| Some((name, E::get(name)?)))
+        .map(|(name, file)| {
+            let text = String::from_utf8(file.data.into_owned()).map_err(|e| unreadable(name, &e.to_string()))?;
+            Ok(SqlFile::new(name, text))
+        })
+        .collect()
+}
+
+fn unreadable(path: &str, reason: &str) -> MigrateError {
+    MigrateError::Read { path: path.to_owned(), reason: reason.to_owned() }
+}
+
+fn folder(dir: &Path) -> Result<Vec<SqlFile>, MigrateError> {
+    let supabase = dir.join("supabase/migrations");
+    let dir = if supabase.is_dir() { supabase.as_path() } else { dir };
+    let shown = dir.display().to_string();
+    let entries = std::fs::read_dir(dir).map_err(|e| unreadable(&shown, &e.to_string()))?;
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sql") && path.is_file())
+        .collect();
+    paths.sort();
+    if paths.is_empty() {
+        return Err(MigrateError::NoFiles(shown));
+    }
+    paths
+        .iter()
+        .map(|path| {
+            let text =
+                std::fs::read_to_string(path).map_err(|e| unreadable(&path.display().to_string(), &e.to_string()))?;
+            let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            Ok(SqlFile::new(&file, text))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_and_name_come_from_the_file_name() {
+        for (file, version, name) in [
+            ("20240101120000_create_users.sql", "20240101120000", "create_users"),
+            ("010_tables.sql", "010", "tables"),
+            ("tables.sql", "tables", "tables"),
+            ("v2_tables.sql", "v2_tables", "v2_tables"),
+        ] {
+            let parsed = SqlFile::new(file, String::new());
+            assert_eq!((parsed.version.as_str(), parsed.name.as_str()), (version, name), "{file}");
+        }
+    }
+
+    #[test]
+    fn line_ends_do_not_change_the_checksum() {
+        let unix = SqlFile::new("a.sql", "select 1;\nselect 2;\n".to_owned());
+        let windows = SqlFile::new("a.sql", "select 1;\r\nselect 2;\r\n".to_owned());
+        assert_eq!(unix.checksum(), windows.checksum());
+    }
+}

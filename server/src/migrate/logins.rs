@@ -1,0 +1,149 @@
+//! How the server logs in for each of its jobs: not as the owner but as roles that can do just that job.
+
+use hmac::{Hmac, Mac};
+use postgres_protocol::password::scram_sha_256;
+use sha2::Sha256;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Config, NoTls};
+use url::Url;
+
+use super::error::describe;
+use super::session::Session;
+use super::{MigrateError, platform};
+
+/// Database URLs of the server's pools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlatformUrls {
+    /// Logs in as `authenticator`: requests, which then become anon, authenticated or service_role.
+    pub rest_url: String,
+    /// Logs in as `supabase_auth_admin`: the auth server.
+    pub auth_url: String,
+    /// Logs in as `ferrobase_admin`: outbox and inbox.
+    pub service_url: String,
+}
+
+/// Brings the platform up to date and makes sure that its login roles can log in.
+///
+/// Their passwords are derived from the password in `owner_url`, or from `secret` where that has none, so nothing
+/// is stored and every instance comes to the same ones. A role that exists already and was not made by us keeps its
+/// password; it then must accept ours or be given its own URL (`PGRST_DB_URI`, `GOTRUE_DB_DATABASE_URL`).
+pub async fn prepare(owner_url: &str, secret: &str) -> Result<PlatformUrls, MigrateError> {
+    platform::platform(owner_url).await?;
+    let owner: Config = owner_url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
+    let key = owner.get_password().map_or_else(|| secret.as_bytes().to_vec(), <[u8]>::to_vec);
+    let mut session = None;
+    let mut urls = Vec::with_capacity(3);
+    for (role, setting) in [
+        ("authenticator", "PGRST_DB_URI"),
+        ("supabase_auth_admin", "GOTRUE_DB_DATABASE_URL"),
+        ("ferrobase_admin", "DATABASE_URL"),
+    ] {
+        let password = derive(&key, role);
+        let url = with_login(owner_url, role, &password);
+        if !accepts(&url).await? {
+            if session.is_none() {
+                session = Some(Session::connect_alone(owner_url).await?);
+            }
+            if let Some(session) = &session {
+                set_password(session, role, setting, &password).await?;
+            }
+        }
+        urls.push(url);
+    }
+    let [rest_url, auth_url, service_url] = urls.try_into().unwrap_or_default();
+    Ok(PlatformUrls { rest_url, auth_url, service_url })
+}
+
+/// Hex of HMAC-SHA256 over the role's name.
+fn derive(key: &[u8], role: &str) -> String {
+    // HMAC takes keys of any length, so this cannot fail.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return String::new() };
+    mac.update(b"ferrobase database role ");
+    mac.update(role.as_bytes());
+    hex::encode(mac.finalize().into_bytes())
+}
+
+/// `url` with another login; both forms of PostgreSQL connection strings.
+fn with_login(url: &str, user: &str, password: &str) -> String {
+    let Ok(mut parsed) = Url::parse(url) else { return format!("{url} user={user} password={password}") };
+    if parsed.set_username(user).is_ok() && parsed.set_password(Some(password)).is_ok() {
+        return parsed.into();
+    }
+    // A URL without a host (a socket named in the query) cannot carry a user before it.
+    parsed.query_pairs_mut().append_pair("user", user).append_pair("password", password);
+    parsed.into()
+}
+
+/// Whether this login is taken; errors other than a refusal are errors.
+async fn accepts(url: &str) -> Result<bool, MigrateError> {
+    let config: Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
+    match config.connect(NoTls).await {
+        Ok(_) => Ok(true),
+        Err(error) => match error.code() {
+            Some(code)
+                if *code == SqlState::INVALID_PASSWORD || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION =>
+            {
+                Ok(false)
+            }
+            _ => Err(MigrateError::Connect(describe(&error))),
+        },
+    }
+}
+
+/// Sets the password of a role that we made. What travels is the SCRAM verifier, so no log can hold the password.
+async fn set_password(
+    session: &Session,
+    role: &'static str,
+    setting: &'static str,
+    password: &str,
+) -> Result<(), MigrateError> {
+    let ours: bool = session
+        .client
+        .query_one(
+            "select coalesce(pg_catalog.shobj_description(oid, 'pg_authid') = 'Made by ferrobase', false)
+             from pg_catalog.pg_roles where rolname = $1",
+            &[&role],
+        )
+        .await?
+        .get(0);
+    if !ours {
+        return Err(MigrateError::ForeignRole { role, setting });
+    }
+    let verifier = scram_sha_256(password.as_bytes());
+    let statement = format!("alter role {role} password '{verifier}'");
+    for attempt in 0_u64.. {
+        match session.client.batch_execute(&statement).await {
+            Err(error) if attempt < 10 && describe(&error).contains("tuple concurrently") => {
+                tokio::time::sleep(std::time::Duration::from_millis(20 * (attempt + 1))).await;
+            }
+            outcome => return Ok(outcome?),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_login_is_replaced_in_every_form_of_connection_string() {
+        for (url, expected) in [
+            ("postgresql://me:pw@db:5432/app?sslmode=disable", "postgresql://r:p@db:5432/app?sslmode=disable"),
+            ("postgresql:///app?host=/run", "postgresql:///app?host=%2Frun&user=r&password=p"),
+            ("host=db dbname=app user=me", "host=db dbname=app user=me user=r password=p"),
+        ] {
+            let changed = with_login(url, "r", "p");
+            let config: Config = changed.parse().expect(&changed);
+            let wanted: Config = expected.parse().expect(expected);
+            assert_eq!(config, wanted, "{changed}");
+            assert_eq!(config.get_user(), Some("r"));
+        }
+    }
+
+    #[test]
+    fn each_role_has_its_own_password_and_the_key_decides() {
+        assert_ne!(derive(b"k", "authenticator"), derive(b"k", "supabase_auth_admin"));
+        assert_ne!(derive(b"k", "authenticator"), derive(b"l", "authenticator"));
+    }
+}

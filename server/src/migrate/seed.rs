@@ -1,0 +1,101 @@
+//! Demo data: loaded into a database that holds nobody's own accounts, and again without effect.
+
+use super::MigrateError;
+use super::error::in_file;
+use super::files::Source;
+use super::session::Session;
+
+/// What a call of [`seed`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seeded {
+    /// These files were run.
+    Loaded(Vec<String>),
+    /// The same files had been loaded before; nothing was touched.
+    AlreadyLoaded,
+}
+
+/// Loads the files of `source` in one transaction and remembers which users they made.
+///
+/// Files that were loaded before, unchanged, are left alone whatever the database holds by now. Otherwise a
+/// database with users that no seed made is refused: demo data does not belong beside people's own.
+pub async fn seed(url: &str, source: &Source) -> Result<Seeded, MigrateError> {
+    let files = source.read()?;
+    if files.is_empty() {
+        return Ok(Seeded::Loaded(Vec::new()));
+    }
+    let session = Session::connect_alone(url).await?;
+    let client = &session.client;
+    let recorded: Vec<(String, String)> = client
+        .query("select name, checksum from ferrobase.seed_files", &[])
+        .await?
+        .iter()
+        .map(|row| (row.get(0), row.get(1)))
+        .collect();
+    let loaded_before = |name: &str, sum: &str| recorded.iter().any(|(n, s)| n == name && s == sum);
+    if files.iter().all(|file| loaded_before(&file.file, &file.checksum())) {
+        return Ok(Seeded::AlreadyLoaded);
+    }
+    refuse_foreign_users(&session).await?;
+    session.reset().await?;
+    client.batch_execute("begin").await?;
+    for file in &files {
+        client.batch_execute(&file.text).await.map_err(|e| in_file(&file.file, &file.text, 0, &e))?;
+        client.batch_execute("reset role; set local search_path = \"$user\", public, extensions").await?;
+        client
+            .execute(
+                "insert into ferrobase.seed_files (name, checksum) values ($1, $2)
+                 on conflict (name) do update set checksum = excluded.checksum, applied_at = now()",
+                &[&file.file, &file.checksum()],
+            )
+            .await?;
+    }
+    if has_users_table(&session).await? {
+        client
+            .batch_execute("insert into ferrobase.seeded_users select id from auth.users on conflict do nothing")
+            .await?;
+    }
+    client.batch_execute("commit").await?;
+    Ok(Seeded::Loaded(files.into_iter().map(|file| file.file).collect()))
+}
+
+/// Whether accounts made by a seed exist; their passwords are public knowledge.
+pub async fn has_demo_accounts(url: &str) -> Result<bool, MigrateError> {
+    let session = Session::connect(url).await?;
+    if !has_users_table(&session).await? {
+        return Ok(false);
+    }
+    let row = session
+        .client
+        .query_one("select exists (select from auth.users join ferrobase.seeded_users on user_id = id)", &[])
+        .await?;
+    Ok(row.get(0))
+}
+
+async fn has_users_table(session: &Session) -> Result<bool, MigrateError> {
+    Ok(session
+        .client
+        .query_one(
+            "select to_regclass('auth.users') is not null and to_regclass('ferrobase.seeded_users') is not null",
+            &[],
+        )
+        .await?
+        .get(0))
+}
+
+async fn refuse_foreign_users(session: &Session) -> Result<(), MigrateError> {
+    if !has_users_table(session).await? {
+        return Ok(());
+    }
+    let row = session
+        .client
+        .query_one(
+            "select count(*), coalesce(min(coalesce(email, phone, id::text)), '') from auth.users
+             where id not in (select user_id from ferrobase.seeded_users)",
+            &[],
+        )
+        .await?;
+    match row.get::<_, i64>(0) {
+        0 => Ok(()),
+        count => Err(MigrateError::ForeignUsers { count, example: row.get(1) }),
+    }
+}

@@ -1,0 +1,166 @@
+//! The embedded PostgreSQL: starts, restarts after every kind of sudden end, and says clearly why it cannot.
+
+#![allow(clippy::expect_used)]
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ferrobase::embedded_pg::{EmbeddedError, EmbeddedOptions, EmbeddedPostgres};
+use tokio_postgres::NoTls;
+
+/// A directory of its own, removed at the end.
+struct Root(PathBuf);
+
+impl Root {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ferrobase-test-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary directory");
+        Self(path)
+    }
+
+    fn options(&self) -> EmbeddedOptions {
+        EmbeddedOptions { data_root: self.0.clone(), port: 0, ..EmbeddedOptions::default() }
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn query(url: &str, sql: &str) -> Result<String, tokio_postgres::Error> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    tokio::spawn(connection);
+    for message in client.simple_query(sql).await? {
+        if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
+            return Ok(row.get(0).unwrap_or("").to_owned());
+        }
+    }
+    Ok(String::new())
+}
+
+fn postmaster(cluster: &Path) -> String {
+    let text = std::fs::read_to_string(cluster.join("postmaster.pid")).expect("a running postmaster");
+    text.lines().next().expect("its process id").to_owned()
+}
+
+fn kill(pid: &str) {
+    assert!(std::process::Command::new("kill").args(["-9", pid]).status().expect("kill").success());
+}
+
+#[tokio::test]
+async fn a_cluster_is_made_once_with_the_promised_properties_and_keeps_its_data() {
+    let root = Root::new("once");
+    let first = EmbeddedPostgres::start(&root.options()).await.expect("first start");
+    assert_eq!(first.url, format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", first.port));
+    for (sql, expected) in [
+        ("show data_checksums", "on"),
+        ("show password_encryption", "scram-sha-256"),
+        ("show listen_addresses", "127.0.0.1"),
+        ("select pg_encoding_to_char(encoding) from pg_database where datname = 'postgres'", "UTF8"),
+        (
+            "select datlocprovider::text || coalesce(datlocale, '') from pg_database where datname = 'postgres'",
+            "bC.UTF-8",
+        ),
+        ("select rolpassword ~ '^SCRAM-SHA-256' from pg_authid where rolname = 'postgres'", "t"),
+    ] {
+        assert_eq!(query(&first.url, sql).await.expect(sql), expected, "{sql}");
+    }
+    let refused = query(&first.url.replace("postgres:postgres@", "postgres:wrong@"), "select 1").await;
+    assert!(refused.is_err(), "a wrong password must be refused on loopback too");
+    query(&first.url, "create table t as select 42 as n").await.expect("write");
+    first.stop().await;
+
+    let begun = Instant::now();
+    let second = EmbeddedPostgres::start(&root.options()).await.expect("second start");
+    assert!(begun.elapsed() < Duration::from_secs(3), "a second start took {:?}", begun.elapsed());
+    assert_eq!(query(&second.url, "select n from t").await.expect("read"), "42");
+    second.stop().await;
+}
+
+#[tokio::test]
+async fn a_killed_postmaster_is_started_again_with_everything_committed() {
+    let root = Root::new("killed");
+    let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    query(&running.url, "create table t as select 7 as n").await.expect("write");
+    kill(&postmaster(&running.cluster));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let answer = loop {
+        match query(&running.url, "select n from t").await {
+            Ok(answer) => break answer,
+            Err(error) if Instant::now() > deadline => panic!("it did not come back: {error}"),
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    };
+    assert_eq!(answer, "7");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_postmaster_that_outlived_its_server_is_taken_over() {
+    let root = Root::new("orphan");
+    let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    query(&running.url, "create table t as select 9 as n").await.expect("write");
+    let orphan = postmaster(&running.cluster);
+    // What `kill -9` of the server leaves: no handle, no lock, the postmaster alive.
+    let port = running.port;
+    let root_path = root.0.clone();
+    running.abandon();
+    let options = EmbeddedOptions { data_root: root_path, port, ..EmbeddedOptions::default() };
+    let next = EmbeddedPostgres::start(&options).await.expect("the next start copes");
+    assert_ne!(postmaster(&next.cluster), orphan);
+    assert_eq!(query(&next.url, "select n from t").await.expect("read"), "9");
+    next.stop().await;
+}
+
+#[tokio::test]
+async fn a_stale_pid_file_whose_number_is_somebody_elses_is_no_obstacle() {
+    let root = Root::new("stale");
+    let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    let cluster = running.cluster.clone();
+    running.stop().await;
+    // Our own process id: alive, and no postmaster.
+    std::fs::write(cluster.join("postmaster.pid"), format!("{}\n{}\n", std::process::id(), cluster.display()))
+        .expect("a stale pid file");
+    let next = EmbeddedPostgres::start(&root.options()).await.expect("start over a stale pid file");
+    next.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_same_cluster_and_a_taken_port_are_named() {
+    let root = Root::new("taken");
+    let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    let again = EmbeddedPostgres::start(&root.options()).await.expect_err("in use");
+    assert!(
+        matches!(&again, EmbeddedError::InUse { pid: Some(pid), .. } if *pid == std::process::id().to_string()),
+        "{again}"
+    );
+    let other = Root::new("taken-other");
+    let options = EmbeddedOptions { port: running.port, ..other.options() };
+    let taken = EmbeddedPostgres::start(&options).await.expect_err("port taken");
+    assert!(taken.to_string().starts_with(&format!("port {} on 127.0.0.1 is taken", running.port)), "{taken}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_cluster_of_another_major_version_is_left_alone_and_named() {
+    let root = Root::new("major");
+    let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    let version = running.cluster.join("PG_VERSION");
+    running.stop().await;
+    std::fs::write(&version, "14\n").expect("another version");
+    let error = EmbeddedPostgres::start(&root.options()).await.expect_err("another major version").to_string();
+    assert!(error.contains("was made by PostgreSQL 14") && !error.contains('\n'), "{error}");
+    assert_eq!(std::fs::read_to_string(&version).expect("untouched"), "14\n");
+}
+
+#[tokio::test]
+async fn an_interrupted_creation_leaves_nothing_in_the_way() {
+    let root = Root::new("partial");
+    let partial = root.0.join("db.partial");
+    std::fs::create_dir_all(partial.join("base")).expect("half a cluster");
+    let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    assert!(!partial.exists());
+    running.stop().await;
+}

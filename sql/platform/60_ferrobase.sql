@@ -1,0 +1,73 @@
+-- Schema ferrobase: what the server keeps for itself. The schema and its bookkeeping tables are made by the migrator.
+
+grant usage on schema ferrobase to service_role, supabase_auth_admin, ferrobase_admin;
+
+-- Mail to be delivered, written in the transaction that causes it and deleted once the mail server has taken it.
+create table if not exists ferrobase.outbox (
+  id              bigint generated always as identity primary key,
+  recipient       text not null,
+  subject         text not null,
+  body_text       text not null,
+  body_html       text not null,
+  headers         jsonb not null default '{}',
+  created_at      timestamptz not null default now(),
+  attempts        integer not null default 0,
+  next_attempt_at timestamptz not null default now(),
+  -- Set when the server has given up; such rows stay for a person to look at.
+  failed_at       timestamptz,
+  last_error      text
+);
+create index if not exists outbox_due on ferrobase.outbox (next_attempt_at) where failed_at is null;
+alter table ferrobase.outbox enable row level security;
+create or replace function ferrobase.notify_outbox() returns trigger
+language plpgsql
+as $$
+begin
+  notify ferrobase_outbox;
+  return null;
+end $$;
+create or replace trigger outbox_notify after insert on ferrobase.outbox
+  for each statement execute function ferrobase.notify_outbox();
+
+-- Queues a mail: delivered after commit, at least once, never if the transaction rolls back. Returns the outbox id.
+-- No argument can make it fail: what cannot be delivered is found out by the server, not by the caller's transaction.
+-- `headers` holds further header lines by name, e.g. {"List-Unsubscribe": "<https://…>"}.
+create or replace function ferrobase.send_mail(
+  "to" text,
+  subject text,
+  "text" text,
+  html text,
+  headers jsonb default '{}'
+) returns bigint
+language sql security definer
+set search_path = ''
+as $$
+  insert into ferrobase.outbox (recipient, subject, body_text, body_html, headers)
+  values (coalesce($1, ''), coalesce($2, ''), coalesce($3, ''), coalesce($4, ''), coalesce($5, '{}'))
+  returning id
+$$;
+revoke execute on function ferrobase.send_mail(text, text, text, text, jsonb) from public;
+grant execute on function ferrobase.send_mail(text, text, text, text, jsonb)
+  to service_role, supabase_auth_admin, ferrobase_admin;
+
+-- What the development inbox has received.
+create table if not exists ferrobase.inbox (
+  id          bigint generated always as identity primary key,
+  recipient   text not null,
+  subject     text not null,
+  body_text   text not null,
+  body_html   text not null,
+  headers     jsonb not null default '{}',
+  received_at timestamptz not null default now()
+);
+create index if not exists inbox_recipient on ferrobase.inbox (lower(recipient), id desc);
+alter table ferrobase.inbox enable row level security;
+
+grant select, insert, update, delete on ferrobase.outbox, ferrobase.inbox to ferrobase_admin;
+do $$
+begin
+  create policy server on ferrobase.outbox to ferrobase_admin using (true) with check (true);
+  create policy server on ferrobase.inbox to ferrobase_admin using (true) with check (true);
+exception when duplicate_object then
+  null;
+end $$;
