@@ -22,5 +22,6 @@ pub mod mail;
 pub mod migrate;
 pub mod rest;
 pub mod schema_cache;
+pub mod storage;
 pub mod telemetry;
 pub mod web;

@@ -4,4 +4,4 @@ mod pool;
 mod transaction;
 
 pub use pool::{DbError, Pool, PoolOptions};
-pub use transaction::{Caller, Transaction};
+pub use transaction::Transaction;

@@ -1,1 +1,4 @@
 //! JSON Web Tokens: keys, claims, verification, signing.
+
+pub mod bearer;
+pub mod caller;
