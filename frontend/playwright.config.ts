@@ -1,0 +1,42 @@
+/**
+ * Browser journeys against a running Ferrobase (`BASE_URL`, default the development server's address).
+ * Chromium: `CHROMIUM_PATH`, else /usr/bin/chromium, else Playwright's own.
+ */
+import { defineConfig, devices } from "@playwright/test";
+import { existsSync } from "node:fs";
+
+const executablePath = process.env.CHROMIUM_PATH ?? (existsSync("/usr/bin/chromium") ? "/usr/bin/chromium" : undefined);
+const isRoot = process.getuid?.() === 0;
+const launchOptions = {
+  executablePath,
+  args: [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    ...(isRoot ? ["--no-sandbox"] : []),
+  ],
+};
+
+export default defineConfig({
+  testDir: "./e2e",
+  fullyParallel: false,
+  workers: 1,
+  retries: 0,
+  timeout: 60_000,
+  expect: { timeout: 10_000 },
+  reporter: [["list"]],
+  use: {
+    baseURL: process.env.BASE_URL ?? "http://127.0.0.1:54321",
+    locale: "en-US",
+    timezoneId: "UTC",
+    trace: "retain-on-failure",
+    launchOptions,
+  },
+  projects: [
+    { name: "desk", use: { viewport: { width: 1280, height: 900 } } },
+    { name: "phone", use: { ...devices["Pixel 7"], launchOptions, viewport: { width: 390, height: 844 } } },
+  ],
+});

@@ -1,0 +1,58 @@
+import { useEffect } from "react";
+import { Link, Outlet, useLocation, useNavigate } from "react-router-dom";
+import { FailedState, LoadingView, RefusedState } from "@/components/states";
+import { Button } from "@/components/ui/button";
+import { useSession } from "@/lib/session";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import { decide, type Access } from "./guard";
+import { paths } from "./paths";
+
+/** Lets the page through, or shows why not. */
+export function Guarded({ access }: { access: Access }) {
+  const session = useSession();
+  const navigate = useNavigate();
+  const { pathname, search } = useLocation();
+  const verdict = decide(session, access, pathname + search);
+  const to = "to" in verdict ? verdict.to : null;
+
+  useEffect(() => {
+    if (verdict.kind !== "redirect" && verdict.kind !== "sign-out") return;
+    if (verdict.toast) toast({ ...verdict.toast, variant: "destructive" });
+    if (verdict.kind === "sign-out") void session.signOut().catch(() => undefined);
+    void navigate(verdict.to, { replace: true });
+    // the verdict is new on every render; what it asks for is in its kind and address
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [verdict.kind, to, navigate]);
+
+  switch (verdict.kind) {
+    case "allow":
+      return <Outlet />;
+    case "failed":
+      return (
+        <main id="main" className="work">
+          <FailedState heading="h1" error={session.error} onRetry={() => void session.refresh()} />
+        </main>
+      );
+    case "no-membership":
+      return (
+        <main id="main" className="work">
+          <RefusedState
+            heading="h1"
+            title={t("shell.noMembership")}
+            actions={
+              <Button asChild variant="primary">
+                <Link to={paths.nonprofitDashboard}>{t("shell.toDashboard")}</Link>
+              </Button>
+            }
+          >
+            <p>{t("shell.noMembershipBody")}</p>
+          </RefusedState>
+        </main>
+      );
+    case "wait":
+    case "redirect":
+    case "sign-out":
+      return <LoadingView />;
+  }
+}

@@ -1,0 +1,43 @@
+import { Inbox, LayoutDashboard, List, Settings, SquarePen, Users, Wallet, type LucideIcon } from "lucide-react";
+import type { AppUser, Organization } from "@/lib/session";
+import { t } from "@/messages";
+import { paths } from "../paths";
+
+export interface MenuItem {
+  to: string;
+  label: string;
+  Icon: LucideIcon;
+}
+
+/** The sidebar's entries by role (section 6). */
+export function shellMenu(
+  user: Pick<AppUser, "role" | "nonprofitRole">,
+  organization: Pick<Organization, "role"> | null,
+): MenuItem[] {
+  switch (user.role) {
+    case "nonprofit": {
+      const role = organization?.role ?? user.nonprofitRole;
+      const all: MenuItem[] = [
+        { to: paths.nonprofitDashboard, label: t("shell.menuDashboard"), Icon: LayoutDashboard },
+        { to: paths.nonprofitRequests, label: t("shell.menuRequests"), Icon: Inbox },
+      ];
+      if (role !== "admin" && role !== "manager") return all;
+      return [
+        ...all,
+        { to: paths.nonprofitBudget, label: t("shell.menuBudget"), Icon: Wallet },
+        { to: paths.nonprofitTeam, label: t("shell.menuTeam"), Icon: Users },
+        { to: paths.nonprofitSettings, label: t("shell.menuSettings"), Icon: Settings },
+      ];
+    }
+    case "donor":
+      return [{ to: paths.donorDashboard, label: t("shell.menuDashboard"), Icon: LayoutDashboard }];
+    case "requester":
+      return [
+        { to: paths.requesterDashboard, label: t("shell.menuDashboard"), Icon: LayoutDashboard },
+        { to: paths.submitRequest, label: t("shell.menuNewRequest"), Icon: SquarePen },
+        { to: paths.myRequests, label: t("shell.menuMyRequests"), Icon: List },
+      ];
+    case null:
+      return [];
+  }
+}

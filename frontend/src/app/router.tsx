@@ -1,0 +1,64 @@
+/** The route table: one array per audience, each behind its guard and inside its layout. */
+import { createBrowserRouter, Navigate, type RouteObject } from "react-router-dom";
+import { LoadingView } from "@/components/states";
+import { SiteLayout } from "./layouts/site";
+import type { Access } from "./guard";
+import { Guarded } from "./guarded";
+import { paths } from "./paths";
+import { RouteError } from "./route-error";
+import { accountRoutes } from "./routes/account";
+import { donorRoutes } from "./routes/donor";
+import { nonprofitRoutes } from "./routes/nonprofit";
+import { publicRoutes } from "./routes/public";
+import { requesterRoutes } from "./routes/requester";
+import type { AppRoute } from "./routes/types";
+
+/** Guards of whole audiences; a route's own `access` is laid over them. */
+export const audiences: Record<
+  "account" | "requester" | "nonprofit" | "donor",
+  { routes: AppRoute[]; access: Access }
+> = {
+  account: { routes: accountRoutes, access: {} },
+  requester: { routes: requesterRoutes, access: { roles: ["requester"] } },
+  nonprofit: { routes: nonprofitRoutes, access: { roles: ["nonprofit"] } },
+  donor: { routes: donorRoutes, access: { roles: ["donor"] } },
+};
+
+const open = (route: AppRoute): RouteObject => ({ path: route.path, lazy: route.lazy });
+
+const guarded = (access: Access) => (route: AppRoute) => ({
+  path: route.path,
+  element: <Guarded access={{ ...access, ...route.access }} />,
+  children: [{ index: true, lazy: route.lazy }],
+});
+
+const behind = Object.values(audiences).flatMap(({ routes, access }) =>
+  routes.map((route) => ({ layout: route.layout ?? "shell", object: guarded(access)(route) })),
+);
+const inLayout = (layout: "site" | "shell") =>
+  behind.filter((entry) => entry.layout === layout).map((entry) => entry.object);
+
+export const routes: RouteObject[] = [
+  {
+    errorElement: <RouteError />,
+    hydrateFallbackElement: <LoadingView />,
+    children: [
+      {
+        element: <SiteLayout />,
+        errorElement: <RouteError />,
+        children: [
+          ...publicRoutes.filter((route) => route.layout !== "shell").map(open),
+          ...inLayout("site"),
+          { path: "*", element: <Navigate to={paths.notFound} replace /> },
+        ],
+      },
+      {
+        lazy: () => import("./layouts/shell"),
+        errorElement: <RouteError />,
+        children: [...publicRoutes.filter((route) => route.layout === "shell").map(open), ...inLayout("shell")],
+      },
+    ],
+  },
+];
+
+export const createRouter = () => createBrowserRouter(routes);

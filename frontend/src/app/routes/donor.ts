@@ -1,0 +1,4 @@
+import type { AppRoute } from "./types";
+
+/** Pages of donors. */
+export const donorRoutes: AppRoute[] = [];

@@ -1,0 +1,4 @@
+import type { AppRoute } from "./types";
+
+/** Pages of requesters. */
+export const requesterRoutes: AppRoute[] = [];

@@ -1,0 +1,14 @@
+import type { ComponentType } from "react";
+import type { Access } from "../guard";
+
+/** One line of the route table: an address and the lazy module that shows it. */
+export interface AppRoute {
+  /** As `paths.ts` builds it, with `:id` where an id stands. */
+  path: string;
+  /** The module exports its screen as `Component`. */
+  lazy: () => Promise<{ Component: ComponentType }>;
+  /** Narrows (or widens) the audience's guard for this page. */
+  access?: Access;
+  /** `site`: header and footer; `shell`: sidebar. The audience's own by default. */
+  layout?: "site" | "shell";
+}

@@ -1,0 +1,26 @@
+import { Picture, type PictureProps } from "./picture";
+
+export function GateArt(props: PictureProps) {
+  return (
+    <Picture viewBox="0 0 240 144" {...props}>
+      <path className="s" d="M2 131c2-20 16-31 34-31s32 11 36 31zM168 131c4-20 18-31 36-31s32 11 34 31z" />
+      <path className="l" strokeWidth="1.6" strokeLinecap="round" d="M0 131h100M138 131h102" />
+      <path className="l o" strokeWidth="1.6" strokeLinecap="round" d="M84 137h34M126 137h18M100 142h22" />
+      <path
+        className="l"
+        strokeWidth="1"
+        d="M120 52L107 100M120 52L133 100M120 46L94 100M120 46L146 100M120 40L81 100M120 40L159 100M120 34L68 100M120 34L172 100M120 28L55 100M120 28L185 100M120 22L42 100M120 22L198 100"
+      />
+      <path className="l" strokeWidth="2.6" strokeLinejoin="round" d="M107 131L120 18L133 131" />
+      <circle className="w" cx="120" cy="15" r="5" />
+      <path className="l" strokeWidth="3.6" strokeLinecap="round" d="M30 100H210" />
+      <path className="l" strokeWidth="3" strokeLinecap="round" d="M152 98V76" />
+      <path className="p l" strokeWidth="2" strokeLinejoin="round" d="M150 78h48v8h-48z" />
+      <path className="w" d="M156 78h9l-5 8h-9zM174 78h9l-5 8h-9zM192 78h6v4l-3 4h-8z" />
+      <g transform="translate(80 98)">
+        <path className="f" d="M-5.2 0V-10.4a5.2 5.2 0 0 1 10.4 0V0z" />
+        <circle className="f" cx="0" cy="-20.8" r="4.4" />
+      </g>
+    </Picture>
+  );
+}

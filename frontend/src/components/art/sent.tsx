@@ -1,0 +1,31 @@
+import { Picture, type PictureProps } from "./picture";
+
+export function SentArt(props: PictureProps) {
+  return (
+    <Picture viewBox="0 0 240 144" {...props}>
+      <path className="s" d="M2 131c2-20 16-31 34-31s32 11 36 31zM168 131c4-20 18-31 36-31s32 11 34 31z" />
+      <path className="l" strokeWidth="1.6" strokeLinecap="round" d="M0 131h100M138 131h102" />
+      <path className="l o" strokeWidth="1.6" strokeLinecap="round" d="M84 137h34M126 137h18M100 142h22" />
+      <path
+        className="l"
+        strokeWidth="1"
+        d="M120 52L107 100M120 52L133 100M120 46L94 100M120 46L146 100M120 40L81 100M120 40L159 100M120 34L68 100M120 34L172 100M120 28L55 100M120 28L185 100M120 22L42 100M120 22L198 100"
+      />
+      <path className="l" strokeWidth="2.6" strokeLinejoin="round" d="M107 131L120 18L133 131" />
+      <circle className="w" cx="120" cy="15" r="5" />
+      <path className="l" strokeWidth="3.6" strokeLinecap="round" d="M30 100H210" />
+      <g transform="translate(146 72) rotate(-4)">
+        <path className="p l" strokeWidth="2" strokeLinejoin="round" d="M0 0h38v25H0z" />
+        <path className="l" strokeWidth="2" strokeLinejoin="round" d="M0 0l19 14L38 0" />
+        <circle className="w" cx="36" cy="23" r="8" />
+        <path
+          className="k"
+          strokeWidth="2"
+          strokeLinecap="round"
+          strokeLinejoin="round"
+          d="M32.5 23.2l2.6 2.6 4.8-5.2"
+        />
+      </g>
+    </Picture>
+  );
+}

@@ -1,0 +1,36 @@
+import { LogOut } from "lucide-react";
+import { useEffect } from "react";
+import { t } from "@/messages";
+import { Button } from "./ui/button";
+
+/** Where 'Exit this page' leads: harmless, and reachable from anywhere. */
+export const EXIT_TARGET = "https://www.weather.gov/";
+
+function exit() {
+  // The page leaves the screen at once, then the address and the history entry.
+  document.body.replaceChildren();
+  window.location.replace(EXIT_TARGET);
+}
+
+/** For people who may be watched: leaves the site at once. Pressing Shift three times does the same. */
+export function ExitPage() {
+  useEffect(() => {
+    let presses: number[] = [];
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== "Shift" || event.repeat) {
+        if (!event.repeat) presses = [];
+        return;
+      }
+      presses = [...presses.filter((at) => event.timeStamp - at < 2_000), event.timeStamp];
+      if (presses.length >= 3) exit();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <Button variant="dangerQuiet" className="no-print exit-page" title={t("common.exitPageHint")} onClick={exit}>
+      <LogOut aria-hidden="true" />
+      {t("common.exitPage")}
+    </Button>
+  );
+}

@@ -1,0 +1,150 @@
+/** Choosing files: the spec's limits and toasts. It holds no upload: the caller sends what it is given. */
+import { FileText, FileWarning, Image as ImageIcon, Upload, X } from "lucide-react";
+import { useId, useRef, useState, type DragEvent } from "react";
+import { cn } from "@/lib/cn";
+import { DEFAULT_FILE_RULES, sortFiles, type FileRules } from "@/lib/files";
+import { formatMegabytes } from "@/lib/format";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/files";
+import { Button } from "./ui/button";
+import { ProgressBar } from "./ui/progress";
+
+/** What is known of a file on its way. */
+export interface FileProgress {
+  /** Percent sent; undefined while it waits. */
+  percent?: number;
+  /** Why it was not accepted by the server, in words. */
+  error?: string;
+}
+
+export interface FileUploadProps {
+  files: readonly File[];
+  onChange: (files: File[]) => void;
+  rules?: Partial<FileRules>;
+  label?: string;
+  hint?: string;
+  progress?: (file: File) => FileProgress | undefined;
+  disabled?: boolean;
+  id?: string;
+  "aria-describedby"?: string;
+}
+
+export function FileUpload({ files, onChange, rules, label, hint, progress, disabled, id, ...props }: FileUploadProps) {
+  const limits: FileRules = { ...DEFAULT_FILE_RULES, ...rules };
+  const input = useRef<HTMLInputElement>(null);
+  const fallbackId = useId();
+  const inputId = id ?? fallbackId;
+  const [over, setOver] = useState(false);
+
+  const add = (chosen: readonly File[]) => {
+    const { accepted, rejections } = sortFiles(chosen, files.length, limits);
+    for (const rejection of rejections) {
+      if (rejection.reason === "type") {
+        toast({
+          variant: "destructive",
+          title: t("files.invalidType"),
+          description: t("files.invalidTypeBody", { file: rejection.file.name }),
+        });
+      } else if (rejection.reason === "size") {
+        toast({
+          variant: "destructive",
+          title: t("files.tooLarge"),
+          description: t("files.tooLargeBody", { file: rejection.file.name, size: limits.maxBytes / 1024 / 1024 }),
+        });
+      } else {
+        toast({
+          variant: "destructive",
+          title: t("files.tooMany"),
+          description: t("files.tooManyBody", { count: limits.maxFiles }),
+        });
+      }
+    }
+    if (accepted.length > 0) onChange([...files, ...accepted]);
+  };
+
+  const onDrop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    if (!disabled) add([...event.dataTransfer.files]);
+  };
+
+  return (
+    <div>
+      <div
+        className={cn("drop", over && "over")}
+        onDragOver={(event) => {
+          event.preventDefault();
+          if (!disabled) setOver(true);
+        }}
+        onDragLeave={() => setOver(false)}
+        onDrop={onDrop}
+      >
+        <div>
+          <label className="label" htmlFor={inputId}>
+            {label ?? t("files.documents")}
+          </label>
+          <span className="hint" id={`${inputId}-limits`}>
+            {hint ??
+              t("files.limits", { types: limits.names, size: limits.maxBytes / 1024 / 1024, count: limits.maxFiles })}
+          </span>
+        </div>
+        <input
+          ref={input}
+          id={inputId}
+          type="file"
+          multiple={limits.maxFiles > 1}
+          accept={limits.accept.join(",")}
+          disabled={disabled}
+          className="visually-hidden"
+          tabIndex={-1}
+          aria-describedby={cn(`${inputId}-limits`, props["aria-describedby"])}
+          onChange={(event) => {
+            add([...(event.target.files ?? [])]);
+            event.target.value = "";
+          }}
+        />
+        <Button onClick={() => input.current?.click()} disabled={disabled} aria-describedby={`${inputId}-limits`}>
+          <Upload aria-hidden="true" />
+          {limits.maxFiles > 1 ? t("files.choose") : t("files.chooseOne")}
+        </Button>
+      </div>
+      {files.length > 0 ? (
+        <ul className="files mt-3" aria-label={t("files.chosen")}>
+          {files.map((file, index) => {
+            const state = progress?.(file);
+            const Icon = state?.error ? FileWarning : file.type.startsWith("image/") ? ImageIcon : FileText;
+            return (
+              <li key={`${file.name}-${file.size}-${index}`}>
+                <Icon aria-hidden="true" />
+                <span className="name">
+                  {file.name}
+                  <span className="block text-sm text-soft">
+                    {state?.error ? (
+                      <strong className="text-danger-text">{state.error}</strong>
+                    ) : state?.percent !== undefined ? (
+                      t("files.sent", { size: formatMegabytes(file.size), percent: Math.round(state.percent) })
+                    ) : (
+                      formatMegabytes(file.size)
+                    )}
+                  </span>
+                  {state?.percent !== undefined && state.percent < 100 && !state.error ? (
+                    <ProgressBar value={state.percent} label={file.name} />
+                  ) : null}
+                </span>
+                <Button
+                  size="icon"
+                  disabled={disabled}
+                  aria-label={t("files.removeFile", { file: file.name })}
+                  onClick={() => onChange(files.filter((_, at) => at !== index))}
+                >
+                  <X aria-hidden="true" />
+                </Button>
+              </li>
+            );
+          })}
+        </ul>
+      ) : null}
+    </div>
+  );
+}

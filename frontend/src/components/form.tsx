@@ -1,0 +1,259 @@
+/**
+ * Forms: react-hook-form with a zod schema. `Form` provides the form and its error summary,
+ * `Field` wires label, hint and error to one control once.
+ */
+import { CircleAlert } from "lucide-react";
+import { createContext, use, useEffect, useId, useRef, type ComponentProps, type ReactNode, type Ref } from "react";
+import {
+  FormProvider,
+  useController,
+  useFormContext,
+  useFormState,
+  type FieldPath,
+  type FieldValues,
+  type SubmitHandler,
+  type UseFormReturn,
+} from "react-hook-form";
+import { cn } from "@/lib/cn";
+import { errorMessage } from "@/lib/errors";
+import { t } from "@/messages";
+import { Notice } from "./ui/notice";
+
+const FormIdContext = createContext("form");
+
+/** The DOM id of a field's control: what the summary's links point to. */
+const controlId = (formId: string, name: string) => `${formId}-${name.replace(/\./g, "-")}`;
+
+export interface FormProps<T extends FieldValues, O extends FieldValues = T> extends Omit<
+  ComponentProps<"form">,
+  "onSubmit" | "children"
+> {
+  form: UseFormReturn<T, unknown, O>;
+  onSubmit: SubmitHandler<O>;
+  children: ReactNode;
+  /** Whatever the server answered to the last try; shown above the fields, nothing typed is lost. */
+  error?: unknown;
+  /** Title of that notice. */
+  errorTitle?: string;
+}
+
+/** Make the form with `useForm({ resolver: zodResolver(schema), mode: "onTouched", shouldFocusError: false })`. */
+export function Form<T extends FieldValues, O extends FieldValues = T>({
+  form,
+  onSubmit,
+  children,
+  error,
+  errorTitle,
+  className,
+  ...props
+}: FormProps<T, O>) {
+  const formId = useId();
+  return (
+    <FormProvider {...form}>
+      <FormIdContext value={formId}>
+        <form
+          noValidate
+          className={cn("form", className)}
+          onSubmit={(event) => void form.handleSubmit(onSubmit)(event)}
+          {...props}
+        >
+          <ErrorSummary />
+          {error ? (
+            <Notice tone="bad" role="alert" title={errorTitle}>
+              {errorMessage(error)}
+            </Notice>
+          ) : null}
+          {children}
+        </form>
+      </FormIdContext>
+    </FormProvider>
+  );
+}
+
+interface FoundError {
+  name: string;
+  message: string;
+}
+
+function collect(errors: object, path = ""): FoundError[] {
+  return Object.entries(errors).flatMap(([key, value]): FoundError[] => {
+    if (typeof value !== "object" || value === null || key === "ref") return [];
+    const name = path ? `${path}.${key}` : key;
+    const message: unknown = "message" in value ? value.message : undefined;
+    return typeof message === "string" && message ? [{ name, message }] : collect(value, name);
+  });
+}
+
+/** After a refused send: one error focuses its field; more get a summary with links, which takes the focus. */
+export function ErrorSummary() {
+  const formId = use(FormIdContext);
+  const { errors, submitCount, isSubmitting } = useFormState();
+  const box = useRef<HTMLDivElement>(null);
+  const found = submitCount > 0 ? collect(errors) : [];
+  const names = found.map((error) => error.name).join();
+
+  useEffect(() => {
+    if (submitCount === 0 || isSubmitting || names === "") return;
+    if (names.includes(",")) box.current?.focus();
+    else document.getElementById(controlId(formId, names))?.focus();
+    // only a new try moves the focus, not each corrected field
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [submitCount, isSubmitting]);
+
+  if (found.length < 2) return null;
+  return (
+    <Notice
+      ref={box}
+      tone="bad"
+      role="alert"
+      tabIndex={-1}
+      title={t("common.errorSummaryTitle", { count: found.length })}
+    >
+      <ul className="links grid">
+        {found.map((error) => (
+          <li key={error.name}>
+            <a
+              href={`#${controlId(formId, error.name)}`}
+              onClick={(event) => {
+                event.preventDefault();
+                document.getElementById(controlId(formId, error.name))?.focus();
+              }}
+            >
+              {error.message}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </Notice>
+  );
+}
+
+/** What a control receives: spread it on Input, Textarea, PasswordInput or Select. */
+export interface Control {
+  id: string;
+  name: string;
+  // oxlint-disable-next-line typescript/no-explicit-any -- the value's type is the schema's business
+  value: any;
+  // oxlint-disable-next-line typescript/no-explicit-any -- takes an event or a value
+  onChange: (event: any) => void;
+  onBlur: () => void;
+  ref: Ref<never>;
+  disabled?: boolean;
+  "aria-invalid": boolean | undefined;
+  "aria-describedby": string | undefined;
+}
+
+export interface FieldProps<T extends FieldValues> {
+  name: FieldPath<T>;
+  label: ReactNode;
+  hint?: ReactNode;
+  /** Marks the label '(optional)'; what is required is not marked. */
+  optional?: boolean;
+  className?: string;
+  /** `group`: the control is several inputs (radios): the label is then a legend. */
+  as?: "single" | "group";
+  children: (control: Control) => ReactNode;
+}
+
+/** Label above, hint, error, then the control: wired once. `name` is a path of the form's schema. */
+export function Field<T extends FieldValues = FieldValues>({
+  name,
+  label,
+  hint,
+  optional,
+  className,
+  as = "single",
+  children,
+}: FieldProps<T>) {
+  const formId = use(FormIdContext);
+  const { control } = useFormContext<T>();
+  const { field, fieldState } = useController({ name, control });
+  const id = controlId(formId, name);
+  const message = fieldState.error?.message;
+  const describedBy = cn(hint && `${id}-hint`, message && `${id}-error`) || undefined;
+  const words = (
+    <>
+      {label} {optional ? <span className="opt">{t("common.optional")}</span> : null}
+    </>
+  );
+  const body = (
+    <>
+      {hint ? (
+        <span className="hint" id={`${id}-hint`}>
+          {hint}
+        </span>
+      ) : null}
+      {message ? (
+        <span className="error" id={`${id}-error`}>
+          <CircleAlert aria-hidden="true" />
+          {message}
+        </span>
+      ) : null}
+      {children({
+        ...field,
+        value: field.value ?? "",
+        ref: field.ref as Ref<never>,
+        id,
+        "aria-invalid": fieldState.invalid || undefined,
+        "aria-describedby": describedBy,
+      })}
+    </>
+  );
+  if (as === "group") {
+    return (
+      <fieldset className={cn("field", message && "bad", className)} aria-describedby={describedBy}>
+        <legend className="label">{words}</legend>
+        {body}
+      </fieldset>
+    );
+  }
+  return (
+    <div className={cn("field", message && "bad", className)}>
+      <label className="label" htmlFor={id}>
+        {words}
+      </label>
+      {body}
+    </div>
+  );
+}
+
+export interface TickFieldProps<T extends FieldValues> {
+  name: FieldPath<T>;
+  className?: string;
+  children: (
+    control: Omit<Control, "value" | "onChange"> & {
+      checked: boolean;
+      onCheckedChange: (on: boolean | "indeterminate") => void;
+    },
+  ) => ReactNode;
+}
+
+/** A single checkbox with its error above: `{(control) => <TickLine {...control}>words</TickLine>}`. */
+export function TickField<T extends FieldValues = FieldValues>({ name, className, children }: TickFieldProps<T>) {
+  const formId = use(FormIdContext);
+  const { control } = useFormContext<T>();
+  const { field, fieldState } = useController({ name, control });
+  const id = controlId(formId, name);
+  const message = fieldState.error?.message;
+  return (
+    <div className={cn("field", message && "bad", className)}>
+      {message ? (
+        <span className="error" id={`${id}-error`}>
+          <CircleAlert aria-hidden="true" />
+          {message}
+        </span>
+      ) : null}
+      {children({
+        id,
+        name: field.name,
+        onBlur: field.onBlur,
+        ref: field.ref as Ref<never>,
+        disabled: field.disabled,
+        checked: field.value === true,
+        onCheckedChange: (on) => field.onChange(on === true),
+        "aria-invalid": fieldState.invalid || undefined,
+        "aria-describedby": message ? `${id}-error` : undefined,
+      })}
+    </div>
+  );
+}

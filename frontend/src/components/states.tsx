@@ -1,0 +1,134 @@
+/** The four designed states of anything that is loaded: empty, failed, refused, loading. */
+import { useQueryErrorResetBoundary } from "@tanstack/react-query";
+import type { ComponentType, ReactNode } from "react";
+import { cn } from "@/lib/cn";
+import { errorMessage, isNetworkError } from "@/lib/errors";
+import { t } from "@/messages";
+import { EmptyArt } from "./art/empty";
+import { ErrorArt } from "./art/error";
+import { GateArt } from "./art/gate";
+import { LoadingArt } from "./art/loading";
+import { OfflineArt } from "./art/offline";
+import type { PictureProps } from "./art/picture";
+import { Button } from "./ui/button";
+import { Skeleton } from "./ui/skeleton";
+
+export interface StateProps {
+  art?: ComponentType<PictureProps>;
+  title: ReactNode;
+  children?: ReactNode;
+  /** The first step, or the way out: buttons. */
+  actions?: ReactNode;
+  /** `h1` when the state is the whole page. */
+  heading?: "h1" | "h2" | "h3";
+  role?: "alert" | "status";
+  className?: string;
+}
+
+/** The frame of all of them: picture, what happened, what to do. */
+export function State({ art: Art, title, children, actions, heading: Heading = "h2", role, className }: StateProps) {
+  return (
+    <div className={cn("state", className)} role={role}>
+      {Art ? <Art /> : null}
+      <Heading>{title}</Heading>
+      {typeof children === "string" ? <p>{children}</p> : children}
+      {actions ? <div className="actions">{actions}</div> : null}
+    </div>
+  );
+}
+
+/** Nothing here yet: says what will appear, and offers the first step. */
+export function EmptyState({ art = EmptyArt, ...props }: StateProps) {
+  return <State art={art} {...props} />;
+}
+
+export interface FailedStateProps {
+  error: unknown;
+  /** What could not be loaded; the default speaks of 'this'. */
+  title?: ReactNode;
+  onRetry?: () => void;
+  heading?: StateProps["heading"];
+}
+
+/** Loading failed: what is safe, and 'Try again'. */
+export function FailedState({ error, title, onRetry, heading }: FailedStateProps) {
+  const offline = isNetworkError(error);
+  const { reset } = useQueryErrorResetBoundary();
+  return (
+    <State
+      art={offline ? OfflineArt : ErrorArt}
+      role="alert"
+      heading={heading}
+      title={title ?? t(offline ? "common.offlineTitle" : "common.failedTitle")}
+      actions={
+        onRetry ? (
+          <Button
+            variant="primary"
+            onClick={() => {
+              reset();
+              onRetry();
+            }}
+          >
+            {t("common.retry")}
+          </Button>
+        ) : null
+      }
+    >
+      <p>{offline ? t("common.offlineBody") : errorMessage(error)}</p>
+    </State>
+  );
+}
+
+/** Not allowed: who can, and a way out. */
+export function RefusedState({ title, children, actions, heading }: Partial<StateProps>) {
+  return (
+    <State art={GateArt} heading={heading} title={title ?? t("common.refusedTitle")} actions={actions}>
+      {children ?? <p>{t("common.refusedBody")}</p>}
+    </State>
+  );
+}
+
+/** The full-screen loading view: the half-built bridge and the spec's words. */
+export function LoadingView() {
+  return (
+    <div className="grid min-h-[60vh] flex-1 place-items-center">
+      <State art={LoadingArt} role="status" title={<span className="block">{t("common.loading")}</span>} heading="h2" />
+    </div>
+  );
+}
+
+/** Skeleton rows in a list's own layout, with a name for screen readers. */
+export function ListSkeleton({ rows = 4, label }: { rows?: number; label?: string }) {
+  return (
+    <div role="status" aria-busy="true" aria-label={label ?? t("common.loading")}>
+      {Array.from({ length: rows }, (_, row) => (
+        <div key={row} className="grid grid-cols-[1fr_auto] gap-4 border-b border-line py-5 first:border-t">
+          <div className="grid gap-3">
+            <Skeleton className="h-5! w-2/5" />
+            <Skeleton className="w-4/5" />
+          </div>
+          <Skeleton className="h-7! w-24 rounded-full!" />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** A ruled strip of figures, not yet known. */
+export function FiguresSkeleton({ count = 4 }: { count?: 3 | 4 }) {
+  return (
+    <div
+      className={cn("figures", count === 4 ? "four" : "three")}
+      role="status"
+      aria-busy="true"
+      aria-label={t("common.loading")}
+    >
+      {Array.from({ length: count }, (_, index) => (
+        <div key={index}>
+          <Skeleton className="w-3/5" />
+          <Skeleton className="mt-3 h-7! w-2/5" />
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,25 @@
+import { useState } from "react";
+import { cn } from "@/lib/cn";
+import { avatarFallback } from "@/lib/format";
+
+/** A person's photo, or the first letter of their name ('NA' without a name). Silent: the name stands beside it. */
+export function Avatar({
+  name,
+  src,
+  className,
+}: {
+  name: string | null | undefined;
+  src?: string | null;
+  className?: string;
+}) {
+  const [broken, setBroken] = useState<string | null>(null);
+  return (
+    <span className={cn("avatar overflow-hidden", className)} aria-hidden="true">
+      {src && broken !== src ? (
+        <img src={src} alt="" className="size-full object-cover" onError={() => setBroken(src)} />
+      ) : (
+        avatarFallback(name)
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,29 @@
+import { X } from "lucide-react";
+import { Dialog as Radix } from "radix-ui";
+import type { ComponentProps } from "react";
+import { t } from "@/messages";
+import { Button } from "./button";
+
+export const Sheet = Radix.Root;
+export const SheetTrigger = Radix.Trigger;
+export const SheetClose = Radix.Close;
+
+/** A menu from the side, 18 rem wide. `title` names it for screen readers. */
+export function SheetContent({ title, children, ...props }: ComponentProps<typeof Radix.Content> & { title: string }) {
+  return (
+    <Radix.Portal>
+      <Radix.Overlay className="overlay" />
+      <Radix.Content className="menu-sheet" aria-describedby={undefined} {...props}>
+        <div className="flex items-center justify-between pl-3">
+          <Radix.Title className="text-ui">{title}</Radix.Title>
+          <Radix.Close asChild>
+            <Button size="icon" aria-label={t("common.close")}>
+              <X aria-hidden="true" />
+            </Button>
+          </Radix.Close>
+        </div>
+        {children}
+      </Radix.Content>
+    </Radix.Portal>
+  );
+}

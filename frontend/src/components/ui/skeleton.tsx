@@ -1,0 +1,7 @@
+import type { ComponentProps } from "react";
+import { cn } from "@/lib/cn";
+
+/** A grey bar where words will be. The list around it carries `aria-busy` and a name. */
+export function Skeleton({ className, ...props }: ComponentProps<"span">) {
+  return <span className={cn("sk", className)} aria-hidden="true" {...props} />;
+}

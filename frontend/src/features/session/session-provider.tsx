@@ -1,0 +1,128 @@
+/** Provides `useSession()`: follows supabase-js's auth events and loads who the person is. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { SessionContext, type SelectedNonprofit, type Session } from "@/lib/session";
+import { toast } from "@/lib/toast";
+import { getSupabase, mayHaveSession, whenClient } from "@/lib/supabase";
+import { t } from "@/messages";
+import "@/messages/en/errors";
+import { claimGuestRequests, loadPerson, saveSelectedNonprofit, type AuthUser } from "./api";
+import { forgetSelection, readSelection, storeSelection } from "./selection";
+
+type State = Omit<Session, "refresh" | "signOut" | "selectNonprofit">;
+
+const signedOut: State = {
+  status: "signed-out",
+  error: null,
+  ended: null,
+  user: null,
+  organization: null,
+  selectedNonprofit: null,
+};
+
+function initial(): State {
+  return { ...signedOut, status: mayHaveSession() ? "loading" : "signed-out", selectedNonprofit: readSelection() };
+}
+
+export function SessionProvider({ children }: { children: ReactNode }) {
+  const queryClient = useQueryClient();
+  const [state, setState] = useState<State>(initial);
+  /** The person being shown or loaded; answers for anyone else are dropped. */
+  const auth = useRef<AuthUser | null>(null);
+  const leaving = useRef(false);
+
+  const load = useCallback(async (who: AuthUser) => {
+    try {
+      const person = await loadPerson(who);
+      if (auth.current?.id !== who.id) return;
+      const selectedNonprofit = person.selectedNonprofit ?? readSelection();
+      if (person.selectedNonprofit) storeSelection(person.selectedNonprofit);
+      setState({
+        ...signedOut,
+        status: "signed-in",
+        user: person.user,
+        organization: person.organization,
+        selectedNonprofit,
+      });
+    } catch (error) {
+      if (auth.current?.id !== who.id) return;
+      // Someone already at work keeps working; only a first load can fail the page.
+      setState((before) => (before.user?.id === who.id ? before : { ...signedOut, status: "failed", error }));
+      toast({ variant: "destructive", title: t("errors.title"), description: t("errors.roleFetch") });
+    }
+  }, []);
+
+  useEffect(() => {
+    let unsubscribe = () => {};
+    const stop = whenClient((client) => {
+      const { data } = client.auth.onAuthStateChange((event, session) => {
+        const next = session?.user ?? null;
+        const before = auth.current;
+        auth.current = next;
+        if (!next) {
+          if (before) {
+            queryClient.clear();
+            if (leaving.current) forgetSelection();
+          }
+          const ended = before ? (leaving.current ? "choice" : "expired") : null;
+          leaving.current = false;
+          setState({ ...signedOut, ended, selectedNonprofit: readSelection() });
+          return;
+        }
+        if (before?.id === next.id && event !== "USER_UPDATED") return;
+        if (before?.id !== next.id) {
+          queryClient.clear();
+          setState((now) => ({ ...now, status: "loading" }));
+        }
+        // supabase-js holds its lock during this callback: read after it
+        setTimeout(() => {
+          void load(next);
+          if (event === "SIGNED_IN") void claimGuestRequests().catch(() => 0);
+        });
+      });
+      unsubscribe = () => data.subscription.unsubscribe();
+    });
+    if (mayHaveSession()) {
+      getSupabase().catch((error: unknown) => setState({ ...signedOut, status: "failed", error }));
+    }
+    return () => {
+      stop();
+      unsubscribe();
+    };
+  }, [load, queryClient]);
+
+  const refresh = useCallback(async () => {
+    const supabase = await getSupabase();
+    const { data, error } = await supabase.auth.getSession();
+    if (error) throw error;
+    auth.current = data.session?.user ?? null;
+    if (auth.current) await load(auth.current);
+    else setState({ ...signedOut, selectedNonprofit: readSelection() });
+  }, [load]);
+
+  const signOut = useCallback(async () => {
+    leaving.current = true;
+    const supabase = await getSupabase();
+    const { error } = await supabase.auth.signOut({ scope: "local" });
+    if (error) {
+      leaving.current = false;
+      throw error;
+    }
+  }, []);
+
+  const userId = state.user?.id;
+  const selectNonprofit = useCallback(
+    async (nonprofit: SelectedNonprofit) => {
+      if (userId) await saveSelectedNonprofit(nonprofit.id);
+      storeSelection(nonprofit);
+      setState((before) => ({ ...before, selectedNonprofit: nonprofit }));
+    },
+    [userId],
+  );
+
+  const session = useMemo<Session>(
+    () => ({ ...state, refresh, signOut, selectNonprofit }),
+    [state, refresh, signOut, selectNonprofit],
+  );
+  return <SessionContext value={session}>{children}</SessionContext>;
+}

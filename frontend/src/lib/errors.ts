@@ -1,0 +1,123 @@
+/**
+ * From any failure to words. Supabase's auth errors carry `code`; PostgREST's carry `code`
+ * (SQLSTATE or PGRSTnnn), `message`, `details` and `hint`. AidBridge's database functions raise `PTnnn`
+ * with a stable code in `hint`, a sentence fit to show in `message` and JSON in `details` (docs/database.md).
+ */
+import "@/messages/en/errors";
+import { t, type MessageKey } from "@/messages";
+
+/** The fields that errors of supabase-js have in common. */
+interface Known {
+  name?: string;
+  message?: string;
+  code?: string;
+  hint?: string | null;
+  details?: string | null;
+  status?: number;
+}
+
+const byCode: Record<string, MessageKey> = {
+  invalid_credentials: "errors.invalidCredentials",
+  email_not_confirmed: "errors.emailNotConfirmed",
+  user_already_exists: "errors.emailTaken",
+  email_exists: "errors.emailTaken",
+  weak_password: "errors.weakPassword",
+  same_password: "errors.samePassword",
+  signup_disabled: "errors.signupsOff",
+  email_provider_disabled: "errors.signupsOff",
+  over_request_rate_limit: "errors.tooMany",
+  over_email_send_rate_limit: "errors.tooMany",
+  otp_expired: "errors.badCode",
+  flow_state_not_found: "errors.badCode",
+  flow_state_expired: "errors.badCode",
+  bad_jwt: "errors.expired",
+  session_expired: "errors.expired",
+  session_not_found: "errors.expired",
+  refresh_token_not_found: "errors.expired",
+  refresh_token_already_used: "errors.expired",
+  user_banned: "errors.banned",
+  "42501": "errors.refused",
+  "23505": "errors.conflict",
+  "23503": "errors.stillUsed",
+  "23514": "errors.invalid",
+  "23502": "errors.invalid",
+  "22P02": "errors.invalid",
+  "22001": "errors.tooLarge",
+  "57014": "errors.server",
+  PGRST116: "errors.notFound",
+  PGRST301: "errors.expired",
+  PGRST303: "errors.expired",
+  PT401: "errors.expired",
+};
+
+function known(error: unknown): Known {
+  return typeof error === "object" && error !== null ? (error as Known) : { message: String(error) };
+}
+
+/** True when the request never reached the server. */
+export function isNetworkError(error: unknown): boolean {
+  const { name, message = "" } = known(error);
+  return (
+    name === "AuthRetryableFetchError" ||
+    /failed to fetch|networkerror|load failed|fetch failed|network request failed/i.test(message)
+  );
+}
+
+/** True when the session is over and signing in again is what helps. */
+export function isSessionExpired(error: unknown): boolean {
+  const { code, name } = known(error);
+  return name === "AuthSessionMissingError" || (code !== undefined && byCode[code] === "errors.expired");
+}
+
+/** True when the database or a policy refused. */
+export function isRefused(error: unknown): boolean {
+  const { code, status } = known(error);
+  return code === "42501" || code === "PT403" || status === 403;
+}
+
+/** True when there is nothing under this id (or nothing this person may see). */
+export function isNotFound(error: unknown): boolean {
+  const { code, status } = known(error);
+  return code === "PGRST116" || code === "PT404" || status === 404;
+}
+
+/** The stable code of a database function's refusal (`request_already_decided`), or null. */
+export function errorHint(error: unknown): string | null {
+  return known(error).hint ?? null;
+}
+
+/** What the refusal says besides its sentence, as an object; {} when it says nothing. */
+export function errorDetails(error: unknown): Record<string, unknown> {
+  try {
+    const details: unknown = JSON.parse(known(error).details ?? "{}");
+    return typeof details === "object" && details !== null ? (details as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Messages for fields out of a `validation_failed`: `{ description: "…" }` (the server's field names). */
+export function fieldErrors(error: unknown): Record<string, string> {
+  const fields = errorDetails(error).fields;
+  if (typeof fields !== "object" || fields === null) return {};
+  return Object.fromEntries(
+    Object.entries(fields).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
+  );
+}
+
+/**
+ * One sentence for a person: the catalogue's for a known code, the database function's own sentence
+ * (SQLSTATE P0001 or a PTnnn status), else `fallback`. Never a raw fault.
+ */
+export function errorMessage(error: unknown, fallback: MessageKey = "errors.server"): string {
+  if (isNetworkError(error)) return t("errors.network");
+  const { code, message, status, name } = known(error);
+  const key = code === undefined ? undefined : byCode[code];
+  if (key === "errors.weakPassword" && message) return message;
+  if (key) return t(key);
+  if (message && code && /^PT4\d\d$/.test(code)) return message;
+  if (name === "AuthSessionMissingError") return t("errors.expired");
+  if (status === 429) return t("errors.tooMany");
+  if (status === 413) return t("errors.tooLarge");
+  return t(fallback);
+}

@@ -1,0 +1,75 @@
+/** Dates, money, sizes and counts as people read them. Everything goes through `Intl`. */
+
+const LOCALE = "en-US";
+
+const shortDate = new Intl.DateTimeFormat(LOCALE, { year: "numeric", month: "short", day: "numeric" });
+const longDate = new Intl.DateTimeFormat(LOCALE, { weekday: "long", month: "long", day: "numeric" });
+const dateTime = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+const filterDate = new Intl.DateTimeFormat(LOCALE, { year: "numeric", month: "short", day: "2-digit" });
+const wholeMoney = new Intl.NumberFormat(LOCALE, { style: "currency", currency: "USD", maximumFractionDigits: 0 });
+const centMoney = new Intl.NumberFormat(LOCALE, { style: "currency", currency: "USD" });
+const number = new Intl.NumberFormat(LOCALE);
+const list = new Intl.ListFormat(LOCALE, { style: "long", type: "conjunction" });
+
+function toDate(value: string | number | Date): Date {
+  // A bare date (yyyy-mm-dd) is a day, not midnight UTC.
+  if (typeof value === "string" && /^\d{4}-\d{2}-\d{2}$/.test(value)) return new Date(`${value}T00:00:00`);
+  return new Date(value);
+}
+
+/** 'Nov 17, 2026' (the spec's en-US short). */
+export const formatDate = (value: string | number | Date): string => shortDate.format(toDate(value));
+
+/** 'Friday, November 27': for 'by when'. */
+export const formatLongDate = (value: string | number | Date): string => longDate.format(toDate(value));
+
+/** 'Nov 17, 2026, 3:05 PM'. */
+export const formatDateTime = (value: string | number | Date): string => dateTime.format(toDate(value));
+
+/** The date filter's 'LLL dd, y': 'Nov 07, 2026'. */
+export const formatFilterDate = (value: string | number | Date): string => filterDate.format(toDate(value));
+
+/** '$250', '$1,250.50'. Amounts are dollars. */
+export const formatMoney = (amount: number): string =>
+  Number.isInteger(amount) ? wholeMoney.format(amount) : centMoney.format(amount);
+
+/** The number in an amount text ('$1,250', 'Not specified'); 0 when there is none. Section 2: non-numeric characters are stripped. */
+export function parseAmountText(text: string | null | undefined): number {
+  const digits = (text ?? "").replace(/[^0-9.]/g, "");
+  const value = Number.parseFloat(digits);
+  return Number.isFinite(value) ? value : 0;
+}
+
+export const formatNumber = (value: number): string => number.format(value);
+
+/** 52 → '52%'. The value is already in percent. */
+export const formatPercent = (percent: number): string => `${number.format(Math.round(percent))}%`;
+
+/** 'Harbor Relief Fund, Lakeside Food Bank, and Open Door'. */
+export const formatList = (items: readonly string[]): string => list.format(items);
+
+/** A file's size in megabytes, one decimal: '0.4 MB'. */
+export const formatMegabytes = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(1)} MB`;
+
+export type Ago = { unit: "now" } | { unit: "minutes" | "hours" | "days"; count: number };
+
+/** How long ago, in the notification list's steps. */
+export function ago(value: string | number | Date, now: Date = new Date()): Ago {
+  const minutes = Math.floor((now.getTime() - toDate(value).getTime()) / 60_000);
+  if (minutes < 1) return { unit: "now" };
+  if (minutes < 60) return { unit: "minutes", count: minutes };
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return { unit: "hours", count: hours };
+  return { unit: "days", count: Math.floor(hours / 24) };
+}
+
+/** First letter of a full name, uppercased, or 'NA' (the spec's avatar fallback). */
+export function avatarFallback(fullName: string | null | undefined): string {
+  const first = [...(fullName ?? "").trim()][0];
+  return first ? first.toLocaleUpperCase(LOCALE) : "NA";
+}
+
+/** 'Marie-Thérèse' of 'Marie-Thérèse Désir'. */
+export function firstName(fullName: string | null | undefined): string {
+  return (fullName ?? "").trim().split(/\s+/)[0] ?? "";
+}

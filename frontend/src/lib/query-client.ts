@@ -1,0 +1,20 @@
+/** The cache of server state. Reads are `queryOptions` of the features; writes invalidate by the same keys. */
+import { QueryClient } from "@tanstack/react-query";
+import { isNetworkError, isNotFound, isRefused, isSessionExpired } from "./errors";
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 30_000,
+      gcTime: 10 * 60_000,
+      // An answer is an answer; only what may pass is tried again.
+      retry: (failures, error) =>
+        failures < (isNetworkError(error) ? 3 : 1) &&
+        !isRefused(error) &&
+        !isNotFound(error) &&
+        !isSessionExpired(error),
+      refetchOnWindowFocus: true,
+    },
+    mutations: { retry: false },
+  },
+});

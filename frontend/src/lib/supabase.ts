@@ -1,0 +1,57 @@
+/**
+ * The one supabase-js client, made on first use. supabase-js is a chunk of its own:
+ * a visitor of the public pages never downloads it.
+ */
+import type { SupabaseClient } from "@supabase/supabase-js";
+import type { Database } from "@/types/database";
+import { loadAppConfig } from "./env";
+
+export type Client = SupabaseClient<Database>;
+
+/** Where supabase-js keeps the session in localStorage. */
+export const SESSION_STORAGE_KEY = "aidbridge-auth";
+
+let client: Promise<Client> | null = null;
+const watchers = new Set<(client: Client) => void>();
+
+/** Calls `watcher` with the client once one is made, or at once if there is one. */
+export function whenClient(watcher: (client: Client) => void): () => void {
+  watchers.add(watcher);
+  void client?.then((made) => {
+    if (watchers.has(watcher)) watcher(made);
+  });
+  return () => watchers.delete(watcher);
+}
+
+/** The client; `api.ts` files call this at the start of each read and write. */
+export function getSupabase(): Promise<Client> {
+  client ??= Promise.all([import("@supabase/supabase-js"), loadAppConfig()])
+    .then(([{ createClient }, config]) => {
+      const made = createClient<Database>(config.apiUrl, config.publishableKey, {
+        auth: {
+          storageKey: SESSION_STORAGE_KEY,
+          // The reset page reads its own link: tokens in the query, in the fragment, or a code.
+          detectSessionInUrl: window.location.pathname !== "/reset-password",
+        },
+        realtime: { heartbeatIntervalMs: 30_000, timeout: 10_000 },
+      });
+      for (const watcher of watchers) watcher(made);
+      return made;
+    })
+    .catch((error: unknown) => {
+      client = null;
+      throw error;
+    });
+  return client;
+}
+
+/** Whether this browser may hold a session: only then is supabase-js worth loading on a public page. */
+export function mayHaveSession(): boolean {
+  const { search, hash } = window.location;
+  if (/[#&]access_token=/.test(hash) || /[?&]code=/.test(search)) return true;
+  try {
+    return window.localStorage.getItem(SESSION_STORAGE_KEY) !== null;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,6 @@
+import { define } from "../catalogue";
+
+/** Signing in and up, passwords. */
+export const auth = define("auth", {
+  loginTitle: "Login",
+});

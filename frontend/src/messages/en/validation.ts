@@ -1,0 +1,12 @@
+import { define } from "../catalogue";
+
+/** Section 5's messages that more than one form uses. */
+export const validation = define("validation", {
+  email: "Please enter a valid email address",
+  password: "Password must be at least 8 characters",
+  passwordsDiffer: "Passwords do not match",
+  confirmPassword: "Please confirm your password",
+  fullName: "Full name is required",
+  phone: "Phone number is required",
+  amount: "Amount must be a number",
+});

@@ -1,0 +1,34 @@
+/**
+ * `t("feature.key", { name })`: the words of the app.
+ *
+ * Add a feature: write `en/<feature>.ts`, add its line to `Catalogue` (types only; the words
+ * themselves load with the screens that import them).
+ */
+import { fill, find, type Params } from "./catalogue";
+import "./en/common";
+
+export interface Catalogue {
+  common: typeof import("./en/common").common;
+  shell: typeof import("./en/shell").shell;
+  account: typeof import("./en/account").account;
+  home: typeof import("./en/home").home;
+  auth: typeof import("./en/auth").auth;
+  errors: typeof import("./en/errors").errors;
+  files: typeof import("./en/files").files;
+  validation: typeof import("./en/validation").validation;
+}
+
+export type MessageKey = {
+  [F in keyof Catalogue & string]: `${F}.${keyof Catalogue[F] & string}`;
+}[keyof Catalogue & string];
+
+/** The text behind a key with its parameters put in; `count` chooses the plural form. */
+export function t(key: MessageKey, params?: Params): string {
+  const count = params?.count;
+  return fill(find(key, typeof count === "number" ? count : undefined), params);
+}
+
+/** The pieces of a message whose `{name}` places take elements: see `components/words.tsx`. */
+export function pieces(key: MessageKey): string[] {
+  return find(key).split(/(\{\w+\})/g);
+}

@@ -1,0 +1,33 @@
+/** Atoms of the forms: each rule of section 5 that more than one form shares, written once. */
+import { z } from "zod";
+import { t } from "@/messages";
+import "@/messages/en/validation";
+
+export const email = () =>
+  z
+    .string()
+    .trim()
+    .pipe(z.email(t("validation.email")));
+
+/** The password of a new account. */
+export const newPassword = () => z.string().min(8, t("validation.password"));
+
+export const fullName = () => z.string().trim().min(2, t("validation.fullName"));
+
+/** At least `min` characters after trimming, else `message`. */
+export const text = (min: number, message: string) => z.string().trim().min(min, message);
+
+export const phone = () => text(5, t("validation.phone"));
+
+/** Numeric text with at most two decimals; empty means 'not given'. Commas and a leading $ are taken as typed by people. */
+export const optionalAmount = () =>
+  z
+    .string()
+    .trim()
+    .refine((value) => value === "" || /^\$?\d{1,3}(?:,?\d{3})*(?:\.\d{1,2})?$/.test(value), t("validation.amount"));
+
+/** The number in what `optionalAmount` let through; null when nothing was given. */
+export function amountOf(value: string): number | null {
+  const digits = value.replace(/[$,\s]/g, "");
+  return digits === "" ? null : Number(digits);
+}

@@ -1,0 +1,30 @@
+/** Build, dev server and unit tests of the web app. Nothing of an installation is baked in: see src/lib/env.ts. */
+import tailwindcss from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+const backend = process.env.FERROBASE_URL ?? "http://127.0.0.1:54321";
+const proxied = ["/auth", "/rest", "/storage", "/realtime", "/functions", "/app-config.json"];
+
+export default defineConfig({
+  plugins: [react(), tailwindcss()],
+  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  server: {
+    proxy: Object.fromEntries(
+      proxied.map((path) => [path, { target: backend, changeOrigin: false, ws: path === "/realtime" }]),
+    ),
+  },
+  preview: {
+    proxy: Object.fromEntries(
+      proxied.map((path) => [path, { target: backend, changeOrigin: false, ws: path === "/realtime" }]),
+    ),
+  },
+  build: { target: "es2022", manifest: true, modulePreload: { polyfill: false }, assetsInlineLimit: 0 },
+  test: {
+    environment: "jsdom",
+    setupFiles: ["./src/testing/setup.ts"],
+    include: ["src/**/*.test.{ts,tsx}"],
+    restoreMocks: true,
+  },
+});
