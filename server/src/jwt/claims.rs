@@ -1,0 +1,130 @@
+//! The claims of a token, and what has to hold of them.
+
+use serde_json::{Map, Value};
+
+use super::ClaimsError;
+
+/// Clocks may differ by so many seconds, either way.
+const SKEW: i64 = 30;
+
+/// A token's payload: a JSON object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claims(Map<String, Value>);
+
+impl Claims {
+    /// None unless the text is a JSON object.
+    pub fn parse(json: &[u8]) -> Option<Self> {
+        serde_json::from_slice(json).ok().map(Self)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name)?.as_str()
+    }
+
+    pub fn as_object(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// The claims as JSON text with `role` set to the role that acts; what policies read.
+    pub fn to_json_as(&self, role: &str) -> String {
+        let mut claims = self.0.clone();
+        claims.insert("role".to_owned(), Value::String(role.to_owned()));
+        Value::Object(claims).to_string()
+    }
+
+    /// `exp`, `nbf`, `iat` against `now` (seconds since 1970, give or take [`SKEW`]), then `aud`.
+    ///
+    /// Types are checked always, the audience compared only where one is wanted; absent, null and `[]` pass.
+    /// A fractional time counts as 0, as it does for the reference.
+    pub fn check(&self, now: i64, audience: Option<&str>) -> Result<(), ClaimsError> {
+        if self.time("exp", ClaimsError::ExpNotNumber)?.is_some_and(|exp| now - SKEW > exp) {
+            return Err(ClaimsError::Expired);
+        }
+        if self.time("nbf", ClaimsError::NbfNotNumber)?.is_some_and(|nbf| now + SKEW < nbf) {
+            return Err(ClaimsError::NotYetValid);
+        }
+        if self.time("iat", ClaimsError::IatNotNumber)?.is_some_and(|iat| now + SKEW < iat) {
+            return Err(ClaimsError::IssuedAtFuture);
+        }
+        let wanted = |aud: &str| audience.is_none_or(|audience| audience == aud);
+        let accepted = match self.present("aud") {
+            None => true,
+            Some(Value::String(aud)) => wanted(aud),
+            Some(Value::Array(list)) => {
+                let list: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+                let list = list.ok_or(ClaimsError::AudNotString)?;
+                list.is_empty() || list.into_iter().any(wanted)
+            }
+            Some(_) => return Err(ClaimsError::AudNotString),
+        };
+        if accepted { Ok(()) } else { Err(ClaimsError::NotInAudience) }
+    }
+
+    fn present(&self, name: &str) -> Option<&Value> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+
+    fn time(&self, name: &str, not_number: ClaimsError) -> Result<Option<i64>, ClaimsError> {
+        match self.present(name) {
+            None => Ok(None),
+            Some(Value::Number(number)) => Ok(Some(number.as_i64().unwrap_or_else(|| whole(number.as_f64())))),
+            Some(_) => Err(not_number),
+        }
+    }
+}
+
+/// `1e9` is whole, `1.5` and what does not fit are 0.
+fn whole(number: Option<f64>) -> i64 {
+    number.filter(|n| n.fract() == 0.0 && n.abs() < i64::MAX as f64).map_or(0, |n| n as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(claims: Value, audience: Option<&str>) -> Result<(), ClaimsError> {
+        Claims::parse(claims.to_string().as_bytes()).expect("object").check(1000, audience)
+    }
+
+    #[test]
+    fn times_have_thirty_seconds_of_grace() {
+        assert_eq!(check(json!({"exp": 970, "nbf": 1030, "iat": 1030}), None), Ok(()));
+        assert_eq!(check(json!({"exp": 969}), None), Err(ClaimsError::Expired));
+        assert_eq!(check(json!({"nbf": 1031}), None), Err(ClaimsError::NotYetValid));
+        assert_eq!(check(json!({"iat": 1031}), None), Err(ClaimsError::IssuedAtFuture));
+    }
+
+    #[test]
+    fn times_are_numbers_or_absent() {
+        assert_eq!(check(json!({"exp": null, "nbf": null, "iat": null, "aud": null}), Some("x")), Ok(()));
+        assert_eq!(check(json!({"exp": "9999"}), None), Err(ClaimsError::ExpNotNumber));
+        assert_eq!(check(json!({"nbf": true}), None), Err(ClaimsError::NbfNotNumber));
+        assert_eq!(check(json!({"iat": []}), None), Err(ClaimsError::IatNotNumber));
+        assert_eq!(check(json!({"exp": 2000.5}), None), Err(ClaimsError::Expired));
+        assert_eq!(check(json!({"exp": 2e3}), None), Ok(()));
+    }
+
+    #[test]
+    fn the_audience_is_compared_only_when_wanted_but_typed_always() {
+        assert_eq!(check(json!({"aud": "a"}), None), Ok(()));
+        assert_eq!(check(json!({"aud": ["a", "b"]}), Some("b")), Ok(()));
+        assert_eq!(check(json!({"aud": []}), Some("b")), Ok(()));
+        assert_eq!(check(json!({}), Some("b")), Ok(()));
+        assert_eq!(check(json!({"aud": "a"}), Some("b")), Err(ClaimsError::NotInAudience));
+        assert_eq!(check(json!({"aud": ["b", 1]}), Some("b")), Err(ClaimsError::AudNotString));
+        assert_eq!(check(json!({"aud": 1}), None), Err(ClaimsError::AudNotString));
+    }
+
+    #[test]
+    fn the_acting_role_replaces_the_claimed_one() {
+        let claims = Claims::parse(br#"{"role":"a","sub":"1"}"#).expect("object");
+        assert_eq!(claims.to_json_as("b"), r#"{"role":"b","sub":"1"}"#);
+        assert_eq!(Claims::default().to_json_as("anon"), r#"{"role":"anon"}"#);
+    }
+}

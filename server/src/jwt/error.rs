@@ -1,0 +1,70 @@
+//! Why a token was refused.
+
+/// A token that is not accepted. The message is the reference's and safe to show (PostgREST `Error.hs`).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JwtError {
+    /// A token came and there is no key to check it with.
+    #[error("Server lacks JWT secret")]
+    NoSecret,
+    /// No role in the token, and nobody may come without one.
+    #[error("Anonymous access is disabled")]
+    TokenRequired,
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    #[error(transparent)]
+    Claims(#[from] ClaimsError),
+}
+
+/// Faults of form, key or signature.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    #[error("Empty JWT is sent in Authorization header")]
+    Empty,
+    #[error("Expected 3 parts in JWT; got {0}")]
+    Parts(usize),
+    /// No key is of the token's algorithm and `kid`.
+    #[error("No suitable key or wrong key type")]
+    NoSuitableKey,
+    /// There are such keys, but none signed this.
+    #[error("No suitable key or wrong key type")]
+    NoKeyFits,
+    #[error("Wrong or unsupported encoding algorithm")]
+    Unsecured,
+    /// The parts are not base64url, or the header is not one of a signed token.
+    #[error("JWT cryptographic operation failed")]
+    Unreadable,
+}
+
+impl DecodeError {
+    pub fn details(&self) -> Option<&'static str> {
+        match self {
+            Self::NoSuitableKey => Some("No suitable key was found to decode the JWT"),
+            Self::NoKeyFits => Some("None of the keys was able to decode the JWT"),
+            Self::Unsecured => Some("JWT is unsecured but expected 'alg' was not 'none'"),
+            Self::Empty | Self::Parts(_) | Self::Unreadable => None,
+        }
+    }
+}
+
+/// Claims that are not acceptable, now or ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimsError {
+    #[error("JWT expired")]
+    Expired,
+    #[error("JWT not yet valid")]
+    NotYetValid,
+    #[error("JWT issued at future")]
+    IssuedAtFuture,
+    #[error("JWT not in audience")]
+    NotInAudience,
+    #[error("Parsing claims failed")]
+    Unreadable,
+    #[error("The JWT 'exp' claim must be a number")]
+    ExpNotNumber,
+    #[error("The JWT 'nbf' claim must be a number")]
+    NbfNotNumber,
+    #[error("The JWT 'iat' claim must be a number")]
+    IatNotNumber,
+    #[error("The JWT 'aud' claim must be a string or an array of strings")]
+    AudNotString,
+}

@@ -1,0 +1,126 @@
+//! From a compact token to its claims.
+
+use base64::Engine as _;
+use serde::Deserialize;
+
+use super::keys::{Algorithm, BASE64URL, Check, KeySet};
+use super::{Claims, ClaimsError, DecodeError, JwtError};
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    kid: Option<String>,
+    #[serde(default)]
+    #[allow(dead_code, reason = "only its type is checked")]
+    typ: Option<String>,
+    #[serde(default)]
+    #[allow(dead_code, reason = "only its type is checked")]
+    cty: Option<String>,
+}
+
+/// The claims of a signed token. Times and audience are not looked at: see [`Claims::check`].
+pub fn verify(token: &str, keys: &KeySet) -> Result<Claims, JwtError> {
+    if token.is_empty() {
+        return Err(DecodeError::Empty.into());
+    }
+    let parts: Vec<&str> = token.split('.').collect();
+    let &[header_part, claims_part, signature_part] = parts.as_slice() else {
+        return Err(DecodeError::Parts(parts.len()).into());
+    };
+    let decode = |part: &str| BASE64URL.decode(part).map_err(|_| DecodeError::Unreadable);
+    let header: Header =
+        serde_json::from_slice(&decode(header_part)?).map_err(|_| JwtError::from(DecodeError::Unreadable))?;
+    let claims = decode(claims_part)?;
+    if header.alg == "none" {
+        return Err(DecodeError::Unsecured.into());
+    }
+    let algorithm = Algorithm::by_name(&header.alg).ok_or(DecodeError::Unreadable)?;
+    let signature = decode(signature_part)?;
+    let message = &token.as_bytes()[..header_part.len() + 1 + claims_part.len()];
+    match keys.check(algorithm, header.kid.as_deref(), message, &signature) {
+        Check::NoKey => Err(DecodeError::NoSuitableKey.into()),
+        Check::NotSigned => Err(DecodeError::NoKeyFits.into()),
+        Check::Signed => Ok(Claims::parse(&claims).ok_or(ClaimsError::Unreadable)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonwebtoken::{EncodingKey, Header as Signed, encode};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const SECRET: &[u8] = b"a secret that is long enough for HS256";
+
+    fn hs(algorithm: jsonwebtoken::Algorithm, kid: Option<&str>, claims: &Value) -> String {
+        let mut header = Signed::new(algorithm);
+        header.kid = kid.map(str::to_owned);
+        encode(&header, claims, &EncodingKey::from_secret(SECRET)).expect("token")
+    }
+
+    fn refused(token: &str, keys: &KeySet) -> DecodeError {
+        match verify(token, keys) {
+            Err(JwtError::Decode(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_text_secret_verifies_hs256_and_nothing_else() {
+        let keys = KeySet::from_secret(SECRET);
+        let token = hs(jsonwebtoken::Algorithm::HS256, None, &json!({"role": "r"}));
+        assert_eq!(verify(&token, &keys).expect("claims").text("role"), Some("r"));
+        let longer = hs(jsonwebtoken::Algorithm::HS512, None, &json!({}));
+        assert_eq!(refused(&longer, &keys), DecodeError::NoSuitableKey);
+        assert_eq!(refused(&token, &KeySet::from_secret(b"another")), DecodeError::NoKeyFits);
+    }
+
+    #[test]
+    fn form_is_checked_before_signature() {
+        let keys = KeySet::from_secret(SECRET);
+        assert_eq!(refused("", &keys), DecodeError::Empty);
+        assert_eq!(refused("a", &keys), DecodeError::Parts(1));
+        assert_eq!(refused("a.b.c.d", &keys), DecodeError::Parts(4));
+        assert_eq!(refused("..", &keys), DecodeError::Unreadable);
+        let none = format!("{}.{}.", BASE64URL.encode(r#"{"alg":"none"}"#), BASE64URL.encode("{}"));
+        assert_eq!(refused(&none, &keys), DecodeError::Unsecured);
+        let token = hs(jsonwebtoken::Algorithm::HS256, None, &json!({}));
+        assert_eq!(refused(&format!("{token}!"), &keys), DecodeError::Unreadable);
+    }
+
+    #[test]
+    fn a_kid_picks_its_key_and_no_other() {
+        let jwk = |kid: &str| json!({"kty": "oct", "kid": kid, "k": BASE64URL.encode(SECRET)});
+        let keys = |kid: &str| KeySet::parse(json!({"keys": [jwk(kid)]}).to_string().as_bytes()).expect("keys");
+        let token = hs(jsonwebtoken::Algorithm::HS384, Some("one"), &json!({}));
+        assert!(verify(&token, &keys("one")).is_ok());
+        assert_eq!(refused(&token, &keys("two")), DecodeError::NoSuitableKey);
+        let without = hs(jsonwebtoken::Algorithm::HS384, None, &json!({}));
+        assert!(verify(&without, &keys("two")).is_ok());
+    }
+
+    #[test]
+    fn signed_text_that_is_no_object_fails_as_claims() {
+        let token = encode(&Signed::default(), &json!("text"), &EncodingKey::from_secret(SECRET)).expect("token");
+        assert_eq!(verify(&token, &KeySet::from_secret(SECRET)).err(), Some(JwtError::Claims(ClaimsError::Unreadable)));
+    }
+
+    #[test]
+    fn es512_is_verified() {
+        use p521::ecdsa::signature::Signer as _;
+        let mut secret = [7u8; 66];
+        secret[0] = 0;
+        let signer = p521::ecdsa::SigningKey::from_slice(&secret).expect("key");
+        let verifying = p521::ecdsa::VerifyingKey::from(&signer);
+        let point = verifying.to_encoded_point(false);
+        let jwk = json!({"kty": "EC", "crv": "P-521",
+            "x": BASE64URL.encode(point.x().expect("x")), "y": BASE64URL.encode(point.y().expect("y"))});
+        let message = format!("{}.{}", BASE64URL.encode(r#"{"alg":"ES512"}"#), BASE64URL.encode(r#"{"a":1}"#));
+        let signature: p521::ecdsa::Signature = signer.sign(message.as_bytes());
+        let keys = KeySet::parse(jwk.to_string().as_bytes()).expect("keys");
+        let token = format!("{message}.{}", BASE64URL.encode(signature.to_bytes()));
+        assert!(verify(&token, &keys).is_ok());
+        assert_eq!(refused(&format!("{message}.{}", BASE64URL.encode([0u8; 132])), &keys), DecodeError::NoKeyFits);
+    }
+}
