@@ -3,11 +3,12 @@
 //! [`verify`] takes a compact token to [`Claims`] under a [`KeySet`]; [`Claims::check`] judges times and audience,
 //! [`RolePath`] finds the role. Reference: RFC 7519; behaviour in detail: PostgREST `Auth/Jwt.hs`.
 
+pub mod bearer;
+pub mod caller;
 mod claims;
 mod error;
 mod keys;
 mod role_path;
-pub mod sign;
 mod verify;
 
 pub use claims::Claims;
