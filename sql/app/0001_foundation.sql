@@ -21,7 +21,8 @@ insert into private.app_settings (key, value) values
   ('site_url', 'http://127.0.0.1:54321'),
   ('support_email', 'support@aidbridge.example'),
   ('product_name', 'AidBridge'),
-  ('nonprofit_approval_required', 'false');
+  ('nonprofit_approval_required', 'false'),
+  ('rate_limit_factor', '1');
 
 -- The value of one setting: `app.settings.<key>` when the server sets it, else the row, else null.
 create function private.setting(p_key text) returns text
@@ -141,7 +142,7 @@ begin
   return coalesce(private.clean(hops[array_length(hops, 1)]), 'unknown');
 end $$;
 
--- Count one use of p_key in the current window; false once p_max uses are spent.
+-- Count one use of p_key in the current window; false once p_max uses (times setting rate_limit_factor) are spent.
 create function private.take(p_key text, p_max int, p_window interval) returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -154,7 +155,7 @@ begin
   if n = 1 then
     delete from private.rate_limits where window_start < now() - interval '2 days';
   end if;
-  return n <= p_max;
+  return n <= p_max * coalesce(private.setting('rate_limit_factor')::numeric, 1);
 end $$;
 
 create function private.require_rate(p_key text, p_max int, p_window interval) returns void

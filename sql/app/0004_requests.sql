@@ -28,7 +28,7 @@ create table public.requests (
   title text constraint requests_title_length check (length(title) <= 200),
   description text not null default '' constraint requests_description_length check (length(description) <= 5000),
   amount text not null default 'Not specified' constraint requests_amount_shape
-    check (amount = 'Not specified' or amount ~ '^\$[0-9]{1,7}(\.[0-9]{1,2})?$'),
+    check (case when status = 'draft' then length(amount) <= 40 else amount = 'Not specified' or amount ~ '^\$[0-9]{1,7}(\.[0-9]{1,2})?$' end),
   amount_requested numeric(12, 2) constraint requests_amount_requested check (amount_requested >= 0),
   amount_approved numeric(12, 2) constraint requests_amount_approved check (amount_approved > 0),
   status text not null default 'draft' constraint requests_status
