@@ -15,6 +15,48 @@ pub enum JwtError {
     Claims(#[from] ClaimsError),
 }
 
+impl JwtError {
+    /// PostgREST's code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoSecret => "PGRST300",
+            Self::Decode(_) => "PGRST301",
+            Self::TokenRequired => "PGRST302",
+            Self::Claims(_) => "PGRST303",
+        }
+    }
+
+    /// HTTP status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::NoSecret => 500,
+            Self::TokenRequired | Self::Decode(_) | Self::Claims(_) => 401,
+        }
+    }
+
+    pub fn message(&self) -> String {
+        self.to_string()
+    }
+
+    pub fn details(&self) -> Option<String> {
+        match self {
+            Self::Decode(error) => error.details().map(str::to_owned),
+            Self::NoSecret | Self::TokenRequired | Self::Claims(_) => None,
+        }
+    }
+
+    /// The `WWW-Authenticate` header of the refusal.
+    pub fn www_authenticate(&self) -> Option<String> {
+        match self {
+            Self::NoSecret => None,
+            Self::TokenRequired => Some("Bearer".to_owned()),
+            Self::Decode(_) | Self::Claims(_) => {
+                Some(format!("Bearer error=\"invalid_token\", error_description=\"{self}\""))
+            }
+        }
+    }
+}
+
 /// Faults of form, key or signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
