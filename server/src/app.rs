@@ -5,20 +5,24 @@
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
-use actix_web::middleware::Next;
+use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{Error, HttpResponse};
 use serde_json::json;
 
 use crate::db::Pool;
-use crate::gateway::ApiKeys;
+use crate::functions::{self, Functions};
+use crate::gateway::{self, ApiKeys};
 use crate::http::request_id::request_id;
+use crate::storage::{self, Storage};
 use crate::web::AppSettings;
 
 /// What the full server is made of. Cheap to clone: each worker gets its own.
 #[derive(Clone)]
 pub struct App {
     pub keys: ApiKeys,
+    pub functions: Functions,
+    pub storage: Storage,
     /// Reaches the database for `/health`.
     pub health: Pool,
     pub settings: AppSettings,
@@ -30,7 +34,11 @@ impl App {
         service
             .app_data(web::Data::new(self.keys))
             .app_data(web::Data::new(self.health))
-            .route("/health", web::get().to(health));
+            .app_data(web::Data::new(self.functions))
+            .app_data(web::Data::new(self.storage))
+            .route("/health", web::get().to(health))
+            .service(web::scope("/functions/v1").wrap(from_fn(gateway::accept_key)).configure(functions::configure))
+            .service(web::scope("/storage/v1").wrap(from_fn(gateway::accept_key)).configure(storage::configure));
         crate::web::configure(self.settings)(service);
     }
 }

@@ -1,5 +1,6 @@
 //! The commands of the binary. Exit codes: 0 ok, 1 failed, 2 bad usage; errors are one line on stderr.
 
+mod card;
 mod serve;
 
 use std::path::PathBuf;

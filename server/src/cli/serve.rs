@@ -1,8 +1,24 @@
 //! `serve`: configuration, database, states, listeners, and a graceful end.
 
+use actix_web::middleware::from_fn;
+use actix_web::{App as ActixApp, HttpServer};
+use anyhow::Context;
 use clap::Args;
 
-use crate::config::{Api, Reader, ServerConfig, Source};
+use super::card;
+use crate::app::{self, App};
+use crate::config::{Api, Reader, ServerConfig, Source, SqlSource};
+use crate::db::{Pool, PoolOptions};
+use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
+use crate::functions::Functions;
+use crate::gateway::ApiKeys;
+use crate::jwt::bearer::Bearer;
+use crate::migrate;
+use crate::storage::{Storage, StorageConfig};
+use crate::web::{AppSettings, Providers};
+
+/// How long requests in flight may take when the server is asked to stop, in seconds.
+const DRAIN_SECONDS: u64 = 10;
 
 #[derive(Args, Default)]
 pub struct ServeArgs {
@@ -11,19 +27,140 @@ pub struct ServeArgs {
     only: Vec<Api>,
 }
 
-pub fn run(args: ServeArgs, mut source: Source) -> anyhow::Result<()> {
-    crate::telemetry::init("info", source.get("FERROBASE_LOG_FORMAT") == Some("json"));
+pub fn run(args: ServeArgs, source: Source) -> anyhow::Result<()> {
+    let log_format = source.get("FERROBASE_LOG_FORMAT") == Some("json");
+    crate::telemetry::init("info", log_format);
+    // TLS for SMTP, hooks and providers; a second installation changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     match args.only.as_slice() {
-        [] => {
-            let mut reader = Reader::new(&source);
-            let config = ServerConfig::read(&mut reader);
-            let config = reader.finish(config)?;
-            if config.development {
-                development_defaults(&mut source, &config);
-            }
-            anyhow::bail!("the full server is not wired yet")
+        [] => actix_web::rt::System::new().block_on(full(source)),
+        only => anyhow::bail!("--only {only:?} is not served by this build"),
+    }
+}
+
+/// Everything together, at the paths and ports of `supabase start`.
+async fn full(mut source: Source) -> anyhow::Result<()> {
+    let mut reader = Reader::new(&source);
+    let config = ServerConfig::read(&mut reader);
+    let config = reader.finish(config)?;
+    if config.development {
+        development_defaults(&mut source, &config);
+    }
+    let mut reader = Reader::new(&source);
+    let storage_config = StorageConfig::read(&mut reader, &config.data_dir);
+    let storage_config = reader.finish(storage_config)?;
+
+    let database = Database::open(&config).await?;
+    let outcome = serve(&config, &storage_config, &database).await;
+    database.close().await;
+    outcome
+}
+
+async fn serve(config: &ServerConfig, storage_config: &StorageConfig, database: &Database) -> anyhow::Result<()> {
+    let urls = migrate::prepare(&database.url, config.jwt_secret.reveal()).await?;
+    if let Some(migrations) = source_of(&config.migrations, migrate::Source::App) {
+        migrate::dir(&database.url, &migrations).await?;
+    }
+    if let Some(seed) = source_of(&config.seed, migrate::Source::Demo) {
+        migrate::seed(&database.url, &seed).await?;
+    }
+    if !config.listen.ip().is_loopback() && migrate::has_demo_accounts(&database.url).await? {
+        anyhow::bail!("the database holds demo accounts, so the server does not listen on {}", config.listen);
+    }
+
+    let keys = ApiKeys::from_config(config);
+    let tokens = Bearer::new(&config.jwt_secret);
+    let requests = Pool::new(&urls.rest_url, &PoolOptions::default())?;
+    let app = App {
+        functions: Functions::new(requests.clone(), tokens.clone()),
+        storage: Storage::new(storage_config, requests.clone(), tokens, &config.jwt_secret),
+        health: requests,
+        settings: app_settings(config, &keys),
+        keys: keys.clone(),
+    };
+    let server = HttpServer::new(move || {
+        let app = app.clone();
+        ActixApp::new().wrap(from_fn(app::log_request)).configure(|service| app.configure(service))
+    })
+    .disable_signals()
+    .shutdown_timeout(DRAIN_SECONDS)
+    .bind(config.listen)
+    .with_context(|| format!("cannot listen on {}", config.listen))?
+    .run();
+
+    if config.development {
+        card::print(config, &keys, database.embedded.as_ref());
+    } else {
+        tracing::info!(listen = %config.listen, "serving");
+    }
+    let handle = server.handle();
+    actix_web::rt::spawn(async move {
+        asked_to_stop().await;
+        tracing::info!("stopping: requests in flight are finished first");
+        handle.stop(true).await;
+    });
+    server.await?;
+    Ok(())
+}
+
+/// The database: somebody else's by `DATABASE_URL`, or our own.
+struct Database {
+    url: String,
+    embedded: Option<EmbeddedPostgres>,
+}
+
+impl Database {
+    async fn open(config: &ServerConfig) -> anyhow::Result<Self> {
+        if let Some(url) = &config.database_url {
+            return Ok(Self { url: url.reveal().to_owned(), embedded: None });
         }
-        _ => anyhow::bail!("--only is not wired yet"),
+        let embedded = EmbeddedPostgres::start(&EmbeddedOptions {
+            data_root: config.data_dir.clone(),
+            port: config.embedded_port,
+            bin_dir: config.pg_bin_dir.clone(),
+            settings: Vec::new(),
+        })
+        .await?;
+        Ok(Self { url: embedded.url.clone(), embedded: Some(embedded) })
+    }
+
+    async fn close(self) {
+        if let Some(embedded) = self.embedded {
+            embedded.stop().await;
+        }
+    }
+}
+
+fn source_of(setting: &SqlSource, embedded: migrate::Source) -> Option<migrate::Source> {
+    match setting {
+        SqlSource::Embedded => Some(embedded),
+        SqlSource::Folder(folder) => Some(migrate::Source::Folder(folder.clone())),
+        SqlSource::None => None,
+    }
+}
+
+fn app_settings(config: &ServerConfig, keys: &ApiKeys) -> AppSettings {
+    AppSettings {
+        api_url: String::new(),
+        publishable_key: config.publishable_key.clone().unwrap_or_else(|| keys.anon().to_owned()),
+        support_email: config.support_email.clone(),
+        site_name: "AidBridge".to_owned(),
+        providers: Providers::default(),
+        autoconfirm: true,
+    }
+}
+
+/// SIGTERM or Ctrl-C.
+async fn asked_to_stop() {
+    let interrupt = tokio::signal::ctrl_c();
+    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! { _ = interrupt => {}, _ = terminate.recv() => {} }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "SIGTERM cannot be watched; only Ctrl-C stops in order");
+            let _ = interrupt.await;
+        }
     }
 }
 

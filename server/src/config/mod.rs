@@ -9,5 +9,5 @@ mod server;
 mod source;
 
 pub use reader::{Problems, Reader, Secret};
-pub use server::{Api, ServerConfig};
+pub use server::{Api, ServerConfig, SqlSource};
 pub use source::Source;

@@ -70,6 +70,11 @@ pub struct ServerConfig {
     pub api_external_url: String,
     /// `FERROBASE_SUPPORT_EMAIL`, default `support@aidbridge.example`: shown by the web app.
     pub support_email: String,
+    /// `FERROBASE_MIGRATIONS`, default `embedded`: the application's migrations that the binary carries, a folder
+    /// of a project of your own, or `none`.
+    pub migrations: SqlSource,
+    /// `FERROBASE_SEED`, default `embedded` in development, else `none`: demo data.
+    pub seed: SqlSource,
     /// `FERROBASE_TRUSTED_PROXIES`: addresses whose forwarded headers count.
     pub trusted_proxies: Vec<std::net::IpAddr>,
 }
@@ -126,7 +131,33 @@ impl ServerConfig {
             ),
             site_url,
             support_email: reader.text_or(&["FERROBASE_SUPPORT_EMAIL"], "support@aidbridge.example"),
+            migrations: SqlSource::read(reader, "FERROBASE_MIGRATIONS", SqlSource::Embedded),
+            seed: SqlSource::read(
+                reader,
+                "FERROBASE_SEED",
+                if development { SqlSource::Embedded } else { SqlSource::None },
+            ),
             trusted_proxies,
+        }
+    }
+}
+
+/// Where SQL files come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SqlSource {
+    /// What the binary carries.
+    Embedded,
+    Folder(PathBuf),
+    None,
+}
+
+impl SqlSource {
+    fn read(reader: &Reader<'_>, name: &'static str, default: Self) -> Self {
+        match reader.find(&[name]) {
+            None => default,
+            Some((_, "embedded")) => Self::Embedded,
+            Some((_, "none")) => Self::None,
+            Some((_, folder)) => Self::Folder(folder.into()),
         }
     }
 }

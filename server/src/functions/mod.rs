@@ -1,1 +1,140 @@
 //! `/functions/v1/{name}`: PostgreSQL functions of the schema `functions`.
+//!
+//! The function behind a name is `functions."<name>"(input jsonb) returns jsonb`, the name quoted exactly. It
+//! runs as the caller (anon without a token) with the settings of a REST request (`request.method`, `.path`,
+//! `.headers`), so row level security decides what it sees. The JSON body is `input`; a call without a body
+//! hands over the query's parameters as an object. The answer is the returned JSON.
+
+mod cors;
+mod error;
+
+use actix_web::http::{Method, header};
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use serde_json::{Map, Value};
+
+use crate::db::Pool;
+use crate::jwt::bearer::{Bearer, BearerError};
+use crate::jwt::caller::Caller;
+use error::FunctionError;
+
+/// Largest body a function takes, bytes.
+const MAX_BODY: usize = 6 * 1024 * 1024;
+
+/// What the handler needs. Cheap to clone.
+#[derive(Clone)]
+pub struct Functions {
+    db: Pool,
+    tokens: Bearer,
+}
+
+impl Functions {
+    /// `db` logs in as the authenticator.
+    pub fn new(db: Pool, tokens: Bearer) -> Self {
+        Self { db, tokens }
+    }
+}
+
+/// Mounts the route below the scope it is given.
+pub fn configure(service: &mut ServiceConfig) {
+    service
+        .app_data(web::PayloadConfig::new(MAX_BODY))
+        .service(web::resource("/{name}").route(web::route().to(invoke)))
+        .service(web::resource("/{name}/{rest:.*}").route(web::route().to(invoke)));
+}
+
+/// Any method but OPTIONS calls the function; segments after the name belong to it (`request.path`).
+async fn invoke(functions: web::Data<Functions>, request: HttpRequest, body: web::Bytes) -> HttpResponse {
+    if request.method() == Method::OPTIONS {
+        return cors::preflight(&request);
+    }
+    let mut response = match call(&functions, &request, &body).await {
+        Ok(answer) => HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/json")).body(answer),
+        Err(error) => error.error_response(),
+    };
+    cors::allow(response.headers_mut());
+    response
+}
+
+async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Result<String, FunctionError> {
+    let caller = match functions.tokens.caller(request.headers()) {
+        Ok(caller) => caller,
+        Err(BearerError::Missing) => Caller::anonymous("anon"),
+        Err(BearerError::Invalid | BearerError::Expired) => return Err(FunctionError::InvalidToken),
+    };
+    let name = percent_encoding::percent_decode_str(request.match_info().query("name"))
+        .decode_utf8()
+        .map_err(|_| FunctionError::NotFound)?
+        .into_owned();
+    let input = input(request, body)?;
+    let headers = headers_as_json(request);
+    let settings = [
+        ("request.method", request.method().as_str()),
+        ("request.path", request.path()),
+        ("request.headers", headers.as_str()),
+    ];
+    let tx = functions.db.as_caller(&caller, &settings).await?;
+    let client = tx.client()?;
+    let known = client
+        .prepare_cached(
+            "select format('select %I.%I($1)::text', n.nspname, p.proname) from pg_proc p \
+             join pg_namespace n on n.oid = p.pronamespace \
+             where n.nspname = 'functions' and p.proname = $1 and p.proargtypes = '3802'::oidvector",
+        )
+        .await?;
+    let statement: String = client.query_opt(&known, &[&name]).await?.ok_or(FunctionError::NotFound)?.try_get(0)?;
+    let statement = client.prepare_cached(&statement).await?;
+    let row = client.query_one(&statement, &[&input]).await.map_err(|e| FunctionError::raised(e, &caller.role))?;
+    let answer: Option<String> = row.try_get(0)?;
+    tx.commit().await?;
+    Ok(answer.unwrap_or_else(|| "null".to_owned()))
+}
+
+/// The body as JSON; text stays a string; without a body, the query's parameters.
+fn input(request: &HttpRequest, body: &[u8]) -> Result<Value, FunctionError> {
+    if body.is_empty() {
+        let query = url::form_urlencoded::parse(request.query_string().as_bytes())
+            .filter(|(name, _)| name != "forceFunctionRegion")
+            .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
+            .collect::<Map<_, _>>();
+        return Ok(Value::Object(query));
+    }
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("application/json");
+    match kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
+        "text/plain" => String::from_utf8(body.to_vec())
+            .map(Value::String)
+            .map_err(|_| FunctionError::Body("text/plain is not UTF-8".to_owned())),
+        "application/json" | "" => {
+            serde_json::from_slice(body).map_err(|e| FunctionError::Body(format!("the body is not JSON: {e}")))
+        }
+        other => Err(FunctionError::Type(other.to_owned())),
+    }
+}
+
+fn headers_as_json(request: &HttpRequest) -> String {
+    let headers: Map<String, Value> = request
+        .headers()
+        .iter()
+        .filter(|(name, _)| *name != header::COOKIE)
+        .filter_map(|(name, value)| Some((name.as_str().to_owned(), Value::String(value.to_str().ok()?.to_owned()))))
+        .collect();
+    Value::Object(headers).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+    use serde_json::json;
+
+    #[test]
+    fn input_is_the_body_or_the_query() {
+        let get = TestRequest::get().uri("/x?a=1&forceFunctionRegion=eu-west-1").to_http_request();
+        assert_eq!(input(&get, b"").expect("input"), json!({ "a": "1" }));
+        let text = TestRequest::post().insert_header(("content-type", "text/plain;charset=UTF-8")).to_http_request();
+        assert_eq!(input(&text, b"hi").expect("input"), json!("hi"));
+        let post = TestRequest::post().insert_header(("content-type", "application/json")).to_http_request();
+        assert_eq!(input(&post, br#"{"a":[1]}"#).expect("input"), json!({ "a": [1] }));
+        assert!(input(&post, b"{").is_err());
+    }
+}

@@ -8,7 +8,7 @@ mod settings;
 
 use actix_web::web::{self, ServiceConfig};
 
-pub use settings::AppSettings;
+pub use settings::{AppSettings, Providers};
 
 /// Mounts `/app-config.json` and everything that no other service took.
 pub fn configure(settings: AppSettings) -> impl FnOnce(&mut ServiceConfig) {
