@@ -2,6 +2,8 @@
 //!
 //! Used by `serve` and by every test, so that what is tested is what runs.
 
+use std::sync::Arc;
+
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
@@ -10,12 +12,16 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{Error, HttpResponse};
 use serde_json::json;
 
-use crate::db::Pool;
+use crate::config::{Reader, ServerConfig, Source};
+use crate::db::{Pool, PoolOptions};
 use crate::functions::{self, Functions};
 use crate::gateway::{self, ApiKeys};
 use crate::http::request_id::request_id;
-use crate::storage::{self, Storage};
-use crate::web::AppSettings;
+use crate::jwt::KeySet;
+use crate::jwt::bearer::Bearer;
+use crate::migrate::PlatformUrls;
+use crate::storage::{self, Storage, StorageConfig};
+use crate::web::{AppSettings, Providers};
 
 /// What the full server is made of. Cheap to clone: each worker gets its own.
 #[derive(Clone)]
@@ -29,6 +35,31 @@ pub struct App {
 }
 
 impl App {
+    /// Builds every state from the settings; `urls` name the logins that [`crate::migrate::prepare`] made.
+    pub fn build(source: &Source, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Self> {
+        let mut reader = Reader::new(source);
+        let storage = StorageConfig::read(&mut reader, &config.data_dir);
+        let storage = reader.finish(storage)?;
+
+        let keys = ApiKeys::from_config(config);
+        let tokens = Bearer::new(Arc::new(KeySet::from_secret(config.jwt_secret.reveal().as_bytes())));
+        let requests = Pool::new(&urls.rest_url, &PoolOptions::default())?;
+        Ok(Self {
+            functions: Functions::new(requests.clone(), tokens.clone()),
+            storage: Storage::new(&storage, requests.clone(), tokens, &config.jwt_secret),
+            health: requests,
+            settings: AppSettings {
+                api_url: String::new(),
+                publishable_key: config.publishable_key.clone().unwrap_or_else(|| keys.anon().to_owned()),
+                support_email: config.support_email.clone(),
+                site_name: "AidBridge".to_owned(),
+                providers: Providers::default(),
+                autoconfirm: true,
+            },
+            keys,
+        })
+    }
+
     /// Mounts everything at the paths Supabase uses; the web app takes what is left.
     pub fn configure(self, service: &mut ServiceConfig) {
         service

@@ -8,14 +8,8 @@ use clap::Args;
 use super::card;
 use crate::app::{self, App};
 use crate::config::{Api, Reader, ServerConfig, Source, SqlSource};
-use crate::db::{Pool, PoolOptions};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
-use crate::functions::Functions;
-use crate::gateway::ApiKeys;
-use crate::jwt::bearer::Bearer;
 use crate::migrate;
-use crate::storage::{Storage, StorageConfig};
-use crate::web::{AppSettings, Providers};
 
 /// How long requests in flight may take when the server is asked to stop, in seconds.
 const DRAIN_SECONDS: u64 = 10;
@@ -46,17 +40,13 @@ async fn full(mut source: Source) -> anyhow::Result<()> {
     if config.development {
         development_defaults(&mut source, &config);
     }
-    let mut reader = Reader::new(&source);
-    let storage_config = StorageConfig::read(&mut reader, &config.data_dir);
-    let storage_config = reader.finish(storage_config)?;
-
     let database = Database::open(&config).await?;
-    let outcome = serve(&config, &storage_config, &database).await;
+    let outcome = serve(&source, &config, &database).await;
     database.close().await;
     outcome
 }
 
-async fn serve(config: &ServerConfig, storage_config: &StorageConfig, database: &Database) -> anyhow::Result<()> {
+async fn serve(source: &Source, config: &ServerConfig, database: &Database) -> anyhow::Result<()> {
     let urls = migrate::prepare(&database.url, config.jwt_secret.reveal()).await?;
     if let Some(migrations) = source_of(&config.migrations, migrate::Source::App) {
         migrate::dir(&database.url, &migrations).await?;
@@ -68,16 +58,8 @@ async fn serve(config: &ServerConfig, storage_config: &StorageConfig, database: 
         anyhow::bail!("the database holds demo accounts, so the server does not listen on {}", config.listen);
     }
 
-    let keys = ApiKeys::from_config(config);
-    let tokens = Bearer::new(&config.jwt_secret);
-    let requests = Pool::new(&urls.rest_url, &PoolOptions::default())?;
-    let app = App {
-        functions: Functions::new(requests.clone(), tokens.clone()),
-        storage: Storage::new(storage_config, requests.clone(), tokens, &config.jwt_secret),
-        health: requests,
-        settings: app_settings(config, &keys),
-        keys: keys.clone(),
-    };
+    let app = App::build(source, config, &urls)?;
+    let keys = app.keys.clone();
     let server = HttpServer::new(move || {
         let app = app.clone();
         ActixApp::new().wrap(from_fn(app::log_request)).configure(|service| app.configure(service))
@@ -136,17 +118,6 @@ fn source_of(setting: &SqlSource, embedded: migrate::Source) -> Option<migrate::
         SqlSource::Embedded => Some(embedded),
         SqlSource::Folder(folder) => Some(migrate::Source::Folder(folder.clone())),
         SqlSource::None => None,
-    }
-}
-
-fn app_settings(config: &ServerConfig, keys: &ApiKeys) -> AppSettings {
-    AppSettings {
-        api_url: String::new(),
-        publishable_key: config.publishable_key.clone().unwrap_or_else(|| keys.anon().to_owned()),
-        support_email: config.support_email.clone(),
-        site_name: "AidBridge".to_owned(),
-        providers: Providers::default(),
-        autoconfirm: true,
     }
 }
 

@@ -1,9 +1,11 @@
 //! From an `Authorization` header to the caller who acts: for functions and storage.
 
+use std::sync::Arc;
+
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 
 use super::caller::Caller;
-use crate::config::Secret;
+use super::{ClaimsError, KeySet, verify};
 
 /// Why a request has no caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,13 +21,12 @@ pub enum BearerError {
 /// Reads callers out of requests.
 #[derive(Clone)]
 pub struct Bearer {
-    secret: Secret,
+    keys: Arc<KeySet>,
 }
 
 impl Bearer {
-    /// Tokens signed HS256 with `secret`.
-    pub fn new(secret: &Secret) -> Self {
-        Self { secret: secret.clone() }
+    pub fn new(keys: Arc<KeySet>) -> Self {
+        Self { keys }
     }
 
     /// The caller named by the request's bearer token: its `role` claim (anon without one) and all its claims.
@@ -35,29 +36,23 @@ impl Bearer {
         let token = match header.split_once(' ') {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
             Some(_) => return Err(BearerError::Invalid),
+            None if header.eq_ignore_ascii_case("bearer") => "",
             None => header,
         };
         if token.is_empty() {
             return Err(BearerError::Missing);
         }
-        let mut rules = jsonwebtoken::Validation::new(jsonwebtoken::Algorithm::HS256);
-        rules.required_spec_claims.clear();
-        rules.validate_aud = false;
-        rules.validate_nbf = true;
-        rules.leeway = 0;
-        let key = jsonwebtoken::DecodingKey::from_secret(self.secret.reveal().as_bytes());
-        let claims = jsonwebtoken::decode::<serde_json::Map<String, serde_json::Value>>(token, &key, &rules)
-            .map_err(|error| match error.kind() {
-                jsonwebtoken::errors::ErrorKind::ExpiredSignature => BearerError::Expired,
-                _ => BearerError::Invalid,
-            })?
-            .claims;
+        let claims = verify(token, &self.keys).map_err(|_| BearerError::Invalid)?;
+        claims.check(chrono::Utc::now().timestamp(), None).map_err(|error| match error {
+            ClaimsError::Expired => BearerError::Expired,
+            _ => BearerError::Invalid,
+        })?;
         // A signed URL's token is nobody's token.
-        if claims.contains_key("url") && claims.contains_key("scope") {
+        if claims.get("url").is_some() && claims.get("scope").is_some() {
             return Err(BearerError::Invalid);
         }
-        let role = claims.get("role").and_then(|r| r.as_str()).filter(|r| !r.is_empty()).unwrap_or("anon").to_owned();
-        Ok(Caller { role, claims: serde_json::Value::Object(claims).to_string() })
+        let role = claims.text("role").filter(|r| !r.is_empty()).unwrap_or("anon").to_owned();
+        Ok(Caller { claims: claims.to_json_as(&role), role })
     }
 }
 
@@ -74,7 +69,7 @@ mod tests {
         if let Some(text) = authorization {
             headers.insert(AUTHORIZATION, HeaderValue::from_str(text).expect("header"));
         }
-        Bearer::new(&Secret::new(SECRET)).caller(&headers)
+        Bearer::new(Arc::new(KeySet::from_secret(SECRET.as_bytes()))).caller(&headers)
     }
 
     fn token(claims: serde_json::Value, secret: &str) -> String {
