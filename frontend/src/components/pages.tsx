@@ -38,7 +38,7 @@ export interface FormPageProps extends PageProps {
   back?: ReactNode;
   /** Between back link and title: the wizard's progress. */
   progress?: ReactNode;
-  /** The heading, when it differs from the browser's title. */
+  /** The heading, when it differs from the browser's title; "" when the content brings its own `h1`. */
   heading?: ReactNode;
 }
 
@@ -49,7 +49,7 @@ export function FormPage({ title, heading, lead, back, progress, children, class
     <main id="main" tabIndex={-1} className={cn("form-page outline-none", className)}>
       {back}
       {progress}
-      <h1 className="mt-2">{heading ?? title}</h1>
+      {heading === "" ? null : <h1 className="mt-2">{heading ?? title}</h1>}
       {lead ? <p className="mt-2 text-soft">{lead}</p> : null}
       <div className="mt-6">{children}</div>
     </main>

@@ -4,5 +4,11 @@ import type { AppRoute } from "./types";
 /** Open to everyone, inside header and footer. */
 export const publicRoutes: AppRoute[] = [
   { path: paths.home, lazy: () => import("./public/home") },
+  { path: paths.login, lazy: () => import("./public/login") },
+  { path: paths.nonprofitLogin, lazy: () => import("./public/login") },
+  { path: paths.signup, lazy: () => import("./public/signup") },
+  { path: paths.nonprofitSignup, lazy: () => import("./public/nonprofit-signup") },
+  { path: paths.forgotPassword, lazy: () => import("./public/forgot-password") },
+  { path: paths.resetPassword, lazy: () => import("./public/reset-password") },
   { path: paths.notFound, lazy: () => import("./public/not-found") },
 ];
