@@ -1,7 +1,10 @@
 //! The commands of the binary. Exit codes: 0 ok, 1 failed, 2 bad usage; errors are one line on stderr.
 
 mod card;
+mod database;
+mod migrate;
 mod serve;
+pub mod types;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +27,13 @@ struct Cli {
 enum Command {
     /// Serve the APIs and the web app (what happens without a command)
     Serve(serve::ServeArgs),
+    /// Bring a database up to date: platform, auth, then a folder of migrations
+    Migrate(migrate::MigrateArgs),
+    /// Load demo data into a database that holds no accounts of people
+    Seed(migrate::SeedArgs),
+    /// Generate types from the database, as 'supabase gen types' does
+    #[command(subcommand)]
+    Types(types::TypesCommand),
 }
 
 /// Parses the command line, runs the command and says how it ended.
@@ -32,6 +42,9 @@ pub fn run() -> ExitCode {
     let outcome = Source::from_process(cli.config.as_deref()).and_then(|source| {
         match cli.command.unwrap_or_else(|| Command::Serve(serve::ServeArgs::default())) {
             Command::Serve(args) => serve::run(args, source),
+            Command::Migrate(args) => migrate::migrate(args, &source),
+            Command::Seed(args) => migrate::seed(args, &source),
+            Command::Types(command) => types::run(command, &source),
         }
     });
     match outcome {

@@ -112,7 +112,8 @@ impl EmbeddedPostgres {
     }
 }
 
-fn url(port: u16) -> String {
+/// How the owner of a cluster on `port` logs in.
+pub fn url(port: u16) -> String {
     format!("postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/postgres")
 }
 

@@ -1,0 +1,51 @@
+//! `ferrobase types typescript`: the same file as `supabase gen types typescript` makes.
+
+mod catalog;
+mod layout;
+mod order;
+mod typescript;
+
+use clap::Subcommand;
+use tokio_postgres::NoTls;
+
+use super::database::{Database, block_on};
+use crate::config::{Reader, Source};
+use catalog::Catalog;
+
+#[derive(Subcommand)]
+pub enum TypesCommand {
+    /// TypeScript, on standard output
+    Typescript {
+        /// Schemas to include, comma-separated or repeated [default: those the API exposes]
+        #[arg(long = "schema", short = 's', value_delimiter = ',', value_name = "SCHEMA")]
+        schemas: Vec<String>,
+    },
+}
+
+pub fn run(command: TypesCommand, source: &Source) -> anyhow::Result<()> {
+    let TypesCommand::Typescript { mut schemas } = command;
+    if schemas.is_empty() {
+        let exposed = Reader::new(source).list(&["PGRST_DB_SCHEMAS", "PGRST_DB_SCHEMA"]);
+        schemas = exposed.unwrap_or_else(|| vec!["public".to_owned(), "graphql_public".to_owned()]);
+    }
+    let text = block_on(Database::with(source, async |url| typescript(&url, &schemas).await))?;
+    print!("{text}");
+    Ok(())
+}
+
+/// What the generated file tells supabase-js about the REST server.
+const POSTGREST_VERSION: &str = "14.1";
+
+/// The TypeScript types of `schemas` in the database behind `url`; needs its owner's rights.
+pub async fn typescript(url: &str, schemas: &[String]) -> anyhow::Result<String> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls)
+        .await
+        .map_err(|e| anyhow::anyhow!("cannot connect to the database: {e}"))?;
+    let connection = tokio::spawn(connection);
+    let catalog = Catalog::load(&client, schemas).await?;
+    connection.abort();
+    if let Some(missing) = schemas.iter().find(|name| !catalog.schemas.contains(name)) {
+        anyhow::bail!("there is no schema named '{missing}' in the database");
+    }
+    Ok(typescript::generate(&catalog, POSTGREST_VERSION))
+}

@@ -1,0 +1,451 @@
+//! From the catalog to the text of `types/database.ts`.
+//!
+//! Reference: supabase/postgres-meta `src/server/templates/typescript.ts`, with one-to-one relationships detected.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::catalog::{Argument, Catalog, Column, Function, Identity, Kind, Relation, Relationship, Type};
+use super::layout::{Member, Ts, member, property, quoted};
+
+/// The part that is the same for every database: `Tables<…>`, `Enums<…>` and so on.
+const HELPERS: &str = include_str!("helpers.ts");
+
+const JSON: &str = "export type Json =
+  | string
+  | number
+  | boolean
+  | null
+  | { [key: string]: Json | undefined }
+  | Json[]
+";
+
+/// OIDs of json, jsonb and text: an unnamed argument of one of these takes the whole request body.
+const WHOLE_BODY_TYPES: [u32; 3] = [114, 3802, 25];
+
+/// The whole file.
+pub fn generate(catalog: &Catalog, postgrest_version: &str) -> String {
+    let generator = Generator::new(catalog);
+    let internal = Member {
+        comments: vec![
+            "Allows to automatically instantiate createClient with right options",
+            "instead of createClient<Database, { PostgrestVersion: 'XX' }>(URL, KEY)",
+        ],
+        ..Member::new(
+            "__InternalSupabase",
+            Ts::open(vec![Member::new("PostgrestVersion", Ts::literal(postgrest_version))]),
+        )
+    };
+    let members = std::iter::once(internal)
+        .chain(catalog.schemas.iter().map(|schema| Member::new(schema, generator.schema(schema))));
+    let body: String = members.map(|m| member(&m, 2)).collect();
+    format!("{JSON}\nexport type Database = {{\n{body}}}\n\n{HELPERS}\n{}", generator.constants())
+}
+
+struct Generator<'a> {
+    catalog: &'a Catalog,
+    types: HashMap<u32, &'a Type>,
+    relations: HashMap<u32, &'a Relation>,
+}
+
+/// A function with the arguments that a caller gives.
+struct Callable<'a> {
+    function: &'a Function,
+    inputs: Vec<&'a Argument>,
+}
+
+impl<'a> Generator<'a> {
+    fn new(catalog: &'a Catalog) -> Self {
+        Self {
+            catalog,
+            types: catalog.types.iter().map(|t| (t.oid, t)).collect(),
+            relations: catalog.relations.iter().map(|r| (r.oid, r)).collect(),
+        }
+    }
+
+    fn schema(&self, schema: &str) -> Ts {
+        let relations = |views: bool| {
+            let wanted = self.catalog.relations.iter().filter(move |r| r.schema == schema && r.kind.is_view() == views);
+            wanted.map(|r| Member::new(&r.name, self.relation(r))).collect::<Vec<_>>()
+        };
+        Ts::open(vec![
+            Member::new("Tables", or_none(relations(false))),
+            Member::new("Views", or_none(relations(true))),
+            Member::new("Functions", or_none(self.functions(schema))),
+            Member::new("Enums", or_none(self.enums(schema))),
+            Member::new("CompositeTypes", or_none(self.composite_types(schema))),
+        ])
+    }
+
+    fn relation(&self, relation: &Relation) -> Ts {
+        let mut members = vec![Member::new("Row", Ts::open(self.row(relation)))];
+        if relation.kind.is_view() {
+            if relation.is_updatable_view {
+                let columns = || relation.columns.iter().map(|c| self.view_input(&relation.schema, c)).collect();
+                members.push(Member::new("Insert", Ts::open(columns())));
+                members.push(Member::new("Update", Ts::open(columns())));
+            }
+        } else {
+            let input = |all_optional: bool| {
+                let columns = relation.columns.iter().map(|c| self.table_input(&relation.schema, c, all_optional));
+                columns.collect::<Vec<_>>()
+            };
+            members.push(Member::new("Insert", Ts::open(input(false))));
+            members.push(Member::new("Update", Ts::open(input(true))));
+        }
+        members.push(Member::new("Relationships", self.relationships(relation)));
+        Ts::open(members)
+    }
+
+    /// Columns, then the functions that compute a field of this row.
+    fn row(&self, relation: &Relation) -> Vec<Member> {
+        let columns = relation.columns.iter().map(|c| Member::new(&c.name, self.column_type(&relation.schema, c)));
+        let computed = self
+            .callables(&relation.schema)
+            .into_iter()
+            .filter(|c| c.function.arguments_text == relation.name)
+            .map(|c| Member::new(&c.function.name, nullable(self.return_type(c.function), true)));
+        columns.chain(computed).collect()
+    }
+
+    fn column_type(&self, schema: &str, column: &Column) -> Ts {
+        nullable(self.named_type(schema, &column.type_name), column.is_nullable)
+    }
+
+    fn table_input(&self, schema: &str, column: &Column, all_optional: bool) -> Member {
+        if column.identity == Identity::Always {
+            return Member::optional(&column.name, Ts::text("never"));
+        }
+        let may_be_left_out =
+            all_optional || column.is_nullable || column.identity != Identity::No || column.has_default;
+        let value = self.column_type(schema, column);
+        if may_be_left_out { Member::optional(&column.name, value) } else { Member::new(&column.name, value) }
+    }
+
+    fn view_input(&self, schema: &str, column: &Column) -> Member {
+        let value = if column.is_updatable {
+            nullable(self.named_type(schema, &column.type_name), true)
+        } else {
+            Ts::text("never")
+        };
+        Member::optional(&column.name, value)
+    }
+
+    fn relationships(&self, relation: &Relation) -> Ts {
+        let own = |r: &&Relationship| {
+            r.schema == relation.schema && r.relation == relation.name && r.referenced_schema == relation.schema
+        };
+        let list = |names: &[String]| Ts::Tuple(names.iter().map(|name| Ts::literal(name)).collect());
+        let items = self.catalog.relationships.iter().filter(own).map(|r| {
+            Ts::open(vec![
+                Member::new("foreignKeyName", Ts::literal(&r.constraint)),
+                Member::new("columns", list(&r.columns)),
+                Member::new("isOneToOne", Ts::text(r.is_one_to_one.to_string())),
+                Member::new("referencedRelation", Ts::literal(&r.referenced_relation)),
+                Member::new("referencedColumns", list(&r.referenced_columns)),
+            ])
+        });
+        Ts::Tuple(items.collect())
+    }
+
+    fn enums(&self, schema: &str) -> Vec<Member> {
+        self.sorted_types(schema, |t| !t.labels.is_empty())
+            .into_iter()
+            .map(|t| Member::new(&t.name, labels(t)))
+            .collect()
+    }
+
+    fn composite_types(&self, schema: &str) -> Vec<Member> {
+        let attribute = |(name, oid): &(String, u32)| Member::new(name, nullable(self.type_of(schema, *oid), true));
+        self.sorted_types(schema, |t| !t.attributes.is_empty())
+            .into_iter()
+            .map(|t| Member::new(&t.name, Ts::open(t.attributes.iter().map(attribute).collect())))
+            .collect()
+    }
+
+    fn sorted_types(&self, schema: &str, wanted: impl Fn(&Type) -> bool) -> Vec<&'a Type> {
+        let mut types: Vec<&Type> = self.catalog.types.iter().filter(|t| t.schema == schema && wanted(t)).collect();
+        types.sort_by(|a, b| super::order::by_name(&a.name, &b.name));
+        types
+    }
+
+    fn constants(&self) -> String {
+        let schemas = self.catalog.schemas.iter().map(|schema| {
+            let enums = self.sorted_types(schema, |t| !t.labels.is_empty());
+            let enums: String = enums.iter().map(|t| constant(t)).collect();
+            let enums = if enums.is_empty() { "{}".to_owned() } else { format!("{{\n{enums}    }}") };
+            format!("  {}: {{\n    Enums: {enums},\n  }},\n", property(schema))
+        });
+        format!("export const Constants = {{\n{}}} as const\n", schemas.collect::<String>())
+    }
+
+    /// The functions of a schema that a request can call, in name order.
+    fn callables(&self, schema: &str) -> Vec<Callable<'a>> {
+        let own = self.catalog.functions.iter().filter(|f| f.schema == schema);
+        own.map(|function| Callable { function, inputs: function.arguments.iter().filter(|a| a.is_input()).collect() })
+            .filter(|callable| self.can_be_called(callable))
+            .collect()
+    }
+
+    fn can_be_called(&self, Callable { inputs, .. }: &Callable<'_>) -> bool {
+        let takes_body = |a: &Argument| WHOLE_BODY_TYPES.contains(&a.type_oid);
+        let all_named = inputs.iter().all(|a| !a.name.is_empty());
+        let unnamed_have_defaults = inputs.iter().all(|a| !a.name.is_empty() || a.has_default && takes_body(a));
+        let single = match inputs.as_slice() {
+            [only] => takes_body(only) || self.row_type(only.type_oid).is_some(),
+            _ => false,
+        };
+        all_named || unnamed_have_defaults || single
+    }
+
+    fn functions(&self, schema: &str) -> Vec<Member> {
+        let mut names: Vec<&str> = Vec::new();
+        let mut by_name: BTreeMap<&str, Vec<Callable<'_>>> = BTreeMap::new();
+        for callable in self.callables(schema) {
+            let name = callable.function.name.as_str();
+            if !by_name.contains_key(name) {
+                names.push(name);
+            }
+            by_name.entry(name).or_default().push(callable);
+        }
+        let overloads = names.into_iter().filter_map(|name| Some((name, by_name.remove(name)?)));
+        overloads
+            .map(|(name, mut overloads)| {
+                let text = |c: &Callable<'_>| (c.function.arguments_text.clone(), c.function.result_text.clone());
+                overloads.sort_by(|a, b| {
+                    let (a, b) = (text(a), text(b));
+                    super::order::by_name(&a.0, &b.0).then_with(|| super::order::by_name(&a.1, &b.1))
+                });
+                let signatures = overloads.iter().map(|c| self.signature(c, &overloads)).collect();
+                Member::new(name, Ts::union(signatures))
+            })
+            .collect()
+    }
+
+    fn signature(&self, callable: &Callable<'_>, overloads: &[Callable<'_>]) -> Ts {
+        let Callable { function, inputs } = callable;
+        let arguments = if inputs.is_empty() {
+            Ts::text("never")
+        } else {
+            let argument = |a: &&Argument| {
+                let value = self.type_of(&function.schema, a.type_oid);
+                if a.has_default { Member::optional(&a.name, value) } else { Member::new(&a.name, value) }
+            };
+            Ts::fitting(inputs.iter().map(argument).collect())
+        };
+        let error = self.conflict(callable, overloads).or_else(|| self.unusable_row_function(callable));
+        let returned = match error {
+            Some(message) => {
+                Ts::Intersection(Box::new(Ts::open(vec![Member::new("error", Ts::text("true"))])), quoted(&message))
+            }
+            None => self.return_type(function),
+        };
+        let target = self.returned_relation(function);
+        let many_rows = function.returns_set && function.rows > 1.0;
+        let as_list = function.returns_set && (many_rows || target.is_none());
+        let mut members = vec![
+            Member::new("Args", arguments),
+            Member::new("Returns", if as_list { Ts::array(returned) } else { returned }),
+        ];
+        members.extend(self.set_options(function, target, many_rows).map(|o| Member::new("SetofOptions", o)));
+        Ts::fitting(members)
+    }
+
+    /// What postgrest-js needs to select within the rows that a function returns.
+    fn set_options(&self, function: &Function, target: Option<&str>, many_rows: bool) -> Option<Ts> {
+        let target = target?;
+        let source = match function.arguments.as_slice() {
+            [only] => self.row_type(only.type_oid).map(|t| t.format.as_str()),
+            _ => None,
+        };
+        Some(Ts::open(vec![
+            Member::new("from", Ts::literal(source.unwrap_or("*"))),
+            Member::new("to", Ts::literal(target)),
+            Member::new("isOneToOne", Ts::text((!many_rows).to_string())),
+            Member::new("isSetofReturn", Ts::text(function.returns_set.to_string())),
+        ]))
+    }
+
+    fn return_type(&self, function: &Function) -> Ts {
+        let columns: Vec<Member> = function
+            .arguments
+            .iter()
+            .filter(|a| a.mode == 't')
+            .map(|a| Member::new(&a.name, self.type_of(&function.schema, a.type_oid)))
+            .collect();
+        if !columns.is_empty() {
+            return Ts::open(columns);
+        }
+        match self.relations.get(&function.returns_relation) {
+            Some(relation) if relation.schema == function.schema => {
+                let columns = relation.columns.iter();
+                Ts::open(columns.map(|c| Member::new(&c.name, self.column_type(&function.schema, c))).collect())
+            }
+            _ => self.type_of(&function.schema, function.returns),
+        }
+    }
+
+    /// Name of the relation or composite type whose rows a function returns.
+    fn returned_relation(&self, function: &Function) -> Option<&'a str> {
+        if function.returns_relation == 0 {
+            return None;
+        }
+        self.relations
+            .get(&function.returns_relation)
+            .map(|r| r.name.as_str())
+            .or_else(|| self.row_type(function.returns).map(|t| t.name.as_str()))
+    }
+
+    /// The type with this OID if it is the row type of a relation or a composite type.
+    fn row_type(&self, oid: u32) -> Option<&'a Type> {
+        self.types.get(&oid).copied().filter(|t| t.relation != 0)
+    }
+
+    /// A function of one unnamed row that returns no row computes a field and cannot be called by itself.
+    fn unusable_row_function(&self, Callable { function, inputs }: &Callable<'_>) -> Option<String> {
+        let [only] = inputs.as_slice() else { return None };
+        let unusable = only.name.is_empty()
+            && self.row_type(only.type_oid).is_some()
+            && self.returned_relation(function).is_none();
+        unusable.then(|| {
+            format!(
+                "the function {}.{} with parameter or with a single unnamed json/jsonb parameter, but no matches were \
+                 found in the schema cache",
+                function.schema, function.name
+            )
+        })
+    }
+
+    /// Overloads between which a request cannot choose.
+    fn conflict(&self, Callable { function, inputs }: &Callable<'_>, overloads: &[Callable<'_>]) -> Option<String> {
+        let full_name = format!("{}.{}", function.schema, function.name);
+        let type_name = |oid: u32| self.types.get(&oid).map_or("unknown", |t| t.name.as_str());
+        let others = || overloads.iter().filter(|c| !std::ptr::eq(c.function, *function));
+        let candidates = match inputs.as_slice() {
+            [] => {
+                let rival =
+                    others().find(|c| matches!(c.inputs.as_slice(), [a] if a.name.is_empty() && a.has_default))?;
+                format!("{full_name}(), {full_name}( => {})", type_name(rival.function.returns))
+            }
+            [only] if !only.name.is_empty() => {
+                let mut types: Vec<u32> = others()
+                    .filter_map(|c| match c.inputs.as_slice() {
+                        [a] if a.name == only.name && a.type_oid != only.type_oid => Some(a.type_oid),
+                        _ => None,
+                    })
+                    .collect();
+                if types.is_empty() {
+                    return None;
+                }
+                types.push(only.type_oid);
+                types.sort_unstable();
+                let signature = |oid: &u32| format!("{full_name}({} => {})", only.name, type_name(*oid));
+                types.iter().map(signature).collect::<Vec<_>>().join(", ")
+            }
+            _ => return None,
+        };
+        Some(format!(
+            "Could not choose the best candidate function between: {candidates}. Try renaming the parameters or the \
+             function itself in the database so function overloading can be resolved"
+        ))
+    }
+
+    fn type_of(&self, schema: &str, oid: u32) -> Ts {
+        self.types.get(&oid).map_or_else(|| Ts::text("unknown"), |t| self.named_type(schema, &t.name))
+    }
+
+    /// The TypeScript type for a type name as in `pg_type`, looked up from `schema`.
+    fn named_type(&self, schema: &str, name: &str) -> Ts {
+        let plain = match name {
+            "bool" => "boolean",
+            "int2" | "int4" | "int8" | "float4" | "float8" | "numeric" => "number",
+            "bytea" | "bpchar" | "varchar" | "date" | "text" | "citext" | "time" | "timetz" | "timestamp"
+            | "timestamptz" | "uuid" | "vector" | "interval" => "string",
+            "json" | "jsonb" => "Json",
+            "void" => "undefined",
+            "record" => "Record<string, unknown>",
+            _ => return self.named_by_database(schema, name),
+        };
+        Ts::text(plain)
+    }
+
+    fn named_by_database(&self, schema: &str, name: &str) -> Ts {
+        if let Some(element) = name.strip_prefix('_') {
+            return Ts::array(self.named_type(schema, element));
+        }
+        let path = |schema: &str, kind: &str, name: &str| {
+            format!("Database[{}][\"{kind}\"][{}]", quoted(schema), quoted(name))
+        };
+        let is_shown = |schema: &str| self.catalog.schemas.iter().any(|s| s == schema);
+        if let Some(t) = prefer(schema, self.catalog.types.iter().filter(|t| t.name == name && !t.labels.is_empty())) {
+            return if is_shown(&t.schema) { Ts::text(path(&t.schema, "Enums", name)) } else { labels(t) };
+        }
+        let composite = self.catalog.types.iter().filter(|t| t.name == name && !t.attributes.is_empty());
+        if let Some(t) = prefer(schema, composite) {
+            let shown = is_shown(&t.schema);
+            return Ts::text(if shown { path(&t.schema, "CompositeTypes", name) } else { "unknown".to_owned() });
+        }
+        for (kind, group) in [(Kind::Table, "Tables"), (Kind::View, "Views")] {
+            let relations = self.catalog.relations.iter().filter(|r| r.name == name && r.kind == kind);
+            if let Some(relation) = prefer(schema, relations) {
+                return Ts::text(format!("{}[\"Row\"]", path(&relation.schema, group, name)));
+            }
+        }
+        Ts::text("unknown")
+    }
+}
+
+trait InSchema {
+    fn schema(&self) -> &str;
+}
+
+impl InSchema for Type {
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
+impl InSchema for Relation {
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
+/// The one in `schema`, else the first.
+fn prefer<'a, T: InSchema>(schema: &str, candidates: impl Iterator<Item = &'a T>) -> Option<&'a T> {
+    let candidates: Vec<&T> = candidates.collect();
+    candidates.iter().find(|c| c.schema() == schema).or_else(|| candidates.first()).copied()
+}
+
+fn labels(enumeration: &Type) -> Ts {
+    Ts::union(enumeration.labels.iter().map(|label| Ts::literal(label)).collect())
+}
+
+/// `unknown` includes null already.
+fn nullable(ts: Ts, is_nullable: bool) -> Ts {
+    if !is_nullable || ts == Ts::text("unknown") { ts } else { Ts::union(vec![ts, Ts::text("null")]) }
+}
+
+/// A group without members says so in a way that indexing it yields nothing.
+fn or_none(members: Vec<Member>) -> Ts {
+    if members.is_empty() {
+        return Ts::open(vec![Member {
+            key: "[_ in never]".to_owned(),
+            value: Ts::text("never"),
+            comments: Vec::new(),
+        }]);
+    }
+    Ts::open(members)
+}
+
+/// `name: ["a", "b"],` at its place in `Constants`, one label a line where they do not fit.
+fn constant(enumeration: &Type) -> String {
+    let list = Ts::Tuple(enumeration.labels.iter().map(|label| Ts::literal(label)).collect());
+    // The comma after the list belongs to the line.
+    let key = property(&enumeration.name);
+    let flat = enumeration.labels.iter().map(|label| quoted(label)).collect::<Vec<_>>().join(", ");
+    if 6 + key.chars().count() + 2 + flat.chars().count() + 3 <= 80 {
+        return format!("      {key}: [{flat}],\n");
+    }
+    let lines = member(&Member { key, value: list, comments: Vec::new() }, 6);
+    format!("{},\n", lines.trim_end_matches('\n'))
+}
