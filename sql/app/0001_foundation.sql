@@ -177,7 +177,7 @@ $$;
 -- Queue one mail, text and HTML built from the same parts; the outbox delivers it after commit.
 -- Keys of p: kicker and number (small line and large number), heading, paragraphs [text], quote (another person's words),
 -- button and link, after (small text below the button), why (why the reader gets this), unsubscribe (address).
-create function private.mail(p_to text, p_subject text, p jsonb) returns uuid
+create function private.mail(p_to text, p_subject text, p jsonb) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   sans constant text := 'font-family:''Source Sans 3'',''Segoe UI'',Roboto,Helvetica,Arial,sans-serif;';
@@ -189,7 +189,7 @@ declare
   why text := concat_ws(' ', p ->> 'why', 'We never ask for your password or for money.');
   t text; h text; para text;
 begin
-  if not private.valid_email(p_to) then return null; end if;
+  if not private.valid_email(p_to) then return; end if;
 
   t := product || nl || nl;
   h := '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -238,7 +238,12 @@ begin
   t := t || product || ', ' || support || nl;
   h := h || private.html(product) || ', ' || private.html(support) || '</td></tr></table></td></tr></table></body></html>';
 
-  return ferrobase.send_mail(p_to, regexp_replace(p_subject, '[[:cntrl:]]+', ' ', 'g'), t, h);
+  p_subject := regexp_replace(p_subject, '[[:cntrl:]]+', ' ', 'g');
+  if p ->> 'unsubscribe' is null then
+    perform ferrobase.send_mail(p_to, p_subject, t, h);
+  else
+    perform ferrobase.send_mail(p_to, p_subject, t, h, jsonb_build_object('List-Unsubscribe', '<' || (p ->> 'unsubscribe') || '>'));
+  end if;
 end $$;
 
 -- Keeps updated_at true on every table that has one.

@@ -9,7 +9,7 @@ create table public.nonprofits (
   employee_count int not null constraint nonprofits_employee_count check (employee_count between 0 and 1000000),
   mission text not null constraint nonprofits_mission check (length(btrim(mission)) between 1 and 5000),
   admin_user_id uuid constraint nonprofits_one_per_admin unique references auth.users (id) on delete set null,
-  email text constraint nonprofits_email check (private.valid_email(email)),
+  email text constraint nonprofits_email check (email is null or private.valid_email(email)),
   phone text constraint nonprofits_phone check (length(phone) between 5 and 40),
   website text constraint nonprofits_website check (website ~* '^https?://[^\s]+$' and length(website) <= 300),
   description text constraint nonprofits_description check (length(description) <= 5000),

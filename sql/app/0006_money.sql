@@ -17,7 +17,7 @@ create table public.donations (
   nonprofit_id text not null references public.nonprofits (id) on delete cascade,
   donor_user_id uuid references auth.users (id) on delete set null,
   donor_name text not null default '' constraint donations_donor_name check (length(donor_name) <= 200),
-  donor_email text constraint donations_donor_email check (private.valid_email(donor_email)),
+  donor_email text constraint donations_donor_email check (donor_email is null or private.valid_email(donor_email)),
   amount numeric(12, 2) not null constraint donations_amount check (amount > 0),
   status text not null default 'pledged' constraint donations_status check (status in ('pledged', 'received', 'cancelled')),
   pledge_key uuid constraint donations_pledge_key_once unique,
