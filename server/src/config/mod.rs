@@ -5,9 +5,11 @@
 //! constructor; no other room looks at the environment.
 
 mod reader;
+pub mod rest;
 mod server;
 mod source;
 
 pub use reader::{Problems, Reader, Secret};
+pub use rest::RestConfig;
 pub use server::{Api, ServerConfig, SqlSource};
 pub use source::Source;
