@@ -1,0 +1,34 @@
+import { useQuery } from "@tanstack/react-query";
+import { DashboardPage } from "@/components/pages";
+import { incomingCountsQuery } from "@/features/incoming-requests/api";
+import { ExportButton } from "@/features/incoming-requests/components/export-button";
+import { IncomingList } from "@/features/incoming-requests/components/incoming-list";
+import { can, useOrganization } from "@/lib/session";
+import { useSession } from "@/lib/session";
+import { t } from "@/messages";
+import "@/messages/en/incoming";
+import { paths } from "../../paths";
+
+export function Component() {
+  const session = useSession();
+  const organization = useOrganization();
+  const counts = useQuery(incomingCountsQuery(organization.id));
+  const lead = counts.data
+    ? [
+        counts.data.pending > 0 ? t("incoming.leadPending", { count: counts.data.pending }) : null,
+        counts.data.processing > 0 ? t("incoming.leadSecond", { count: counts.data.processing }) : null,
+      ]
+        .filter(Boolean)
+        .join(" ") || t("incoming.leadNone")
+    : null;
+  return (
+    <DashboardPage title={t("incoming.title")} lead={lead} action={<ExportButton nonprofitId={organization.id} />}>
+      <IncomingList
+        nonprofitId={organization.id}
+        organizationName={organization.name}
+        mayDecide={can(session, "act_on_requests")}
+        href={paths.nonprofitRequest}
+      />
+    </DashboardPage>
+  );
+}

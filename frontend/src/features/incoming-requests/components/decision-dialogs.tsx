@@ -1,0 +1,256 @@
+/** The three answers to a request. Each says what will happen; what was typed stays when the answer is not taken. */
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useQuery } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
+import { useForm } from "react-hook-form";
+import { Field, Form } from "@/components/form";
+import { Button } from "@/components/ui/button";
+import { Dialog, DialogClose, DialogContent } from "@/components/ui/dialog";
+import { Input, Textarea } from "@/components/ui/input";
+import { Notice } from "@/components/ui/notice";
+import { Select } from "@/components/ui/select";
+import { databaseError } from "@/lib/database-error";
+import { errorMessage } from "@/lib/errors";
+import { formatList, formatMoney, parseAmountText } from "@/lib/format";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/incoming";
+import { parseAmount } from "@/schemas/amount";
+import { denialReasonsQuery, useApprove, useAskInfo, useDeny, type VisibleRequest } from "../api";
+import { amountWords } from "../amount-words";
+import { approveSchema, denySchema, infoSchema, type ApproveForm, type DenyForm, type InfoForm } from "../schema";
+
+export type DecisionKind = "approve" | "deny" | "info";
+
+export interface DecisionDialogProps {
+  opened: VisibleRequest;
+  nonprofitId: string;
+  onClose: () => void;
+}
+
+export function DecisionDialog({ kind, ...props }: DecisionDialogProps & { kind: DecisionKind | null }) {
+  return (
+    <Dialog open={kind !== null} onOpenChange={(open) => (open ? undefined : props.onClose())}>
+      {kind === "approve" ? <ApproveDialog {...props} /> : null}
+      {kind === "deny" ? <DenyDialog {...props} /> : null}
+      {kind === "info" ? <InfoDialog {...props} /> : null}
+    </Dialog>
+  );
+}
+
+const personOf = ({ request }: VisibleRequest) => request.first_name;
+const about = ({ request }: VisibleRequest) =>
+  t("incoming.dialogAbout", {
+    number: request.request_number,
+    category: request.category,
+    name: `${request.first_name} ${request.last_name}`,
+  });
+const openElsewhere = ({ also_sent_to }: VisibleRequest) =>
+  also_sent_to.filter((other) => other.state === "open" || other.state === "taken").map((other) => other.name);
+
+/** The request changed under our hands: say so, and show the new state behind the dialog. True when it did. */
+function isStale(error: unknown, onClose: () => void): boolean {
+  const hint = databaseError(error)?.hint;
+  if (hint !== "request_already_decided" && hint !== "second_approval_by_other" && hint !== "amount_differs") return false;
+  toast({ variant: "destructive", title: t("incoming.staleTitle"), description: errorMessage(error) });
+  onClose();
+  return true;
+}
+
+function Consequence({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div className="after">
+      <strong className="block">{title}</strong>
+      <p>{children}</p>
+    </div>
+  );
+}
+
+function Buttons({ submit, busyLabel, busy, disabled, danger }: { submit: string; busyLabel: string; busy: boolean; disabled: boolean; danger?: boolean }) {
+  return (
+    <div className="actions">
+      <Button type="submit" variant={danger ? "danger" : "primary"} busy={busy} busyLabel={busyLabel} disabled={disabled}>
+        {submit}
+      </Button>
+      <DialogClose asChild>
+        <Button>{t("common.cancel")}</Button>
+      </DialogClose>
+    </div>
+  );
+}
+
+function ApproveDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
+  const { request } = opened;
+  const second = opened.can.second_approval;
+  const asked = second ? (request.amount_approved ?? 0) : parseAmountText(request.amount);
+  const form = useForm<ApproveForm>({
+    resolver: zodResolver(approveSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { amount: asked > 0 ? String(asked) : "" },
+  });
+  const approve = useApprove({ nonprofitId, requestId: request.id });
+  /** What the database said is left, when it knew better than this page. */
+  const [told, setTold] = useState<number | null>(null);
+  const typed = form.watch("amount");
+  const amount = parseAmount(typed);
+  const remaining = told ?? opened.budget_remaining;
+  const over = amount !== null && remaining !== null && amount > remaining;
+  const needsSecond = !second && amount !== null && opened.second_approval_above !== null && amount > opened.second_approval_above;
+  const others = openElsewhere(opened);
+
+  const submit = async () => {
+    if (amount === null) return;
+    try {
+      const answer = await approve.mutateAsync({ amount, acceptOverBudget: over });
+      toast(
+        answer.second_approval_needed
+          ? { title: t("incoming.firstApprovalToast"), description: t("incoming.firstApprovalToastBody", { number: request.request_number }) }
+          : {
+              title: t("incoming.approvedToast"),
+              description: t("incoming.approvedToastBody", { number: request.request_number, amount: amountWords(answer.amount) }),
+            },
+      );
+      onClose();
+    } catch (error) {
+      if (isStale(error, onClose)) return;
+      const known = databaseError(error);
+      if (known?.hint === "over_budget" && typeof known.details.remaining === "number") setTold(known.details.remaining);
+    }
+  };
+  const overBudgetOnly = databaseError(approve.error)?.hint === "over_budget";
+
+  return (
+    <DialogContent title={t(second ? "incoming.approveSecond" : "incoming.approveTitle")} description={about(opened)} dirty={form.formState.isDirty}>
+      <Form form={form} onSubmit={submit} error={overBudgetOnly ? null : approve.error} errorTitle={t("incoming.decisionFailed")}>
+        <Field<ApproveForm> name="amount" label={t("incoming.amount")} hint={t("incoming.askedFor", { amount: amountWords(request.amount) })}>
+          {(control) => (
+            <span className="affix money block">
+              <span aria-hidden="true">$</span>
+              <Input inputMode="decimal" autoComplete="off" className="num" readOnly={second} {...control} />
+            </span>
+          )}
+        </Field>
+        {remaining === null ? null : (
+          <dl className="sum">
+            <div>
+              <dt>{t("incoming.budgetRemaining")}</dt>
+              <dd>{formatMoney(remaining)}</dd>
+            </div>
+            <div>
+              <dt>{t("incoming.after")}</dt>
+              <dd>{formatMoney(remaining - (amount ?? 0))}</dd>
+            </div>
+          </dl>
+        )}
+        {over && remaining !== null ? (
+          <Notice tone="warn" role="status" title={t("incoming.overBudgetTitle")}>
+            {t("incoming.overBudgetBody", { amount: formatMoney(remaining) })}
+          </Notice>
+        ) : null}
+        <Consequence title={t("incoming.whenApprove")}>
+          {needsSecond
+            ? t("incoming.whenApproveFirst", { name: personOf(opened) })
+            : others.length > 0 && opened.part === "open"
+              ? t("incoming.whenApproveOthers", { name: personOf(opened), others: formatList(others) })
+              : t("incoming.whenApproveBody", { name: personOf(opened) })}
+        </Consequence>
+        <Buttons
+          submit={amount === null ? t("incoming.approve") : t("incoming.approveFor", { amount: formatMoney(amount) })}
+          busyLabel={t("incoming.approving")}
+          busy={approve.isPending}
+          disabled={typed.trim() === ""}
+        />
+      </Form>
+    </DialogContent>
+  );
+}
+
+function DenyDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
+  const { request } = opened;
+  const reasons = useQuery(denialReasonsQuery);
+  const form = useForm<DenyForm>({
+    resolver: zodResolver(denySchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { reasonCode: "", reason: "" },
+  });
+  const deny = useDeny({ nonprofitId, requestId: request.id });
+  const [code, reason] = form.watch(["reasonCode", "reason"]);
+  const others = openElsewhere(opened);
+  const submit = async (values: DenyForm) => {
+    try {
+      await deny.mutateAsync(values);
+      toast({ title: t("incoming.declinedToast"), description: t("incoming.declinedToastBody", { number: request.request_number }) });
+      onClose();
+    } catch (error) {
+      isStale(error, onClose);
+    }
+  };
+  return (
+    <DialogContent title={t("incoming.denyTitle")} description={about(opened)} dirty={form.formState.isDirty}>
+      <Form form={form} onSubmit={submit} error={deny.error ?? reasons.error} errorTitle={t("incoming.decisionFailed")}>
+        <Field<DenyForm> name="reasonCode" label={t("incoming.denyReason")} hint={t("incoming.denyReasonHint")}>
+          {(control) => (
+            <Select
+              {...control}
+              options={(reasons.data ?? [])
+                .filter((option) => option.code !== "organization_closed")
+                .map((option) => ({ value: option.code, label: option.label }))}
+            />
+          )}
+        </Field>
+        <Field<DenyForm> name="reason" label={t("incoming.denyMessage")} hint={t("incoming.denyMessageHint")}>
+          {(control) => <Textarea rows={4} className="min-h-28" {...control} />}
+        </Field>
+        <Consequence title={t("incoming.whenDeny")}>
+          {t("incoming.whenDenyBody", { name: personOf(opened) })}
+          {others.length > 0 ? ` ${t("incoming.whenDenyOthers", { others: formatList(others) })}` : null}
+        </Consequence>
+        <Buttons
+          danger
+          submit={t("incoming.deny")}
+          busyLabel={t("incoming.denying")}
+          busy={deny.isPending}
+          disabled={code === "" || reason.trim() === ""}
+        />
+      </Form>
+    </DialogContent>
+  );
+}
+
+function InfoDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
+  const { request } = opened;
+  const form = useForm<InfoForm>({
+    resolver: zodResolver(infoSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { notes: "" },
+  });
+  const ask = useAskInfo({ nonprofitId, requestId: request.id });
+  const submit = async (values: InfoForm) => {
+    try {
+      await ask.mutateAsync(values);
+      toast({ title: t("incoming.infoToast"), description: t("incoming.infoToastBody", { number: request.request_number }) });
+      onClose();
+    } catch (error) {
+      isStale(error, onClose);
+    }
+  };
+  return (
+    <DialogContent title={t("incoming.infoTitle")} description={about(opened)} dirty={form.formState.isDirty}>
+      <Form form={form} onSubmit={submit} error={ask.error} errorTitle={t("incoming.decisionFailed")}>
+        <Field<InfoForm> name="notes" label={t("incoming.infoNotes")} hint={t("incoming.infoNotesHint")}>
+          {(control) => <Textarea rows={4} className="min-h-28" {...control} />}
+        </Field>
+        <Consequence title={t("incoming.whenInfo")}>{t("incoming.whenInfoBody", { name: personOf(opened) })}</Consequence>
+        <Buttons
+          submit={t("incoming.askInfo")}
+          busyLabel={t("incoming.asking")}
+          busy={ask.isPending}
+          disabled={form.watch("notes").trim() === ""}
+        />
+      </Form>
+    </DialogContent>
+  );
+}

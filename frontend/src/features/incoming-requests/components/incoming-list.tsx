@@ -1,0 +1,137 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { useSearchParams } from "react-router-dom";
+import { Pagination } from "@/components/pagination";
+import { QueryView } from "@/components/query-view";
+import { SearchInput } from "@/components/search-input";
+import { EmptyState } from "@/components/states";
+import { Button } from "@/components/ui/button";
+import { Tab, Tabs, TabsList } from "@/components/ui/tabs";
+import { formatNumber } from "@/lib/format";
+import { t } from "@/messages";
+import "@/messages/en/incoming";
+import { incomingCountsQuery, incomingListQuery } from "../api";
+import { changeFilters, isFiltered, PAGE_SIZE, readFilters, statusFilters, writeFilters, type IncomingFilters } from "../filters";
+import { IncomingTable } from "./incoming-table";
+
+const tabWords = {
+  all: "incoming.tabAll",
+  pending: "incoming.tabPending",
+  processing: "incoming.tabProcessing",
+  approved: "incoming.tabApproved",
+  declined: "incoming.tabDeclined",
+} as const;
+
+/** How long typing rests before the list is asked again. */
+const SEARCH_REST_MS = 300;
+
+/** The list's filters, kept in the address bar. */
+export function useIncomingFilters() {
+  const [params, setParams] = useSearchParams();
+  const filters = readFilters(params);
+  const set = (change: Partial<IncomingFilters>, replace = false) =>
+    setParams(writeFilters(changeFilters(filters, change)), { replace, preventScrollReset: true });
+  return { filters, set };
+}
+
+function SearchField({ value, onSearch }: { value: string; onSearch: (search: string) => void }) {
+  const [typed, setTyped] = useState(value);
+  const [known, setKnown] = useState(value);
+  // The address changed without typing (Back, a tab, 'Clear Filters'): follow it.
+  if (value !== known) {
+    setKnown(value);
+    if (value !== typed.trim()) setTyped(value);
+  }
+  useEffect(() => {
+    if (typed.trim() === value) return;
+    const rest = setTimeout(() => onSearch(typed.trim()), SEARCH_REST_MS);
+    return () => clearTimeout(rest);
+  });
+  return (
+    <SearchInput
+      aria-label={t("incoming.searchLabel")}
+      placeholder={t("incoming.searchHint")}
+      value={typed}
+      maxLength={100}
+      onChange={(event) => setTyped(event.target.value)}
+    />
+  );
+}
+
+export interface IncomingListProps {
+  nonprofitId: string;
+  organizationName: string;
+  mayDecide: boolean;
+  href: (requestId: string) => string;
+}
+
+/** Search, tabs, table, pages: each a part of the address. */
+export function IncomingList({ nonprofitId, organizationName, mayDecide, href }: IncomingListProps) {
+  const { filters, set } = useIncomingFilters();
+  const counts = useQuery(incomingCountsQuery(nonprofitId));
+  const list = useQuery(incomingListQuery(nonprofitId, filters));
+  const shown = filters.sort ?? { key: "date" as const, direction: "desc" as const };
+  return (
+    <div>
+      <div className="tools">
+        <Tabs value={filters.status} onValueChange={(status) => set({ status: status as IncomingFilters["status"] })} activationMode="manual">
+          <TabsList aria-label={t("incoming.tabsLabel")}>
+            {statusFilters.map((status) => (
+              <Tab key={status} value={status} count={counts.data?.[status]} hot={mayDecide && status === "pending"} aria-controls="incoming-list">
+                {t(tabWords[status])}
+              </Tab>
+            ))}
+          </TabsList>
+        </Tabs>
+        <SearchField value={filters.search} onSearch={(search) => set({ search }, true)} />
+      </div>
+      <div id="incoming-list" role="tabpanel" aria-label={t(tabWords[filters.status])} className="mt-4 grid gap-4">
+        <QueryView
+          query={list}
+          failedTitle={t("incoming.failed")}
+          isEmpty={({ rows }) => rows.length === 0}
+          empty={
+            isFiltered(filters) || filters.page > 1 ? (
+              <EmptyState
+                title={t("incoming.emptyTitle")}
+                actions={<Button onClick={() => set({ status: "all", search: "" })}>{t("incoming.clearFilters")}</Button>}
+              >
+                {t("incoming.emptyFiltered")}
+              </EmptyState>
+            ) : (
+              <EmptyState title={t("incoming.emptyTitle")}>{t("incoming.emptyFirst")}</EmptyState>
+            )
+          }
+        >
+          {({ rows, total }) => (
+            <>
+              <IncomingTable
+                rows={rows}
+                caption={t("incoming.tableCaption", { name: organizationName })}
+                href={href}
+                mayDecide={mayDecide}
+                sort={shown}
+                onSort={({ key, direction }) => set({ sort: { key: key as typeof shown.key, direction } })}
+              />
+              <Pagination
+                page={filters.page}
+                pageSize={PAGE_SIZE}
+                total={total}
+                onPage={(page) => {
+                  set({ page });
+                  document.getElementById("main")?.scrollIntoView();
+                }}
+                summary={t("incoming.range", {
+                  from: formatNumber((filters.page - 1) * PAGE_SIZE + 1),
+                  to: formatNumber(Math.min(total, filters.page * PAGE_SIZE)),
+                  total: formatNumber(total),
+                  count: total,
+                })}
+              />
+            </>
+          )}
+        </QueryView>
+      </div>
+    </div>
+  );
+}

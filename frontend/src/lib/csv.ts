@@ -1,0 +1,26 @@
+/** Tables as CSV (RFC 4180) for spreadsheet programs. */
+
+/** Begins a formula in a spreadsheet: such a cell is defused with an apostrophe, because its text came from strangers. */
+const FORMULA = /^[=+\-@\t\r]/;
+
+function cell(value: string | number | null | undefined): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "number") return String(value);
+  const text = FORMULA.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** One line per row, CRLF between, the first line the heads. */
+export function toCsv(heads: readonly string[], rows: readonly (readonly (string | number | null | undefined)[])[]): string {
+  return [heads, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+/** Hands a CSV to the browser as a download; the mark in front makes Excel read it as UTF-8. */
+export function downloadCsv(fileName: string, csv: string): void {
+  const url = URL.createObjectURL(new Blob(["\uFEFF", csv], { type: "text/csv;charset=utf-8" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = fileName;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
