@@ -1,6 +1,7 @@
 /** Every address of the app. Links and redirects are built here and nowhere else. */
 
-const withId = (base: string) => (id: string) => `${base}/${encodeURIComponent(id)}`;
+/** `withId("/blog")(":id")` is the route table's pattern; every other id is put in encoded. */
+const withId = (base: string) => (id: string) => `${base}/${id === ":id" ? id : encodeURIComponent(id)}`;
 
 export const paths = {
   // public

@@ -11,6 +11,7 @@ import {
   useFormState,
   type FieldPath,
   type FieldValues,
+  type SubmitErrorHandler,
   type SubmitHandler,
   type UseFormReturn,
 } from "react-hook-form";
@@ -26,10 +27,12 @@ const controlId = (formId: string, name: string) => `${formId}-${name.replace(/\
 
 export interface FormProps<T extends FieldValues, O extends FieldValues = T> extends Omit<
   ComponentProps<"form">,
-  "onSubmit" | "children"
+  "onSubmit" | "onInvalid" | "children"
 > {
   form: UseFormReturn<T, unknown, O>;
   onSubmit: SubmitHandler<O>;
+  /** Called when the schema refused the answers (a toast of the spec); the fields show why by themselves. */
+  onInvalid?: SubmitErrorHandler<T>;
   children: ReactNode;
   /** Whatever the server answered to the last try; shown above the fields, nothing typed is lost. */
   error?: unknown;
@@ -41,6 +44,7 @@ export interface FormProps<T extends FieldValues, O extends FieldValues = T> ext
 export function Form<T extends FieldValues, O extends FieldValues = T>({
   form,
   onSubmit,
+  onInvalid,
   children,
   error,
   errorTitle,
@@ -54,7 +58,7 @@ export function Form<T extends FieldValues, O extends FieldValues = T>({
         <form
           noValidate
           className={cn("form", className)}
-          onSubmit={(event) => void form.handleSubmit(onSubmit)(event)}
+          onSubmit={(event) => void form.handleSubmit(onSubmit, onInvalid)(event)}
           {...props}
         >
           <ErrorSummary />

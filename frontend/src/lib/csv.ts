@@ -11,7 +11,10 @@ function cell(value: string | number | null | undefined): string {
 }
 
 /** One line per row, CRLF between, the first line the heads. */
-export function toCsv(heads: readonly string[], rows: readonly (readonly (string | number | null | undefined)[])[]): string {
+export function toCsv(
+  heads: readonly string[],
+  rows: readonly (readonly (string | number | null | undefined)[])[],
+): string {
   return [heads, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 

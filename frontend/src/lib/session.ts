@@ -65,6 +65,13 @@ export function useUser(): AppUser {
   return user;
 }
 
+/** The organization; for screens behind a guard that lets only its members in. */
+export function useOrganization(): Organization {
+  const { organization } = useSession();
+  if (!organization) throw new Error("useOrganization is used on a page without the guard");
+  return organization;
+}
+
 export type Ability =
   | "act_on_requests"
   | "view_budget"

@@ -15,6 +15,14 @@ export interface Catalogue {
   auth: typeof import("./en/auth").auth;
   errors: typeof import("./en/errors").errors;
   files: typeof import("./en/files").files;
+  organization: typeof import("./en/organization").organization;
+  incoming: typeof import("./en/incoming").incoming;
+  nonprofitDashboard: typeof import("./en/nonprofitDashboard").nonprofitDashboard;
+  team: typeof import("./en/team").team;
+  budget: typeof import("./en/budget").budget;
+  helpCategories: typeof import("./en/helpCategories").helpCategories;
+  donorMessages: typeof import("./en/donorMessages").donorMessages;
+  donations: typeof import("./en/donations").donations;
   validation: typeof import("./en/validation").validation;
 }
 

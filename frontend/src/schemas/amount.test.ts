@@ -15,9 +15,12 @@ describe("parseAmount", () => {
     expect(parseAmount(text)).toBe(value);
   });
 
-  it.each(["", "0", "0.00", "-5", "1.234", "12,5", "1,20", "abc", "1e3", "10000000", "NaN", "5 000"])("refuses %j", (text) => {
-    expect(parseAmount(text)).toBeNull();
-  });
+  it.each(["", "0", "0.00", "-5", "1.234", "12,5", "1,20", "abc", "1e3", "10000000", "NaN", "5 000"])(
+    "refuses %j",
+    (text) => {
+      expect(parseAmount(text)).toBeNull();
+    },
+  );
 });
 
 describe("amountText", () => {

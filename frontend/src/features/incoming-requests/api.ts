@@ -2,7 +2,15 @@
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { getSupabase } from "@/lib/supabase";
 import { PAGE_SIZE, type IncomingFilters, type SortKey } from "./filters";
-import type { Counts, IncomingRow, OtherNonprofit, PartState, RequestDocument, RequestRow, TimelineEvent } from "./types";
+import type {
+  Counts,
+  IncomingRow,
+  OtherNonprofit,
+  PartState,
+  RequestDocument,
+  RequestRow,
+  TimelineEvent,
+} from "./types";
 
 export const incomingKeys = {
   all: (nonprofitId: string) => ["incoming-requests", nonprofitId] as const,
@@ -139,7 +147,9 @@ function useDecision<Input, Answer>(call: (input: Input) => Promise<Answer>) {
     mutationFn: call,
     onSettled: () =>
       Promise.all(
-        ["incoming-requests", "nonprofit-dashboard", "budget", "notifications"].map((key) => cache.invalidateQueries({ queryKey: [key] })),
+        ["incoming-requests", "nonprofit-dashboard", "budget", "notifications"].map((key) =>
+          cache.invalidateQueries({ queryKey: [key] }),
+        ),
       ),
   });
 }
@@ -152,17 +162,19 @@ export interface Approval {
 }
 
 export const useApprove = ({ nonprofitId, requestId }: Target) =>
-  useDecision(async ({ amount, acceptOverBudget }: { amount: number; acceptOverBudget: boolean }): Promise<Approval> => {
-    const supabase = await getSupabase();
-    const { data, error } = await supabase.rpc("approve_request", {
-      request_id: requestId,
-      nonprofit_id: nonprofitId,
-      amount,
-      accept_over_budget: acceptOverBudget,
-    });
-    if (error) throw error;
-    return data as Approval;
-  });
+  useDecision(
+    async ({ amount, acceptOverBudget }: { amount: number; acceptOverBudget: boolean }): Promise<Approval> => {
+      const supabase = await getSupabase();
+      const { data, error } = await supabase.rpc("approve_request", {
+        request_id: requestId,
+        nonprofit_id: nonprofitId,
+        amount,
+        accept_over_budget: acceptOverBudget,
+      });
+      if (error) throw error;
+      return data as Approval;
+    },
+  );
 
 export const useDeny = ({ nonprofitId, requestId }: Target) =>
   useDecision(async ({ reason, reasonCode }: { reason: string; reasonCode: string }) => {
@@ -179,7 +191,11 @@ export const useDeny = ({ nonprofitId, requestId }: Target) =>
 export const useAskInfo = ({ nonprofitId, requestId }: Target) =>
   useDecision(async ({ notes }: { notes: string }) => {
     const supabase = await getSupabase();
-    const { error } = await supabase.rpc("request_more_info", { request_id: requestId, nonprofit_id: nonprofitId, notes });
+    const { error } = await supabase.rpc("request_more_info", {
+      request_id: requestId,
+      nonprofit_id: nonprofitId,
+      notes,
+    });
     if (error) throw error;
   });
 

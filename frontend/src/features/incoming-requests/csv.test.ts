@@ -22,7 +22,14 @@ const row: IncomingRow = {
 it("writes one line per request, without the person's name", () => {
   const csv = incomingCsv([
     row,
-    { ...row, request_number: "REQ-002", category: "Rent, heating", status: "taken", amount_requested: null, needs_more_proof: false },
+    {
+      ...row,
+      request_number: "REQ-002",
+      category: "Rent, heating",
+      status: "taken",
+      amount_requested: null,
+      needs_more_proof: false,
+    },
     { ...row, request_number: "REQ-003", status: "approved", amount_approved: 99.5, needs_more_proof: false },
   ]);
   expect(csv.split("\r\n")).toEqual([

@@ -3,7 +3,8 @@ import { t } from "@/messages";
 import "@/messages/en/incoming";
 import type { IncomingRow } from "./types";
 
-const statusWord = (status: IncomingRow["status"]) => (status === "taken" ? t("incoming.taken") : t(`common.status.${status}`));
+const statusWord = (status: IncomingRow["status"]) =>
+  status === "taken" ? t("incoming.taken") : t(`common.status.${status}`);
 
 /** The list as a table for a spreadsheet; dates as yyyy-mm-dd (UTC), amounts as plain dollars, no personal data. */
 export const incomingCsv = (rows: readonly IncomingRow[]): string =>

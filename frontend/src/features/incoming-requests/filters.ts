@@ -27,7 +27,9 @@ export function readFilters(params: URLSearchParams): IncomingFilters {
   return {
     status: statusFilters.find((known) => known === status) ?? "all",
     search: (params.get("q") ?? "").trim().slice(0, 100),
-    sort: sortKeys.includes(key as SortKey) ? { key: key as SortKey, direction: sort.startsWith("-") ? "desc" : "asc" } : null,
+    sort: sortKeys.includes(key as SortKey)
+      ? { key: key as SortKey, direction: sort.startsWith("-") ? "desc" : "asc" }
+      : null,
     page: Number.isInteger(page) && page >= 1 && page <= 100_000 ? page : 1,
   };
 }

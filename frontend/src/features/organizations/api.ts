@@ -43,7 +43,7 @@ export const organizationQuery = (id: string) =>
         .eq("id", id)
         .single();
       if (error) throw error;
-      const { nonprofit_settings: settings, ...row } = data as OrganizationRow & {
+      const { nonprofit_settings: settings, ...row } = data as unknown as OrganizationRow & {
         nonprofit_settings: { second_approval_above: number | null } | null;
       };
       return {
@@ -140,7 +140,12 @@ export function useSaveLogo(id: string) {
       const path = `${id}/${crypto.randomUUID()}${extension(file)}`;
       const upload = await supabase.storage.from("logos").upload(path, file, { contentType: file.type });
       if (upload.error) throw upload.error;
-      const { error } = await supabase.from("nonprofits").update({ logo_path: path }).eq("id", id).select("id").single();
+      const { error } = await supabase
+        .from("nonprofits")
+        .update({ logo_path: path })
+        .eq("id", id)
+        .select("id")
+        .single();
       if (error) {
         await supabase.storage.from("logos").remove([path]);
         throw error;
@@ -156,7 +161,12 @@ export function useRemoveLogo(id: string) {
   return useMutation({
     mutationFn: async (path: string) => {
       const supabase = await getSupabase();
-      const { error } = await supabase.from("nonprofits").update({ logo_path: null }).eq("id", id).select("id").single();
+      const { error } = await supabase
+        .from("nonprofits")
+        .update({ logo_path: null })
+        .eq("id", id)
+        .select("id")
+        .single();
       if (error) throw error;
       await supabase.storage.from("logos").remove([path]);
     },

@@ -14,8 +14,14 @@ const employeeCount = z
   .regex(/^\d{1,6}$/, t("organization.employeeCountWhole"));
 
 const serviceCategory = z.object({
-  name: z.string().trim().max(100, t("organization.tooLong", { max: 100 })),
-  description: z.string().trim().max(1000, t("organization.tooLong", { max: 1000 })),
+  name: z
+    .string()
+    .trim()
+    .max(100, t("organization.tooLong", { max: 100 })),
+  description: z
+    .string()
+    .trim()
+    .max(1000, t("organization.tooLong", { max: 1000 })),
 });
 
 export const onboardingSchema = z.object({
@@ -55,12 +61,22 @@ export const settingsSchema = z.object({
   description: optional(5000),
   email: z.union([z.literal(""), z.email(t("organization.emailInvalid"))]),
   phone: z.union([z.literal(""), optional(40).min(5, t("organization.phoneShort"))]),
-  website: z.union([z.literal(""), z.string().trim().regex(/^https?:\/\/\S+\.\S+$/i, t("organization.websiteInvalid")).max(300)]),
+  website: z.union([
+    z.literal(""),
+    z
+      .string()
+      .trim()
+      .regex(/^https?:\/\/\S+\.\S+$/i, t("organization.websiteInvalid"))
+      .max(300),
+  ]),
   location: optional(200),
   responseDays: z
     .string()
     .trim()
-    .refine((text) => text === "" || (/^\d{1,2}$/.test(text) && Number(text) >= 1 && Number(text) <= 90), t("organization.responseDaysRange")),
+    .refine(
+      (text) => text === "" || (/^\d{1,2}$/.test(text) && Number(text) >= 1 && Number(text) <= 90),
+      t("organization.responseDaysRange"),
+    ),
   secondApprovalAbove: z
     .string()
     .trim()

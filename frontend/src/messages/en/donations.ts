@@ -34,7 +34,10 @@ export const donations = define("donations", {
   impactEmptyTitle: "Nothing to show yet",
   impactEmpty: "When a nonprofit uses donations to help people, the totals appear here.",
   messagesEmpty: "Nonprofits that you gave to can write to you here.",
-  impactPeople: { one: "One person was helped by the nonprofits you gave to.", other: "{count} people were helped by the nonprofits you gave to." },
+  impactPeople: {
+    one: "One person was helped by the nonprofits you gave to.",
+    other: "{count} people were helped by the nonprofits you gave to.",
+  },
   impactByNonprofit: "By nonprofit",
   impactRow: { one: "{count} person helped", other: "{count} people helped" },
   given: "You gave {amount}",

@@ -19,7 +19,10 @@ export const donorMessages = define("donorMessages", {
   sending: "Sending…",
   whoGets: "Goes to everybody who gave to you and has not unsubscribed.",
   sentToast: "Message sent successfully",
-  sentToastBody: { one: "Your message was sent to all active donors: one person.", other: "Your message was sent to all active donors: {count} people." },
+  sentToastBody: {
+    one: "Your message was sent to all active donors: one person.",
+    other: "Your message was sent to all active donors: {count} people.",
+  },
   sentToastNone: "It is kept under Sent. There is no active donor to send it to yet.",
   failedTitle: "The message was not sent",
   inboxEmptyTitle: "No answers yet",

@@ -105,7 +105,8 @@ export const incoming = define("incoming", {
   answeredBody: "Read the answers below, then decide.",
   firstApprovalTitle: "One approval is given",
   firstApprovalBy: "{name} approved {amount} on {date}. A second manager or admin must approve it too.",
-  firstApprovalYours: "You gave the first approval for {amount} on {date}. Another manager or admin must give the second.",
+  firstApprovalYours:
+    "You gave the first approval for {amount} on {date}. Another manager or admin must give the second.",
   deniedByYou: "You declined it",
   deniedByYouBody: "It is still open at {names}.",
   deniedByYouLast: "Your answer was: {reason}",
@@ -140,7 +141,8 @@ export const incoming = define("incoming", {
   whenApprove: "When you approve",
   whenApproveBody: "{name} gets the good news by email now. You cannot undo this.",
   whenApproveOthers: "{name} gets the good news by email now. {others} see that you took it. You cannot undo this.",
-  whenApproveFirst: "This amount needs two approvals. A second manager or admin is asked. {name} is told when both have approved.",
+  whenApproveFirst:
+    "This amount needs two approvals. A second manager or admin is asked. {name} is told when both have approved.",
   approveFor: "Approve for {amount}",
   approving: "Approving…",
 
@@ -161,7 +163,8 @@ export const incoming = define("incoming", {
   infoNotesHint: "Name the document or the fact. A photo of a paper is fine.",
   infoNotesRequired: "Write what you need",
   whenInfo: "When you ask",
-  whenInfoBody: "{name} gets your words by email and can answer with documents. The request stays pending and becomes yours.",
+  whenInfoBody:
+    "{name} gets your words by email and can answer with documents. The request stays pending and becomes yours.",
   askInfo: "Request information",
   asking: "Sending…",
 

@@ -20,6 +20,8 @@ export const nonprofitDashboard = define("nonprofitDashboard", {
   nextNoAmount: "{number} {category}",
   nextSent: "Sent {ago} by {name}.",
   nextSentNoName: "Sent {ago}.",
+  alsoSent: "Also sent to {names}, not taken yet.",
+  volunteerNote: "Volunteers are named in the team. Ask your admin if you need to see requests.",
   reviewRequest: "Review request",
   nothingTitle: "Nothing waits for you",
   nothingBody: "New requests appear here. You also get a notification.",

@@ -48,10 +48,12 @@ export const organization = define("organization", {
   roleRequired: "Please select a role",
   roleFailedTitle: "Error",
   roleLegend: "Your role",
-  roleNote: "Power over an organization comes from its admin. A role that you choose here opens the pages; your admin's invitation opens the data.",
+  roleNote:
+    "Power over an organization comes from its admin. A role that you choose here opens the pages; your admin's invitation opens the data.",
 
   noOrganizationTitle: "Ask your admin for an invitation",
-  noOrganizationBody: "You are not part of an organization yet. Your admin can invite you by email. Or set up your own organization.",
+  noOrganizationBody:
+    "You are not part of an organization yet. Your admin can invite you by email. Or set up your own organization.",
   notFound: "Organization not found: Please complete your organization setup first",
   required: "Organization required",
   requiredBody: "You need to create an organization first",
@@ -84,7 +86,8 @@ export const organization = define("organization", {
   responseDays: "Usual time to a first answer, in days",
   responseDaysRange: "Choose a number from 1 to 90",
   secondApproval: "Second approval above",
-  secondApprovalHint: "Two different managers or admins must approve anything above this amount. Leave it empty if one is enough.",
+  secondApprovalHint:
+    "Two different managers or admins must approve anything above this amount. Leave it empty if one is enough.",
   amountInvalid: "Write an amount with at most two decimals",
   aboutSection: "About the organization",
   contactSection: "Contact",
@@ -116,7 +119,8 @@ export const organization = define("organization", {
   close: "Close the organization",
   closeHint: "Open requests go back to the people who asked. This cannot be undone.",
   closeTitle: "Close {name}?",
-  closeBody: "People can no longer choose it. Open requests end, and the people who asked are told. You cannot undo this.",
+  closeBody:
+    "People can no longer choose it. Open requests end, and the people who asked are told. You cannot undo this.",
   closing: "Closing…",
   closed: "Organization closed",
   closedToastBody: "The people who waited for an answer have been told.",

@@ -70,8 +70,10 @@ export const team = define("team", {
   deactivatedTitle: "Member Deactivated",
   deactivatedBody: "{name} can no longer see the organization's data.",
   deactivateTitle: "Deactivate {name}?",
-  deactivateBody: "The person can no longer see requests or data of the organization. You can activate them again at any time.",
-  deactivateSelfBody: "You can no longer see requests or data of the organization. Another admin must activate you again.",
+  deactivateBody:
+    "The person can no longer see requests or data of the organization. You can activate them again at any time.",
+  deactivateSelfBody:
+    "You can no longer see requests or data of the organization. Another admin must activate you again.",
   deactivating: "Saving…",
   resentTitle: "Invitation sent",
   resentBody: "{email} has a new link. The old one no longer works.",

@@ -2,15 +2,15 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
-import { useForm } from "react-hook-form";
+import { useForm, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
+import { RuledSum } from "@/components/ruled-sum";
 import { Button } from "@/components/ui/button";
 import { Dialog, DialogClose, DialogContent } from "@/components/ui/dialog";
 import { Input, Textarea } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
-import { databaseError } from "@/lib/database-error";
-import { errorMessage } from "@/lib/errors";
+import { errorDetails, errorHint, errorMessage } from "@/lib/errors";
 import { formatList, formatMoney, parseAmountText } from "@/lib/format";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
@@ -50,8 +50,9 @@ const openElsewhere = ({ also_sent_to }: VisibleRequest) =>
 
 /** The request changed under our hands: say so, and show the new state behind the dialog. True when it did. */
 function isStale(error: unknown, onClose: () => void): boolean {
-  const hint = databaseError(error)?.hint;
-  if (hint !== "request_already_decided" && hint !== "second_approval_by_other" && hint !== "amount_differs") return false;
+  const hint = errorHint(error);
+  if (hint !== "request_already_decided" && hint !== "second_approval_by_other" && hint !== "amount_differs")
+    return false;
   toast({ variant: "destructive", title: t("incoming.staleTitle"), description: errorMessage(error) });
   onClose();
   return true;
@@ -66,10 +67,28 @@ function Consequence({ title, children }: { title: string; children: ReactNode }
   );
 }
 
-function Buttons({ submit, busyLabel, busy, disabled, danger }: { submit: string; busyLabel: string; busy: boolean; disabled: boolean; danger?: boolean }) {
+function Buttons({
+  submit,
+  busyLabel,
+  busy,
+  disabled,
+  danger,
+}: {
+  submit: string;
+  busyLabel: string;
+  busy: boolean;
+  disabled: boolean;
+  danger?: boolean;
+}) {
   return (
     <div className="actions">
-      <Button type="submit" variant={danger ? "danger" : "primary"} busy={busy} busyLabel={busyLabel} disabled={disabled}>
+      <Button
+        type="submit"
+        variant={danger ? "danger" : "primary"}
+        busy={busy}
+        busyLabel={busyLabel}
+        disabled={disabled}
+      >
         {submit}
       </Button>
       <DialogClose asChild>
@@ -92,11 +111,12 @@ function ApproveDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
   const approve = useApprove({ nonprofitId, requestId: request.id });
   /** What the database said is left, when it knew better than this page. */
   const [told, setTold] = useState<number | null>(null);
-  const typed = form.watch("amount");
+  const typed = useWatch({ control: form.control, name: "amount" });
   const amount = parseAmount(typed);
   const remaining = told ?? opened.budget_remaining;
   const over = amount !== null && remaining !== null && amount > remaining;
-  const needsSecond = !second && amount !== null && opened.second_approval_above !== null && amount > opened.second_approval_above;
+  const needsSecond =
+    !second && amount !== null && opened.second_approval_above !== null && amount > opened.second_approval_above;
   const others = openElsewhere(opened);
 
   const submit = async () => {
@@ -105,25 +125,44 @@ function ApproveDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
       const answer = await approve.mutateAsync({ amount, acceptOverBudget: over });
       toast(
         answer.second_approval_needed
-          ? { title: t("incoming.firstApprovalToast"), description: t("incoming.firstApprovalToastBody", { number: request.request_number }) }
+          ? {
+              title: t("incoming.firstApprovalToast"),
+              description: t("incoming.firstApprovalToastBody", { number: request.request_number }),
+            }
           : {
               title: t("incoming.approvedToast"),
-              description: t("incoming.approvedToastBody", { number: request.request_number, amount: amountWords(answer.amount) }),
+              description: t("incoming.approvedToastBody", {
+                number: request.request_number,
+                amount: amountWords(answer.amount),
+              }),
             },
       );
       onClose();
     } catch (error) {
       if (isStale(error, onClose)) return;
-      const known = databaseError(error);
-      if (known?.hint === "over_budget" && typeof known.details.remaining === "number") setTold(known.details.remaining);
+      const { remaining: left } = errorDetails(error);
+      if (errorHint(error) === "over_budget" && typeof left === "number") setTold(left);
     }
   };
-  const overBudgetOnly = databaseError(approve.error)?.hint === "over_budget";
+  const overBudgetOnly = errorHint(approve.error) === "over_budget";
 
   return (
-    <DialogContent title={t(second ? "incoming.approveSecond" : "incoming.approveTitle")} description={about(opened)} dirty={form.formState.isDirty}>
-      <Form form={form} onSubmit={submit} error={overBudgetOnly ? null : approve.error} errorTitle={t("incoming.decisionFailed")}>
-        <Field<ApproveForm> name="amount" label={t("incoming.amount")} hint={t("incoming.askedFor", { amount: amountWords(request.amount) })}>
+    <DialogContent
+      title={t(second ? "incoming.approveSecond" : "incoming.approveTitle")}
+      description={about(opened)}
+      dirty={form.formState.isDirty}
+    >
+      <Form
+        form={form}
+        onSubmit={submit}
+        error={overBudgetOnly ? null : approve.error}
+        errorTitle={t("incoming.decisionFailed")}
+      >
+        <Field<ApproveForm>
+          name="amount"
+          label={t("incoming.amount")}
+          hint={t("incoming.askedFor", { amount: amountWords(request.amount) })}
+        >
           {(control) => (
             <span className="affix money block">
               <span aria-hidden="true">$</span>
@@ -132,16 +171,12 @@ function ApproveDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
           )}
         </Field>
         {remaining === null ? null : (
-          <dl className="sum">
-            <div>
-              <dt>{t("incoming.budgetRemaining")}</dt>
-              <dd>{formatMoney(remaining)}</dd>
-            </div>
-            <div>
-              <dt>{t("incoming.after")}</dt>
-              <dd>{formatMoney(remaining - (amount ?? 0))}</dd>
-            </div>
-          </dl>
+          <RuledSum
+            rows={[
+              { label: t("incoming.budgetRemaining"), value: formatMoney(remaining) },
+              { label: t("incoming.after"), value: formatMoney(remaining - (amount ?? 0)) },
+            ]}
+          />
         )}
         {over && remaining !== null ? (
           <Notice tone="warn" role="status" title={t("incoming.overBudgetTitle")}>
@@ -176,12 +211,15 @@ function DenyDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
     defaultValues: { reasonCode: "", reason: "" },
   });
   const deny = useDeny({ nonprofitId, requestId: request.id });
-  const [code, reason] = form.watch(["reasonCode", "reason"]);
+  const [code, reason] = useWatch({ control: form.control, name: ["reasonCode", "reason"] });
   const others = openElsewhere(opened);
   const submit = async (values: DenyForm) => {
     try {
       await deny.mutateAsync(values);
-      toast({ title: t("incoming.declinedToast"), description: t("incoming.declinedToastBody", { number: request.request_number }) });
+      toast({
+        title: t("incoming.declinedToast"),
+        description: t("incoming.declinedToastBody", { number: request.request_number }),
+      });
       onClose();
     } catch (error) {
       isStale(error, onClose);
@@ -227,11 +265,15 @@ function InfoDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
     shouldFocusError: false,
     defaultValues: { notes: "" },
   });
+  const notes = useWatch({ control: form.control, name: "notes" });
   const ask = useAskInfo({ nonprofitId, requestId: request.id });
   const submit = async (values: InfoForm) => {
     try {
       await ask.mutateAsync(values);
-      toast({ title: t("incoming.infoToast"), description: t("incoming.infoToastBody", { number: request.request_number }) });
+      toast({
+        title: t("incoming.infoToast"),
+        description: t("incoming.infoToastBody", { number: request.request_number }),
+      });
       onClose();
     } catch (error) {
       isStale(error, onClose);
@@ -243,12 +285,14 @@ function InfoDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
         <Field<InfoForm> name="notes" label={t("incoming.infoNotes")} hint={t("incoming.infoNotesHint")}>
           {(control) => <Textarea rows={4} className="min-h-28" {...control} />}
         </Field>
-        <Consequence title={t("incoming.whenInfo")}>{t("incoming.whenInfoBody", { name: personOf(opened) })}</Consequence>
+        <Consequence title={t("incoming.whenInfo")}>
+          {t("incoming.whenInfoBody", { name: personOf(opened) })}
+        </Consequence>
         <Buttons
           submit={t("incoming.askInfo")}
           busyLabel={t("incoming.asking")}
           busy={ask.isPending}
-          disabled={form.watch("notes").trim() === ""}
+          disabled={notes.trim() === ""}
         />
       </Form>
     </DialogContent>

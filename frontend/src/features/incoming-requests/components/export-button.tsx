@@ -19,7 +19,8 @@ export function ExportButton({ nonprofitId }: { nonprofitId: string }) {
       downloadCsv(t("incoming.exportFile", { date: new Date().toISOString().slice(0, 10) }), incomingCsv(rows));
       toast({ title: t("incoming.exported"), description: t("incoming.exportedBody", { count: rows.length }) });
     },
-    onError: (error) => toast({ variant: "destructive", title: t("incoming.exportFailed"), description: errorMessage(error) }),
+    onError: (error) =>
+      toast({ variant: "destructive", title: t("incoming.exportFailed"), description: errorMessage(error) }),
   });
   return (
     <Button busy={job.isPending} busyLabel={t("incoming.exporting")} onClick={() => job.mutate()}>

@@ -11,7 +11,15 @@ import { formatNumber } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import { incomingCountsQuery, incomingListQuery } from "../api";
-import { changeFilters, isFiltered, PAGE_SIZE, readFilters, statusFilters, writeFilters, type IncomingFilters } from "../filters";
+import {
+  changeFilters,
+  isFiltered,
+  PAGE_SIZE,
+  readFilters,
+  statusFilters,
+  writeFilters,
+  type IncomingFilters,
+} from "../filters";
 import { IncomingTable } from "./incoming-table";
 
 const tabWords = {
@@ -74,10 +82,20 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
   return (
     <div>
       <div className="tools">
-        <Tabs value={filters.status} onValueChange={(status) => set({ status: status as IncomingFilters["status"] })} activationMode="manual">
+        <Tabs
+          value={filters.status}
+          onValueChange={(status) => set({ status: status as IncomingFilters["status"] })}
+          activationMode="manual"
+        >
           <TabsList aria-label={t("incoming.tabsLabel")}>
             {statusFilters.map((status) => (
-              <Tab key={status} value={status} count={counts.data?.[status]} hot={mayDecide && status === "pending"} aria-controls="incoming-list">
+              <Tab
+                key={status}
+                value={status}
+                count={counts.data?.[status]}
+                hot={mayDecide && status === "pending"}
+                aria-controls="incoming-list"
+              >
                 {t(tabWords[status])}
               </Tab>
             ))}
@@ -94,7 +112,9 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
             isFiltered(filters) || filters.page > 1 ? (
               <EmptyState
                 title={t("incoming.emptyTitle")}
-                actions={<Button onClick={() => set({ status: "all", search: "" })}>{t("incoming.clearFilters")}</Button>}
+                actions={
+                  <Button onClick={() => set({ status: "all", search: "" })}>{t("incoming.clearFilters")}</Button>
+                }
               >
                 {t("incoming.emptyFiltered")}
               </EmptyState>

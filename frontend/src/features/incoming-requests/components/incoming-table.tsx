@@ -19,9 +19,8 @@ export interface IncomingTableProps {
   onSort?: (sort: Sort) => void;
 }
 
-/** Request ID, Category, Date, Amount, Status, Action; a card each on phones. */
-export function IncomingTable({ rows, caption, href, mayDecide, sort, onSort }: IncomingTableProps) {
-  const columns: Column<IncomingRow>[] = [
+function incomingColumns({ href, mayDecide }: Pick<IncomingTableProps, "href" | "mayDecide">): Column<IncomingRow>[] {
+  return [
     { key: "number", header: t("incoming.columnId"), sortable: true, card: "head", cell: (row) => row.request_number },
     {
       key: "category",
@@ -67,7 +66,10 @@ export function IncomingTable({ rows, caption, href, mayDecide, sort, onSort }: 
         const action = t(review ? "incoming.review" : "incoming.view");
         return (
           <Button asChild variant={review ? "plain" : "quiet"}>
-            <Link to={href(row.request_id)} aria-label={t("incoming.aboutRequest", { action, number: row.request_number })}>
+            <Link
+              to={href(row.request_id)}
+              aria-label={t("incoming.aboutRequest", { action, number: row.request_number })}
+            >
               {action}
             </Link>
           </Button>
@@ -75,11 +77,15 @@ export function IncomingTable({ rows, caption, href, mayDecide, sort, onSort }: 
       },
     },
   ];
+}
+
+/** Request ID, Category, Date, Amount, Status, Action; a card each on phones. */
+export function IncomingTable({ rows, caption, href, mayDecide, sort, onSort }: IncomingTableProps) {
   return (
     <DataTable
       className="incoming"
       rows={rows}
-      columns={columns}
+      columns={incomingColumns({ href, mayDecide })}
       rowKey={(row) => row.request_id}
       rowHref={(row) => href(row.request_id)}
       caption={caption}

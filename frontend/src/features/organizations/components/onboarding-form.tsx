@@ -3,7 +3,7 @@ import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Input, Textarea } from "@/components/ui/input";
-import { databaseError } from "@/lib/database-error";
+import { errorHint } from "@/lib/errors";
 import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
@@ -36,12 +36,16 @@ export function OnboardingForm({ userId, onFounded, onAlreadyFounded }: Onboardi
       forget();
       await onFounded(founded);
     } catch (error) {
-      if (databaseError(error)?.hint === "one_organization") {
+      if (errorHint(error) === "one_organization") {
         forget();
         await onAlreadyFounded();
         return;
       }
-      toast({ variant: "destructive", title: t("organization.createErrorTitle"), description: t("organization.createError") });
+      toast({
+        variant: "destructive",
+        title: t("organization.createErrorTitle"),
+        description: t("organization.createError"),
+      });
     }
   };
 
@@ -66,7 +70,11 @@ export function OnboardingForm({ userId, onFounded, onAlreadyFounded }: Onboardi
       >
         {(control) => <Input autoCapitalize="characters" spellCheck={false} {...control} />}
       </Field>
-      <Field<Values> name="employeeCount" label={t("organization.employeeCount")} hint={t("organization.employeeCountHint")}>
+      <Field<Values>
+        name="employeeCount"
+        label={t("organization.employeeCount")}
+        hint={t("organization.employeeCountHint")}
+      >
         {(control) => <Input inputMode="numeric" className="num max-w-40" {...control} />}
       </Field>
       <Field<Values> name="mission" label={t("organization.mission")} hint={t("organization.missionHint")}>

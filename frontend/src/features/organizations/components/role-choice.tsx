@@ -41,7 +41,11 @@ export function RoleChoice({ userId, current, onChosen }: RoleChoiceProps) {
         await choose.mutateAsync({ userId, role }).then(onChosen, () => undefined);
       }}
     >
-      <Field<Values> name="role" as="group" label={<span className="visually-hidden">{t("organization.roleLegend")}</span>}>
+      <Field<Values>
+        name="role"
+        as="group"
+        label={<span className="visually-hidden">{t("organization.roleLegend")}</span>}
+      >
         {({ id, value, onChange, onBlur, ref }) => (
           <Radix.Root
             className="choices"

@@ -1,0 +1,119 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { useNavigate, useParams } from "react-router-dom";
+import { BackLink, DashboardPage, DetailPage } from "@/components/pages";
+import { FailedState, ListSkeleton } from "@/components/states";
+import { Timeline } from "@/components/timeline";
+import { Notice } from "@/components/ui/notice";
+import { openedRequestQuery } from "@/features/incoming-requests/api";
+import { DecisionDialog, type DecisionKind } from "@/features/incoming-requests/components/decision-dialogs";
+import { canAct, DecisionDock, DecisionPanel } from "@/features/incoming-requests/components/decision-panel";
+import { IncomingBadge } from "@/features/incoming-requests/components/incoming-badge";
+import {
+  DenialReason,
+  PersonsWords,
+  RequestAnswers,
+  RequestDocuments,
+  RequestFacts,
+} from "@/features/incoming-requests/components/request-facts";
+import { timelineSteps } from "@/features/incoming-requests/timeline-steps";
+import { agoWords } from "@/lib/ago";
+import { isNotFound } from "@/lib/errors";
+import { formatDate } from "@/lib/format";
+import { can, useOrganization, useSession, useUser } from "@/lib/session";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/incoming";
+import { paths } from "../../paths";
+import "./request.css";
+
+export function Component() {
+  const { id = "" } = useParams();
+  const session = useSession();
+  const user = useUser();
+  const organization = useOrganization();
+  const navigate = useNavigate();
+  const query = useQuery(openedRequestQuery(organization.id, id));
+  const [kind, setKind] = useState<DecisionKind | null>(null);
+
+  const missing = query.isError && isNotFound(query.error);
+  useEffect(() => {
+    if (!missing) return;
+    toast({ variant: "destructive", title: t("incoming.notFoundTitle"), description: t("incoming.notFoundBody") });
+    void navigate(paths.nonprofitRequests, { replace: true });
+  }, [missing, navigate]);
+
+  const back = <BackLink to={paths.nonprofitRequests}>{t("incoming.back")}</BackLink>;
+
+  if (query.data === undefined) {
+    return (
+      <DashboardPage title={t("incoming.request")}>
+        {query.isError && !missing ? (
+          <FailedState error={query.error} title={t("incoming.failed")} onRetry={() => void query.refetch()} />
+        ) : (
+          <ListSkeleton label={t("incoming.loading")} />
+        )}
+      </DashboardPage>
+    );
+  }
+
+  const { request } = query.data;
+  const meta = `${request.request_number} · ${t("incoming.sent", {
+    date: formatDate(request.submitted_at),
+    ago: agoWords(request.submitted_at),
+  })}`;
+  const title = t("incoming.dialogAboutNoName", { number: request.request_number, category: request.category });
+
+  if (!query.data.visible) {
+    return (
+      <DetailPage
+        title={title}
+        heading={request.category}
+        back={back}
+        meta={meta}
+        badge={<IncomingBadge status={query.data.request.status} size="big" />}
+      >
+        <Notice tone="info" title={t("incoming.takenTitle", { name: t("incoming.anotherNonprofit") })}>
+          {t("incoming.takenBody")}
+        </Notice>
+      </DetailPage>
+    );
+  }
+
+  const opened = query.data;
+  return (
+    <>
+      <DetailPage
+        title={title}
+        heading={request.category}
+        back={back}
+        meta={meta}
+        badge={
+          <IncomingBadge status={opened.request.status} needsMoreProof={opened.request.needs_more_proof} size="big" />
+        }
+        rail={
+          <>
+            <DecisionPanel
+              opened={opened}
+              mayDecide={can(session, "act_on_requests")}
+              userId={user.id}
+              onDecide={setKind}
+            />
+            <section>
+              <h2 className="mb-3 text-lg">{t("incoming.timeline")}</h2>
+              <Timeline label={t("incoming.timeline")} steps={timelineSteps(opened)} />
+            </section>
+          </>
+        }
+        dock={canAct(opened) ? <DecisionDock opened={opened} onDecide={setKind} /> : undefined}
+      >
+        <PersonsWords opened={opened} />
+        <RequestFacts opened={opened} />
+        <RequestAnswers opened={opened} />
+        <RequestDocuments opened={opened} />
+        <DenialReason opened={opened} />
+      </DetailPage>
+      <DecisionDialog kind={kind} opened={opened} nonprofitId={organization.id} onClose={() => setKind(null)} />
+    </>
+  );
+}
