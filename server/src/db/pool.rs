@@ -61,6 +61,11 @@ impl Pool {
         Ok(Self { inner })
     }
 
+    /// Closes all idle connections: what they have prepared may be about tables that have changed since.
+    pub fn flush(&self) {
+        self.inner.retain(|_, _| false);
+    }
+
     /// A connection that nobody else uses until it is dropped.
     pub async fn connection(&self) -> Result<Object, DbError> {
         self.inner.get().await.map_err(|error| match error {

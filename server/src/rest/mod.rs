@@ -1,1 +1,4 @@
 //! `/rest/v1`: PostgREST's API. The road: `ApiRequest → Plan → Sql → ResultSet → HttpResponse`.
+
+pub mod authenticate;
+pub mod live;

@@ -1,0 +1,208 @@
+//! Who asks: from the bearer token to the role and claims that the transaction carries.
+//!
+//! Signatures are checked once per token and remembered; times and audience are judged at every request.
+//! Reference: PostgREST `Auth/Jwt.hs`, `Auth/JwtCache.hs`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use quick_cache::Lifecycle;
+use quick_cache::sync::Cache;
+
+use crate::config::RestConfig;
+use crate::jwt::{Claims, JwtError, KeySet, RolePath, verify};
+
+/// The role that acts and what policies may read about it. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub role: Arc<str>,
+    /// All claims as a JSON object, `role` being the role that acts; for `request.jwt.claims`.
+    pub claims_json: Arc<str>,
+    /// Nobody was named: the role is the anonymous one.
+    pub is_anonymous: bool,
+}
+
+/// Checks tokens by one configuration; made anew when that is reloaded.
+pub struct Authenticator {
+    keys: Option<KeySet>,
+    audience: Option<String>,
+    role_path: RolePath,
+    anonymous: Option<Identity>,
+    verified:
+        Option<Cache<Box<str>, Arc<Verified>, quick_cache::UnitWeighter, quick_cache::DefaultHashBuilder, CountEvictions>>,
+    counters: Arc<CacheCounters>,
+}
+
+/// What a token's signature vouches for.
+struct Verified {
+    claims: Claims,
+    /// None if neither the token names a role nor is there an anonymous one.
+    identity: Option<Identity>,
+}
+
+/// Use of the cache of verified tokens since start; survives reloads.
+#[derive(Debug, Default)]
+pub struct CacheCounters {
+    pub requests: AtomicU64,
+    pub hits: AtomicU64,
+    pub evictions: AtomicU64,
+}
+
+#[derive(Clone)]
+struct CountEvictions(Arc<CacheCounters>);
+
+impl Lifecycle<Box<str>, Arc<Verified>> for CountEvictions {
+    type RequestState = ();
+
+    fn on_evict(&self, (): &mut (), _: Box<str>, _: Arc<Verified>) {
+        self.0.evictions.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Authenticator {
+    pub fn new(config: &RestConfig, counters: Arc<CacheCounters>) -> Self {
+        let capacity = config.jwt.cache_entries;
+        let verified = (capacity > 0).then(|| {
+            Cache::with(
+                capacity,
+                capacity as u64,
+                Default::default(),
+                Default::default(),
+                CountEvictions(counters.clone()),
+            )
+        });
+        let anonymous = config.anon_role.as_deref().map(|role| identity(role, &Claims::default(), true));
+        Self {
+            keys: config.jwt.keys.clone(),
+            audience: config.jwt.audience.clone(),
+            role_path: config.jwt.role_path.clone(),
+            anonymous,
+            verified,
+            counters,
+        }
+    }
+
+    /// The role nobody in particular acts as.
+    pub fn anonymous_role(&self) -> Option<&Arc<str>> {
+        self.anonymous.as_ref().map(|anonymous| &anonymous.role)
+    }
+
+    /// `token`: of a bearer `Authorization` header, see [`bearer_token`].
+    pub fn authenticate(&self, token: Option<&str>) -> Result<Identity, JwtError> {
+        self.authenticate_at(token, now())
+    }
+
+    fn authenticate_at(&self, token: Option<&str>, now: i64) -> Result<Identity, JwtError> {
+        let Some(token) = token else { return self.anonymous.clone().ok_or(JwtError::TokenRequired) };
+        let verified = self.verified(token)?;
+        verified.claims.check(now, self.audience.as_deref())?;
+        verified.identity.clone().ok_or(JwtError::TokenRequired)
+    }
+
+    fn verified(&self, token: &str) -> Result<Arc<Verified>, JwtError> {
+        let keys = self.keys.as_ref().ok_or(JwtError::NoSecret)?;
+        let Some(cache) = &self.verified else { return self.verify(token, keys) };
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        if let Some(found) = cache.get(token) {
+            self.counters.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(found);
+        }
+        let verified = self.verify(token, keys)?;
+        cache.insert(token.into(), verified.clone());
+        Ok(verified)
+    }
+
+    fn verify(&self, token: &str, keys: &KeySet) -> Result<Arc<Verified>, JwtError> {
+        let claims = verify(token, keys)?;
+        let identity = match self.role_path.find(&claims) {
+            Some(role) => Some(identity(&role, &claims, false)),
+            None => self.anonymous.as_ref().map(|anonymous| identity(&anonymous.role, &claims, true)),
+        };
+        Ok(Arc::new(Verified { claims, identity }))
+    }
+}
+
+fn identity(role: &str, claims: &Claims, is_anonymous: bool) -> Identity {
+    Identity { role: role.into(), claims_json: claims.to_json_as(role).into(), is_anonymous }
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
+
+/// The token of an `Authorization` header: what follows `Bearer` (any case). Other schemes are no token.
+///
+/// ```
+/// use ferrobase::rest::authenticate::bearer_token;
+/// assert_eq!(bearer_token("bearer  abc "), Some("abc"));
+/// assert_eq!(bearer_token("Bearer"), Some(""));
+/// assert_eq!(bearer_token("Basic abc"), None);
+/// ```
+pub fn bearer_token(header: &str) -> Option<&str> {
+    let header = header.trim();
+    let (scheme, token) = header.split_once(char::is_whitespace).unwrap_or((header, ""));
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonwebtoken::{EncodingKey, Header, encode};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config::Source;
+    use crate::jwt::ClaimsError;
+
+    const SECRET: &str = "a secret that is long enough for HS256";
+
+    fn authenticator(pairs: &[(&str, &str)]) -> Authenticator {
+        let source = Source::from_pairs(pairs.iter().copied());
+        Authenticator::new(&RestConfig::load(&source).expect("config"), Arc::default())
+    }
+
+    fn token(claims: &Value) -> String {
+        encode(&Header::default(), claims, &EncodingKey::from_secret(SECRET.as_bytes())).expect("token")
+    }
+
+    #[test]
+    fn the_tokens_role_acts_else_the_anonymous_one() {
+        let auth = authenticator(&[("PGRST_JWT_SECRET", SECRET), ("PGRST_DB_ANON_ROLE", "anon")]);
+        let named = auth.authenticate(Some(&token(&json!({"role": "r", "sub": "1"})))).expect("identity");
+        assert_eq!((&*named.role, &*named.claims_json), ("r", r#"{"role":"r","sub":"1"}"#));
+        let without = auth.authenticate(Some(&token(&json!({"sub": "1"})))).expect("identity");
+        assert_eq!((&*without.role, &*without.claims_json), ("anon", r#"{"sub":"1","role":"anon"}"#));
+        let nobody = auth.authenticate(None).expect("identity");
+        assert_eq!((&*nobody.claims_json, nobody.is_anonymous), (r#"{"role":"anon"}"#, true));
+    }
+
+    #[test]
+    fn without_anonymous_role_a_role_is_required() {
+        let auth = authenticator(&[("PGRST_JWT_SECRET", SECRET)]);
+        assert_eq!(auth.authenticate(None), Err(JwtError::TokenRequired));
+        assert_eq!(auth.authenticate(Some(&token(&json!({})))), Err(JwtError::TokenRequired));
+        assert_eq!(authenticator(&[]).authenticate(Some("x")), Err(JwtError::NoSecret));
+    }
+
+    #[test]
+    fn a_remembered_token_still_expires() {
+        let auth = authenticator(&[("PGRST_JWT_SECRET", SECRET)]);
+        let token = token(&json!({"role": "r", "exp": 1000}));
+        assert!(auth.authenticate_at(Some(&token), 1030).is_ok());
+        assert_eq!(auth.authenticate_at(Some(&token), 1031), Err(JwtError::Claims(ClaimsError::Expired)));
+        assert_eq!(auth.counters.hits.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn the_cache_is_bounded_and_refusals_are_not_kept() {
+        let auth = authenticator(&[("PGRST_JWT_SECRET", SECRET), ("PGRST_JWT_CACHE_MAX_ENTRIES", "3")]);
+        for n in 0..20 {
+            auth.authenticate(Some(&token(&json!({"role": "r", "n": n})))).expect("identity");
+        }
+        assert!(auth.counters.evictions.load(Ordering::Relaxed) >= 17);
+        for _ in 0..2 {
+            assert!(auth.authenticate(Some("a.b.c")).is_err());
+        }
+        assert_eq!(auth.counters.hits.load(Ordering::Relaxed), 0);
+    }
+}

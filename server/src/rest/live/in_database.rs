@@ -1,0 +1,104 @@
+//! Configuration that lies in the database: `pgrst.*` settings of the login role, and settings of roles.
+//!
+//! Reference: PostgREST `Config/Database.hs`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio_postgres::{Client, Error};
+
+use crate::config::rest::{FunctionName, IN_DATABASE};
+use crate::schema_cache::IsolationLevel;
+
+/// What is set for each role that the login role may take.
+#[derive(Clone, Debug, Default)]
+pub struct RoleSettings {
+    roles: HashMap<Box<str>, Arc<RoleSetting>>,
+}
+
+/// Of one role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleSetting {
+    /// (name, value), in name order, to be set before the role itself.
+    pub settings: Vec<(String, String)>,
+    /// Its `default_transaction_isolation`.
+    pub isolation: Option<IsolationLevel>,
+}
+
+impl RoleSettings {
+    pub fn find(&self, role: &str) -> Option<&Arc<RoleSetting>> {
+        self.roles.get(role)
+    }
+
+    fn from_rows(rows: impl IntoIterator<Item = (String, String, String)>) -> Self {
+        let mut roles: HashMap<Box<str>, RoleSetting> = HashMap::new();
+        for (role, name, value) in rows {
+            let setting = roles.entry(role.into()).or_default();
+            if name == "default_transaction_isolation" {
+                setting.isolation = Some(IsolationLevel::parse(&value));
+            } else {
+                setting.settings.push((name, value));
+            }
+        }
+        Self { roles: roles.into_iter().map(|(role, setting)| (role, Arc::new(setting))).collect() }
+    }
+}
+
+/// (name without `pgrst.`, value), after `pre_config` has run.
+pub async fn load_settings(client: &Client, pre_config: Option<&FunctionName>) -> Result<Vec<(String, String)>, Error> {
+    let names: Vec<String> = IN_DATABASE.iter().map(|name| format!("pgrst.{name}")).collect();
+    // What the function sets for its transaction is read in the same one, which is then undone.
+    client.batch_execute("begin isolation level read committed read only").await?;
+    let read = async {
+        if let Some(function) = pre_config {
+            client.batch_execute(&format!("select {}()", quoted(function))).await?;
+        }
+        client.query(include_str!("database_settings.sql"), &[&names, &pre_config.is_some()]).await
+    };
+    let rows = read.await;
+    let ended = client.batch_execute("rollback").await;
+    let rows = rows?;
+    ended?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}
+
+pub async fn load_role_settings(client: &Client) -> Result<RoleSettings, Error> {
+    let rows = client.query(include_str!("role_settings.sql"), &[]).await?;
+    let rows: Vec<(String, String, String)> =
+        rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).collect::<Result<_, Error>>()?;
+    Ok(RoleSettings::from_rows(rows))
+}
+
+fn quoted(function: &FunctionName) -> String {
+    let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    match &function.schema {
+        Some(schema) => format!("{}.{}", quote(schema), quote(&function.name)),
+        None => quote(&function.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_isolation_level_is_told_apart_from_other_settings() {
+        let row = |role: &str, name: &str, value: &str| (role.to_owned(), name.to_owned(), value.to_owned());
+        let roles = RoleSettings::from_rows([
+            row("a", "default_transaction_isolation", "serializable"),
+            row("a", "statement_timeout", "5s"),
+            row("b", "work_mem", "1MB"),
+        ]);
+        let a = roles.find("a").expect("role");
+        assert_eq!(a.isolation, Some(IsolationLevel::Serializable));
+        assert_eq!(a.settings, [("statement_timeout".to_owned(), "5s".to_owned())]);
+        assert_eq!(roles.find("b").and_then(|b| b.isolation), None);
+        assert!(roles.find("c").is_none());
+    }
+
+    #[test]
+    fn function_names_are_quoted() {
+        let name = FunctionName { schema: Some("my\"s".to_owned()), name: "F".to_owned() };
+        assert_eq!(quoted(&name), r#""my""s"."F""#);
+    }
+}

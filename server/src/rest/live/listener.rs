@@ -1,0 +1,92 @@
+//! Listens for `NOTIFY` on the reload channel, over a connection of its own.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::{AsyncMessage, NoTls};
+
+use super::{Backoff, Live, Reload};
+
+/// Runs until the channel is disabled. After a lost connection the schema is loaded again, since notifications
+/// may have been missed; only a primary is listened to.
+pub async fn run(live: Arc<Live>) {
+    let mut backoff = Backoff::new();
+    let mut was_lost = false;
+    loop {
+        let settings = live.settings();
+        if !settings.config.channel_enabled {
+            return;
+        }
+        let channel = settings.config.channel.clone();
+        let uri = settings.config.db_uri.reveal();
+        let fault = match listen(&live, uri, &channel, was_lost, &mut backoff).await {
+            Ok(()) => "the connection was closed".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        was_lost = true;
+        let pause = backoff.next();
+        tracing::error!(channel, fault, seconds = pause.as_secs(), "listening for reloads failed, retrying");
+        tokio::time::sleep(pause).await;
+    }
+}
+
+async fn listen(
+    live: &Live,
+    uri: &str,
+    channel: &str,
+    was_lost: bool,
+    backoff: &mut Backoff,
+) -> Result<(), tokio_postgres::Error> {
+    let mut config: tokio_postgres::Config = uri.parse()?;
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    let (client, mut connection) = config.connect(NoTls).await?;
+    let statement = format!("listen \"{}\"", channel.replace('"', "\"\""));
+    let mut listening = std::pin::pin!(client.batch_execute(&statement));
+    let mut is_listening = false;
+    loop {
+        tokio::select! {
+            answer = &mut listening, if !is_listening => {
+                answer?;
+                is_listening = true;
+                *backoff = Backoff::new();
+                tracing::info!(channel, "listening for reloads");
+                if was_lost {
+                    live.request(Reload::Schema);
+                }
+            }
+            message = poll_fn(|cx| connection.poll_message(cx)) => match message {
+                None => return Ok(()),
+                Some(Err(error)) => return Err(error),
+                Some(Ok(AsyncMessage::Notification(notification))) if notification.channel() == channel => {
+                    match requested(notification.payload()) {
+                        Some(what) => live.request(what),
+                        None => tracing::debug!(channel, "a notification with another payload was ignored"),
+                    }
+                }
+                Some(Ok(_)) => {}
+            },
+        }
+    }
+}
+
+fn requested(payload: &str) -> Option<Reload> {
+    match payload {
+        "" | "reload schema" => Some(Reload::Schema),
+        "reload config" => Some(Reload::Configuration),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_payloads_ask_for_a_reload() {
+        assert_eq!(requested(""), Some(Reload::Schema));
+        assert_eq!(requested("reload schema"), Some(Reload::Schema));
+        assert_eq!(requested("reload config"), Some(Reload::Configuration));
+        assert_eq!(requested("reload"), None);
+    }
+}

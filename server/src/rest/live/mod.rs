@@ -1,0 +1,282 @@
+//! What changes while the server runs: configuration and schema cache, and how they are loaded again.
+//!
+//! Requests take [`Live::settings`] and [`Live::cache`] once and keep them; neither waits for a load. Reloads are
+//! asked for by `NOTIFY` (see [`listener`]), by SIGUSR1 (schema) and SIGUSR2 (configuration), or by
+//! [`Live::request`]; while one runs, any number of further requests are one.
+//! Reference: PostgREST `AppState/Reload.hs`.
+
+mod in_database;
+mod listener;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use tokio::sync::Notify;
+
+use super::authenticate::{Authenticator, CacheCounters};
+use crate::config::rest::over;
+use crate::config::{Problems, RestConfig, Source};
+use crate::db::{DbError, Pool};
+use crate::schema_cache::introspect::{Scope, load};
+use crate::schema_cache::{SchemaCache, SchemaCacheHandle};
+
+pub use in_database::{RoleSetting, RoleSettings};
+
+/// Everything of the configuration that requests ask; swapped in whole.
+pub struct Settings {
+    pub config: RestConfig,
+    pub authenticator: Authenticator,
+    pub roles: RoleSettings,
+}
+
+/// The running state of the REST API.
+pub struct Live {
+    /// Environment and file; what lies in the database is laid over it at every reload.
+    source: Source,
+    pool: Pool,
+    settings: ArcSwap<Settings>,
+    cache: SchemaCacheHandle,
+    wanted: Wanted,
+    is_loaded: AtomicBool,
+    pub counters: Counters,
+}
+
+/// What is to be loaded again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// The schema cache, and the configuration before it.
+    Schema,
+    Configuration,
+}
+
+/// At most one of each kind waits.
+#[derive(Default)]
+struct Wanted {
+    schema: AtomicBool,
+    configuration: AtomicBool,
+    bell: Notify,
+}
+
+/// Counts since start, for `/metrics`.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub loads: AtomicU64,
+    pub failed_loads: AtomicU64,
+    /// How long the last load took.
+    pub load_micros: AtomicU64,
+    pub tokens: Arc<CacheCounters>,
+}
+
+/// First and longest pause between attempts.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
+
+/// Pauses that double up to a bound.
+struct Backoff(Duration);
+
+impl Backoff {
+    fn new() -> Self {
+        Self(BACKOFF.0)
+    }
+
+    fn next(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (pause * 2).min(BACKOFF.1);
+        pause
+    }
+}
+
+impl Live {
+    /// With the configuration of environment and file alone; [`Live::start`] reads the rest.
+    pub fn new(source: Source, pool: Pool) -> Result<Arc<Self>, Problems> {
+        let config = RestConfig::load(&source)?;
+        let counters = Counters::default();
+        let authenticator = Authenticator::new(&config, counters.tokens.clone());
+        Ok(Arc::new(Self {
+            source,
+            pool,
+            settings: ArcSwap::from_pointee(Settings { config, authenticator, roles: RoleSettings::default() }),
+            cache: SchemaCacheHandle::default(),
+            wanted: Wanted::default(),
+            is_loaded: AtomicBool::new(false),
+            counters,
+        }))
+    }
+
+    /// Makes the first attempt to load everything, then goes on in the background: retries, reloads, listening.
+    ///
+    /// Errors if the configuration in the database is wrong; a database that cannot be reached is waited for.
+    pub async fn start(self: &Arc<Self>) -> Result<(), Problems> {
+        match self.load_configuration().await {
+            Err(ConfigurationFault::Wrong(problems)) => return Err(problems),
+            Err(ConfigurationFault::Database(error)) => {
+                tracing::error!(%error, "the configuration in the database could not be read");
+            }
+            Ok(()) => {}
+        }
+        if let Err(error) = self.load_schema().await {
+            tracing::error!(%error, "the schema cache could not be loaded, retrying");
+            self.request(Reload::Schema);
+        }
+        tokio::spawn(self.clone().serve_reloads());
+        tokio::spawn(listener::run(self.clone()));
+        tokio::spawn(self.clone().watch_signals());
+        Ok(())
+    }
+
+    /// The configuration as of now.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.load_full()
+    }
+
+    /// The schema cache as of now; none before the first load has succeeded.
+    pub fn cache(&self) -> Option<Arc<SchemaCache>> {
+        self.cache.load()
+    }
+
+    /// Whether the last load succeeded and none is being retried.
+    pub fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::Acquire)
+    }
+
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Asks for a reload and returns at once.
+    pub fn request(&self, what: Reload) {
+        match what {
+            Reload::Schema => self.wanted.schema.store(true, Ordering::Release),
+            Reload::Configuration => self.wanted.configuration.store(true, Ordering::Release),
+        }
+        self.wanted.bell.notify_one();
+    }
+
+    async fn serve_reloads(self: Arc<Self>) {
+        loop {
+            self.wanted.bell.notified().await;
+            let configuration = self.wanted.configuration.swap(false, Ordering::AcqRel);
+            let schema = self.wanted.schema.swap(false, Ordering::AcqRel);
+            if configuration || schema {
+                match self.load_configuration().await {
+                    Ok(()) => tracing::info!("the configuration was loaded"),
+                    Err(error) => tracing::error!(%error, "the configuration could not be loaded, keeping the old one"),
+                }
+            }
+            if schema {
+                self.load_schema_until_it_succeeds().await;
+            }
+        }
+    }
+
+    async fn load_schema_until_it_succeeds(&self) {
+        let mut backoff = Backoff::new();
+        while let Err(error) = self.load_schema().await {
+            let pause = backoff.next();
+            tracing::error!(%error, seconds = pause.as_secs(), "the schema cache could not be loaded, retrying");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn load_schema(&self) -> Result<(), DbError> {
+        let started = Instant::now();
+        let settings = self.settings();
+        let loaded = self.introspect(&settings.config).await;
+        match loaded {
+            Ok(cache) => {
+                let summary = cache.summary();
+                self.cache.store(cache);
+                self.pool.flush();
+                self.is_loaded.store(true, Ordering::Release);
+                self.counters.loads.fetch_add(1, Ordering::Relaxed);
+                let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+                self.counters.load_micros.store(micros, Ordering::Relaxed);
+                tracing::info!(ms = micros / 1000, "schema cache loaded: {summary}");
+                Ok(())
+            }
+            Err(error) => {
+                self.is_loaded.store(false, Ordering::Release);
+                self.counters.failed_loads.fetch_add(1, Ordering::Relaxed);
+                // A connection that failed may not be the only one that is dead.
+                self.pool.flush();
+                Err(error)
+            }
+        }
+    }
+
+    async fn introspect(&self, config: &RestConfig) -> Result<SchemaCache, DbError> {
+        let scope = Scope {
+            schemas: config.schemas.clone(),
+            extra_search_path: config.extra_search_path.clone(),
+            hoisted_settings: config.hoisted_tx_settings.clone(),
+        };
+        let first = self.pool.connection().await?;
+        if config.pool.size < 2 {
+            return Ok(load(&first, &first, &scope).await?);
+        }
+        let second = self.pool.connection().await?;
+        Ok(load(&first, &second, &scope).await?)
+    }
+
+    /// Environment and file are those of the start; what lies in the database and in files named by settings
+    /// is read anew.
+    async fn load_configuration(&self) -> Result<(), ConfigurationFault> {
+        let environment = RestConfig::load(&self.source).map_err(ConfigurationFault::Wrong)?;
+        let (config, roles) = if environment.db_config {
+            let connection = self.pool.connection().await?;
+            let stored = in_database::load_settings(&connection, environment.pre_config.as_ref()).await?;
+            let roles = in_database::load_role_settings(&connection).await?;
+            let source = over(&self.source, &stored);
+            (RestConfig::load(&source).map_err(ConfigurationFault::Wrong)?, roles)
+        } else {
+            (environment, RoleSettings::default())
+        };
+        let authenticator = Authenticator::new(&config, self.counters.tokens.clone());
+        self.settings.store(Arc::new(Settings { config, authenticator, roles }));
+        Ok(())
+    }
+
+    async fn watch_signals(self: Arc<Self>) {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut schema), Ok(mut configuration)) =
+            (signal(SignalKind::user_defined1()), signal(SignalKind::user_defined2()))
+        else {
+            tracing::warn!("SIGUSR1 and SIGUSR2 cannot be watched");
+            return;
+        };
+        loop {
+            tokio::select! {
+                Some(()) = schema.recv() => self.request(Reload::Schema),
+                Some(()) = configuration.recv() => self.request(Reload::Configuration),
+                else => return,
+            }
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ConfigurationFault {
+    #[error(transparent)]
+    Wrong(Problems),
+    #[error(transparent)]
+    Database(#[from] DbError),
+}
+
+impl From<tokio_postgres::Error> for ConfigurationFault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_from_one_to_thirty_two_seconds() {
+        let mut backoff = Backoff::new();
+        let seconds: Vec<u64> = (0..7).map(|_| backoff.next().as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 32]);
+    }
+}
