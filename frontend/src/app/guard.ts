@@ -16,7 +16,9 @@ export interface Access {
   withoutSelectedNonprofit?: boolean;
   /** Nonprofit pages that do not need an organization. */
   withoutOrganization?: boolean;
-  /** Pages that choose the role themselves. */
+  /** Pages that choose the account role themselves. */
+  withoutRole?: boolean;
+  /** Nonprofit pages that choose the role inside the organization themselves. */
   withoutNonprofitRole?: boolean;
   /** Where a wrong nonprofit role hears 'Access Denied': the page's own sentence. */
   denied?: { description: string };
@@ -60,7 +62,7 @@ export function decide(session: Subject, access: Access, here: string): Verdict 
   }
 
   const { role, nonprofitRole } = session.user;
-  if (role === null && !access.withoutNonprofitRole) {
+  if (role === null && !access.withoutRole) {
     return {
       kind: "sign-out",
       to: paths.login,

@@ -31,6 +31,9 @@ export const paths = {
   requestStatusLookup: "/request-status",
   nonprofitLogin: "/nonprofit-login",
   nonprofitProfile: withId("/nonprofit"),
+  teamInvitation: "/team-invitation",
+  newsletter: "/newsletter",
+  unsubscribe: "/unsubscribe",
 
   // any signed-in user
   dashboard: "/dashboard",

@@ -10,5 +10,7 @@ export const publicRoutes: AppRoute[] = [
   { path: paths.nonprofitSignup, lazy: () => import("./public/nonprofit-signup") },
   { path: paths.forgotPassword, lazy: () => import("./public/forgot-password") },
   { path: paths.resetPassword, lazy: () => import("./public/reset-password") },
+  { path: "/nonprofit/:id", lazy: () => import("./public/nonprofit-profile") },
+  { path: paths.teamInvitation, lazy: () => import("./public/team-invitation") },
   { path: paths.notFound, lazy: () => import("./public/not-found") },
 ];

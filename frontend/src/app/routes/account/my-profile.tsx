@@ -1,0 +1,111 @@
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useForm } from "react-hook-form";
+import { Link } from "react-router-dom";
+import { Field, Form } from "@/components/form";
+import { DashboardPage, SectionHead } from "@/components/pages";
+import { Button } from "@/components/ui/button";
+import { Input } from "@/components/ui/input";
+import { useSaveMyProfile } from "@/features/account/api";
+import { myProfileSchema } from "@/features/account/schema";
+import { errorMessage } from "@/lib/errors";
+import { useSession, useUser, type NonprofitRole } from "@/lib/session";
+import { toast } from "@/lib/toast";
+import { t, type MessageKey } from "@/messages";
+import "@/messages/en/account";
+import { paths } from "../../paths";
+
+const teamRoles: Record<NonprofitRole, MessageKey> = {
+  admin: "account.teamAdmin",
+  manager: "account.teamManager",
+  employee: "account.teamEmployee",
+  volunteer: "account.teamVolunteer",
+};
+
+const userRoles = {
+  nonprofit: "account.userRoleNonprofit",
+  requester: "account.userRoleRequester",
+  donor: "account.userRoleDonor",
+} as const;
+
+function AccountInformation() {
+  const { organization } = useSession();
+  const user = useUser();
+  const organizationRole = organization?.role ?? user.nonprofitRole;
+  const rows = [
+    [t("account.userRole"), t(userRoles[user.role ?? "requester"])],
+    [t("account.organizationRole"), organizationRole ? t(teamRoles[organizationRole]) : t("account.notAvailable")],
+    [t("account.accountCreated"), t("account.notAvailable")],
+  ] as const;
+  return (
+    <section aria-labelledby="account-information">
+      <SectionHead id="account-information" title={t("account.accountInformation")} />
+      <dl className="answers tight">
+        {rows.map(([label, value]) => (
+          <div key={label}>
+            <dt>{label}</dt>
+            <dd className="first-letter:uppercase">{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <div className="actions mt-5">
+        <Button asChild>
+          <Link to={`${paths.profileSettings}?tab=password`}>{t("account.changePassword")}</Link>
+        </Button>
+        <Button asChild variant="quiet">
+          <Link to={paths.profileSettings}>{t("account.allSettings")}</Link>
+        </Button>
+      </div>
+    </section>
+  );
+}
+
+export function Component() {
+  const user = useUser();
+  const save = useSaveMyProfile(user.id);
+  const form = useForm({
+    resolver: zodResolver(myProfileSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { fullName: user.fullName, email: user.email, phoneNumber: user.phoneNumber },
+  });
+  return (
+    <DashboardPage title={t("account.profileTitle")} lead={t("account.profileLead")}>
+      <div className="max-w-(--width-form)">
+        <Form
+          form={form}
+          error={save.error}
+          errorTitle={t("account.updateFailed")}
+          onSubmit={(values) =>
+            save.mutate(values, {
+              onSuccess: () => toast({ title: t("account.updated"), description: t("account.updatedBody") }),
+              onError: (error) =>
+                toast({
+                  variant: "destructive",
+                  title: t("account.updateFailed"),
+                  description: errorMessage(error, "account.updateFailedBody"),
+                }),
+            })
+          }
+        >
+          <Field name="fullName" label={t("account.fullName")}>
+            {(control) => <Input autoComplete="name" {...control} />}
+          </Field>
+          <Field name="email" label={t("account.email")} hint={t("account.emailHint")}>
+            {(control) => <Input type="email" readOnly {...control} />}
+          </Field>
+          <Field name="phoneNumber" label={t("account.phone")} optional>
+            {(control) => <Input type="tel" autoComplete="tel" {...control} />}
+          </Field>
+          <div className="actions">
+            <Button type="submit" variant="primary" busy={save.isPending} busyLabel={t("common.saving")}>
+              {t("account.saveChanges")}
+            </Button>
+          </div>
+        </Form>
+      </div>
+      <div className="max-w-(--width-form)">
+        <AccountInformation />
+      </div>
+    </DashboardPage>
+  );
+}

@@ -1,0 +1,135 @@
+/** The person's own account: profile, photo, password, role. */
+import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { loadAppConfig } from "@/lib/env";
+import { useSession, type AccountRole } from "@/lib/session";
+import { getSupabase } from "@/lib/supabase";
+import type { MyProfileForm, PasswordForm, ProfileForm } from "./schema";
+
+export interface Profile {
+  id: string;
+  email: string;
+  full_name: string | null;
+  first_name: string | null;
+  middle_name: string | null;
+  last_name: string | null;
+  phone: string | null;
+  bio: string | null;
+  /** 'yyyy-mm-dd' */
+  birthday: string | null;
+  /** Years, computed by the database from the birthday. */
+  age: number | null;
+  country: string | null;
+  photo_path: string | null;
+  id_type: string | null;
+  id_number: string | null;
+}
+
+const keys = { profile: (userId: string) => ["account", userId, "profile"] as const };
+const PHOTOS = "profile-photos";
+
+export const profileQuery = (userId: string) =>
+  queryOptions({
+    queryKey: keys.profile(userId),
+    queryFn: async (): Promise<Profile> => {
+      const supabase = await getSupabase();
+      const { data, error } = await supabase.rpc("my_profile");
+      if (error) throw error;
+      return data as Profile;
+    },
+  });
+
+/** After a change of the profile: its query, and the name and photo that the shell shows. */
+function useProfileChanged(userId: string) {
+  const queryClient = useQueryClient();
+  const { refresh } = useSession();
+  return async () => {
+    await Promise.all([queryClient.invalidateQueries({ queryKey: keys.profile(userId) }), refresh()]);
+  };
+}
+
+export function useSaveProfile(userId: string) {
+  const onSuccess = useProfileChanged(userId);
+  return useMutation({
+    mutationFn: async ({ email: _email, ...input }: ProfileForm) => {
+      const supabase = await getSupabase();
+      const { error } = await supabase.rpc("save_profile", { input });
+      if (error) throw error;
+    },
+    onSuccess,
+  });
+}
+
+/** My Profile: name and phone live in the account's metadata; the database's profile follows them. */
+export function useSaveMyProfile(userId: string) {
+  const onSuccess = useProfileChanged(userId);
+  return useMutation({
+    mutationFn: async ({ fullName, phoneNumber }: MyProfileForm) => {
+      const supabase = await getSupabase();
+      const { error } = await supabase.auth.updateUser({ data: { full_name: fullName, phone: phoneNumber } });
+      if (error) throw error;
+    },
+    onSuccess,
+  });
+}
+
+/** Stores the picture, then points the profile at it; the picture before goes. */
+export function useChangePhoto(userId: string) {
+  const onSuccess = useProfileChanged(userId);
+  return useMutation({
+    mutationFn: async ({ file, before }: { file: File; before: string | null }) => {
+      const supabase = await getSupabase();
+      const extension = /\.([a-z0-9]{1,5})$/i.exec(file.name)?.[1]?.toLowerCase() ?? "jpg";
+      const path = `${userId}/${crypto.randomUUID()}.${extension}`;
+      const stored = await supabase.storage.from(PHOTOS).upload(path, file, { contentType: file.type });
+      if (stored.error) throw stored.error;
+      const { error } = await supabase.from("profiles").update({ photo_path: path }).eq("id", userId);
+      if (error) throw error;
+      if (before) await supabase.storage.from(PHOTOS).remove([before]);
+    },
+    onSuccess,
+  });
+}
+
+/** The password given as the current one is not it. */
+export class WrongCurrentPassword extends Error {
+  override name = "WrongCurrentPassword";
+}
+
+/** Proves the current password by signing in with it beside the running session, then sets the new one. */
+export function useChangePassword(email: string) {
+  return useMutation({
+    mutationFn: async ({ currentPassword, newPassword }: PasswordForm) => {
+      const [{ createClient }, config] = await Promise.all([import("@supabase/supabase-js"), loadAppConfig()]);
+      const proof = createClient(config.apiUrl, config.publishableKey, {
+        auth: {
+          persistSession: false,
+          autoRefreshToken: false,
+          detectSessionInUrl: false,
+          storageKey: "aidbridge-proof",
+        },
+      });
+      const check = await proof.auth.signInWithPassword({ email, password: currentPassword });
+      if (check.error?.code === "invalid_credentials") throw new WrongCurrentPassword();
+      if (check.error) throw check.error;
+      await proof.auth.signOut({ scope: "local" });
+      const supabase = await getSupabase();
+      const { error } = await supabase.auth.updateUser({ password: newPassword });
+      if (error) throw error;
+    },
+  });
+}
+
+/** Sets the account role. For nonprofits the role inside the organization is chosen on the next page. */
+export function useChooseRole() {
+  const { refresh } = useSession();
+  return useMutation({
+    mutationFn: async ({ userId, role }: { userId: string; role: AccountRole }) => {
+      const supabase = await getSupabase();
+      const { error } = await supabase
+        .from("user_roles")
+        .upsert({ user_id: userId, role, nonprofit_role: null }, { onConflict: "user_id" });
+      if (error) throw error;
+      await refresh();
+    },
+  });
+}

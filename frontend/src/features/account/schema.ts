@@ -1,0 +1,46 @@
+/** Profile and password forms (section 5). */
+import { z } from "zod";
+import { t } from "@/messages";
+import "@/messages/en/account";
+import { fullName, newPassword, text } from "@/schemas/atoms";
+
+/** A day in the past, 'yyyy-mm-dd'. */
+const birthday = z
+  .string()
+  .min(1, t("account.birthdayRequired"))
+  .refine((value) => {
+    if (value === "") return true;
+    const day = new Date(`${value}T00:00:00`);
+    return day <= new Date() && day.getFullYear() > 1900;
+  }, t("account.birthdayInvalid"));
+
+export const profileSchema = z.object({
+  first_name: text(2, t("account.firstNameRequired")),
+  middle_name: z.string().trim(),
+  last_name: text(2, t("account.lastNameRequired")),
+  email: z.string(),
+  phone: z.string().trim(),
+  birthday,
+  country: text(1, t("account.countryRequired")),
+  id_type: text(1, t("account.idTypeRequired")),
+  id_number: text(1, t("account.idNumberRequired")),
+  bio: z.string().trim(),
+});
+export type ProfileForm = z.infer<typeof profileSchema>;
+
+export const passwordSchema = z
+  .object({
+    currentPassword: z.string().min(6, t("account.currentPasswordRequired")),
+    newPassword: newPassword()
+      .regex(/\p{Lu}/u, t("account.passwordUppercase"))
+      .regex(/\d/, t("account.passwordNumber")),
+    confirmPassword: z.string().min(1, t("account.confirmRequired")),
+  })
+  .refine((form) => form.newPassword === form.confirmPassword, {
+    path: ["confirmPassword"],
+    error: () => t("account.passwordsDiffer"),
+  });
+export type PasswordForm = z.infer<typeof passwordSchema>;
+
+export const myProfileSchema = z.object({ fullName: fullName(), email: z.string(), phoneNumber: z.string().trim() });
+export type MyProfileForm = z.infer<typeof myProfileSchema>;
