@@ -29,8 +29,9 @@ pub struct Authenticator {
     audience: Option<String>,
     role_path: RolePath,
     anonymous: Option<Identity>,
-    verified:
-        Option<Cache<Box<str>, Arc<Verified>, quick_cache::UnitWeighter, quick_cache::DefaultHashBuilder, CountEvictions>>,
+    verified: Option<
+        Cache<Box<str>, Arc<Verified>, quick_cache::UnitWeighter, quick_cache::DefaultHashBuilder, CountEvictions>,
+    >,
     counters: Arc<CacheCounters>,
 }
 

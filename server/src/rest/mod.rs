@@ -2,3 +2,4 @@
 
 pub mod authenticate;
 pub mod live;
+pub mod openapi;

@@ -96,6 +96,12 @@ pub fn assemble(rows: Rows) -> CacheParts {
     }
 }
 
+/// The callable ones among `rows`.
+pub fn functions(rows: &[FunctionRow], types: &HashMap<u32, TypeRow>) -> Vec<Function> {
+    let types = Types { types, enum_labels: &HashMap::new() };
+    rows.iter().filter_map(|row| types.function(row)).collect()
+}
+
 /// Puts names to OIDs and numbers. What has no name was dropped while the catalogs were read, and is left out.
 struct Naming<'a> {
     relations: &'a HashMap<u32, &'a RelationRow>,

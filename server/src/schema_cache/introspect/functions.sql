@@ -14,7 +14,8 @@ select n.nspname,
         from unnest(p.proconfig) s
         where s like 'default\_transaction\_isolation=%'
         limit 1) as isolation,
-       array(select s from unnest(p.proconfig) s where s ~ any ($2)) as hoisted
+       array(select s from unnest(p.proconfig) s where s ~ any ($2)) as hoisted,
+       has_function_privilege(p.oid, 'execute') as executable
 from pg_catalog.pg_proc p
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 left join pg_catalog.pg_description d

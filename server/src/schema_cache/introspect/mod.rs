@@ -11,7 +11,7 @@ mod rows;
 
 use tokio_postgres::{Client, Error};
 
-use super::SchemaCache;
+use super::{Function, SchemaCache};
 
 /// What to read.
 #[derive(Clone, Debug)]
@@ -82,4 +82,15 @@ async fn read(first: &Client, second: &Client, scope: &Scope) -> Result<assemble
         media_handlers,
         schema_comments,
     })
+}
+
+/// The functions of `schema` that the acting role may execute, in the transaction that `client` is in; types are
+/// spelled as its search path has them.
+pub async fn load_executable_functions(client: &Client, schema: &str) -> Result<Vec<Function>, Error> {
+    let mut names = rows::Interner::default();
+    let schemas = [schema.to_owned()];
+    let types = rows::types(client, &schemas, &mut names).await?;
+    let mut found = rows::functions(client, &schemas, &[], &mut names).await?;
+    found.retain(|function| function.executable);
+    Ok(assemble::functions(&found, &types))
 }

@@ -79,6 +79,8 @@ pub struct FunctionRow {
     pub isolation: Option<String>,
     /// `name=value`
     pub hoisted: Vec<String>,
+    /// By the role that reads the catalogs.
+    pub executable: bool,
 }
 
 /// (media type, handler schema, handler, target schema, target)
@@ -229,6 +231,7 @@ pub async fn functions(
                 one_row: row.try_get(10)?,
                 isolation: row.try_get(11)?,
                 hoisted: row.try_get(12)?,
+                executable: row.try_get(13)?,
             })
         })
         .collect()
