@@ -60,6 +60,10 @@ create table if not exists ferrobase.inbox (
   headers     jsonb not null default '{}',
   received_at timestamptz not null default now()
 );
+alter table ferrobase.inbox
+  add column if not exists sender text not null default '',
+  -- When a person first looked at it.
+  add column if not exists opened_at timestamptz;
 create index if not exists inbox_recipient on ferrobase.inbox (lower(recipient), id desc);
 alter table ferrobase.inbox enable row level security;
 

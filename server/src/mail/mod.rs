@@ -3,6 +3,16 @@
 //! Senders: SMTP (`smtp`), the development inbox and a memory for tests. In the full server messages first
 //! become outbox rows in the transaction that causes them and are delivered after commit.
 
+mod config;
+pub mod inbox;
+mod memory;
+pub mod outbox;
+mod smtp;
+
+pub use config::{FromAddress, MailConfig, SmtpConfig};
+pub use memory::Memory;
+pub use smtp::Smtp;
+
 use futures_util::future::BoxFuture;
 
 /// A mail ready to be sent: one recipient, a text part and an HTML part that say the same.

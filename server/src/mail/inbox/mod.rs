@@ -1,0 +1,236 @@
+//! The development inbox: catches outgoing mail in a table and shows it, as a page and as JSON for tests.
+//!
+//! On loopback only, and only to requests that name a loopback host: the mails hold links that sign people in, and
+//! no other web page that the developer has open may read them.
+//!
+//! | route | answer |
+//! |---|---|
+//! | `GET /` | the page; `?id=` the message shown, `?view=html`, `text` or `source` |
+//! | `GET /api/messages?to=` | array of messages, newest first |
+//! | `GET /api/messages/{id}` | one message |
+//! | `DELETE /api/messages` | 204, all are gone |
+//! | `GET /messages/{id}/html` | the HTML part, sandboxed |
+
+mod page;
+mod queries;
+
+use std::net::{IpAddr, SocketAddr};
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServerHandle, ServiceRequest, ServiceResponse};
+use actix_web::http::{StatusCode, header};
+use actix_web::middleware::{Next, from_fn};
+use actix_web::web::{self, Data, Path, Query};
+use actix_web::{App, HttpResponse, HttpServer};
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+
+use super::config::FromAddress;
+use super::{MailError, Message, Sender};
+use crate::db::{DbError, Pool};
+
+/// Puts messages into the inbox.
+pub struct Inbox {
+    pool: Pool,
+    from: FromAddress,
+}
+
+impl Inbox {
+    /// `pool` logs in as the role that owns the inbox's rows.
+    pub fn new(pool: Pool, from: FromAddress) -> Self {
+        Self { pool, from }
+    }
+}
+
+impl Sender for Inbox {
+    fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
+        Box::pin(async move {
+            let stored = queries::insert(&self.pool, &self.from.to_string(), message).await;
+            stored.map_err(|e| MailError::Refused(e.to_string()))
+        })
+    }
+}
+
+/// Serves the inbox on `listen`, which must be a loopback address. Call from an actix runtime.
+pub fn spawn(listen: SocketAddr, pool: Pool) -> std::io::Result<ServerHandle> {
+    if !listen.ip().is_loopback() {
+        let reason = format!("the inbox listens on this machine only, and {listen} is reached from others");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, reason));
+    }
+    let server = HttpServer::new(move || {
+        App::new().app_data(Data::new(pool.clone())).wrap(from_fn(loopback_only)).configure(routes)
+    })
+    .workers(1)
+    .disable_signals()
+    .shutdown_timeout(1)
+    .bind(listen)?
+    .run();
+    let handle = server.handle();
+    actix_web::rt::spawn(server);
+    Ok(handle)
+}
+
+fn routes(service: &mut web::ServiceConfig) {
+    service
+        .route("/", web::get().to(show))
+        .route("/delete", web::post().to(delete_and_show))
+        .route("/inbox.css", web::get().to(style))
+        .route("/inbox.js", web::get().to(script))
+        .route("/messages/{id}/html", web::get().to(html_part))
+        .route("/api/messages", web::get().to(list))
+        .route("/api/messages", web::delete().to(delete))
+        .route("/api/messages/{id}", web::get().to(one));
+}
+
+/// Refuses requests whose `Host` is not this machine (a foreign name that resolves here), and writing requests that
+/// another site has sent.
+async fn loopback_only<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let host = request.connection_info().host().to_owned();
+    let origin = request.headers().get(header::ORIGIN).and_then(|value| value.to_str().ok());
+    let own_origin = origin.is_none_or(|origin| origin == format!("http://{host}"));
+    if !is_loopback_host(&host) || !(own_origin || request.method().is_safe()) {
+        let refusal = HttpResponse::Forbidden().body("the inbox answers this machine only\n");
+        return Ok(request.into_response(refusal).map_into_right_body());
+    }
+    Ok(next.call(request).await?.map_into_left_body())
+}
+
+fn is_loopback_host(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// What can go wrong when the inbox is read.
+#[derive(Debug, thiserror::Error)]
+enum InboxError {
+    #[error("there is no such message")]
+    Unknown,
+    #[error("the database cannot be reached")]
+    Database(#[from] DbError),
+}
+
+impl actix_web::ResponseError for InboxError {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::Unknown => StatusCode::NOT_FOUND,
+            Self::Database(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        if let Self::Database(error) = self {
+            tracing::warn!(%error, "the inbox cannot be read");
+        }
+        HttpResponse::build(self.status_code()).json(serde_json::json!({ "message": self.to_string() }))
+    }
+}
+
+impl From<tokio_postgres::Error> for InboxError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+#[derive(Deserialize)]
+struct ListQuery {
+    to: Option<String>,
+    /// Most messages to answer, default 100.
+    limit: Option<u16>,
+}
+
+async fn list(pool: Data<Pool>, query: Query<ListQuery>) -> Result<HttpResponse, InboxError> {
+    let messages = queries::list(&pool, query.to.as_deref(), query.limit.unwrap_or(100)).await?;
+    Ok(HttpResponse::Ok().json(messages))
+}
+
+async fn one(pool: Data<Pool>, id: Path<String>) -> Result<HttpResponse, InboxError> {
+    Ok(HttpResponse::Ok().json(find(&pool, &id).await?))
+}
+
+async fn find(pool: &Pool, id: &str) -> Result<queries::Stored, InboxError> {
+    let id = id.parse().map_err(|_| InboxError::Unknown)?;
+    queries::find(pool, id).await?.ok_or(InboxError::Unknown)
+}
+
+async fn delete(pool: Data<Pool>) -> Result<HttpResponse, InboxError> {
+    queries::delete_all(&pool).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+async fn delete_and_show(pool: Data<Pool>) -> Result<HttpResponse, InboxError> {
+    queries::delete_all(&pool).await?;
+    Ok(HttpResponse::SeeOther().insert_header((header::LOCATION, "/")).finish())
+}
+
+#[derive(Deserialize)]
+struct PageQuery {
+    id: Option<String>,
+    view: Option<String>,
+}
+
+async fn show(pool: Data<Pool>, query: Query<PageQuery>) -> Result<HttpResponse, InboxError> {
+    let messages = queries::list(&pool, None, 200).await?;
+    let shown = match &query.id {
+        Some(id) => Some(find(&pool, id).await?),
+        None => messages.first().cloned(),
+    };
+    if let Some(shown) = &shown {
+        queries::mark_opened(&pool, shown).await?;
+    }
+    let view = page::View::parse(query.view.as_deref());
+    let text = page::render(&messages, shown.as_ref(), view, chrono::Local::now());
+    Ok(HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .insert_header((
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; frame-src 'self'; \
+             form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        ))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .body(text))
+}
+
+/// The HTML part in a sandbox: no scripts, no forms, no access to the inbox; links open in a tab of their own.
+async fn html_part(pool: Data<Pool>, id: Path<String>) -> Result<HttpResponse, InboxError> {
+    let message = find(&pool, &id).await?;
+    Ok(HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .insert_header((
+            header::CONTENT_SECURITY_POLICY,
+            "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
+             img-src http: https: data:; style-src 'unsafe-inline'; font-src data:",
+        ))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .body(format!("<!doctype html><base target=\"_blank\">{}", message.html)))
+}
+
+async fn style() -> HttpResponse {
+    HttpResponse::Ok().content_type("text/css; charset=utf-8").body(include_str!("inbox.css"))
+}
+
+async fn script() -> HttpResponse {
+    HttpResponse::Ok().content_type("text/javascript; charset=utf-8").body(include_str!("inbox.js"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        for host in ["127.0.0.1:54324", "localhost:54324", "localhost", "[::1]:54324", "127.0.0.2"] {
+            assert!(is_loopback_host(host), "{host}");
+        }
+        for host in ["inbox.evil.example:54324", "localhost.evil.example", "10.0.0.1:54324", ""] {
+            assert!(!is_loopback_host(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Delivers what transactions have put into `ferrobase.outbox`: after commit, with retries, at least once.
+//!
+//! A row is locked while it is being sent and deleted when the next hop has accepted it. A crash in between leaves
+//! the row, and the mail is sent again: twice is better than never. Several servers share one outbox without
+//! sending twice, because each skips the rows that another holds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio_postgres::{AsyncMessage, NoTls};
+
+use super::{MailError, Message, Sender};
+use crate::db::{DbError, Pool};
+
+/// How many mails are sent at the same time.
+const LANES: usize = 4;
+/// Retries fall due without anybody notifying; so often they are looked for.
+const POLL: Duration = Duration::from_secs(2);
+/// With the waits of [`retry_after`] about a day; then a person has to look.
+const MAX_ATTEMPTS: i32 = 36;
+
+/// The running delivery.
+pub struct Outbox {
+    stop: watch::Sender<bool>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+/// Begins to deliver. `pool` and `url` log in as the role that owns the outbox's rows
+/// ([`PlatformUrls::service_url`](crate::migrate::PlatformUrls)).
+pub fn spawn(pool: Pool, url: String, sender: Arc<dyn Sender>) -> Outbox {
+    let (stop, stopped) = watch::channel(false);
+    let wake = Arc::new(Notify::new());
+    let listening = tokio::spawn(listen(url, Arc::clone(&wake)));
+    let delivering = tokio::spawn(deliver(pool, sender, wake, stopped));
+    Outbox { stop, tasks: [delivering, listening] }
+}
+
+impl Outbox {
+    /// Finishes the mails that are being sent and ends; what is left waits for the next start.
+    pub async fn stop(self) {
+        let [delivering, listening] = self.tasks;
+        listening.abort();
+        // The receiver lives as long as the task; if that has ended there is nothing to stop.
+        let _ = self.stop.send(true);
+        let _ = delivering.await;
+    }
+}
+
+async fn deliver(pool: Pool, sender: Arc<dyn Sender>, wake: Arc<Notify>, mut stopped: watch::Receiver<bool>) {
+    loop {
+        let lanes = (0..LANES).map(|_| lane(&pool, &*sender, &stopped));
+        for outcome in join_all(lanes).await {
+            if let Err(error) = outcome {
+                tracing::warn!(%error, "the mail outbox cannot be read now");
+            }
+        }
+        tokio::select! {
+            _ = stopped.changed() => return,
+            () = wake.notified() => {}
+            () = tokio::time::sleep(POLL) => {}
+        }
+        if *stopped.borrow() {
+            return;
+        }
+    }
+}
+
+/// Sends one mail after the other until none is due.
+async fn lane(pool: &Pool, sender: &dyn Sender, stopped: &watch::Receiver<bool>) -> Result<(), DbError> {
+    while !*stopped.borrow() && deliver_next(pool, sender).await? {}
+    Ok(())
+}
+
+/// Sends the mail that is due first. False when none is.
+pub async fn deliver_next(pool: &Pool, sender: &dyn Sender) -> Result<bool, DbError> {
+    let mut connection = pool.connection().await?;
+    let transaction = connection.transaction().await?;
+    let row = transaction
+        .query_opt(
+            "select id, recipient, subject, body_text, body_html, headers, attempts
+             from ferrobase.outbox
+             where failed_at is null and next_attempt_at <= now()
+             order by next_attempt_at, id
+             limit 1
+             for update skip locked",
+            &[],
+        )
+        .await?;
+    let Some(row) = row else { return Ok(false) };
+    let id: i64 = row.get("id");
+    let message = Message {
+        to: row.get("recipient"),
+        subject: row.get("subject"),
+        text: row.get("body_text"),
+        html: row.get("body_html"),
+        headers: headers(&row.get("headers")),
+    };
+    match sender.send(&message).await {
+        Ok(()) => {
+            transaction.execute("delete from ferrobase.outbox where id = $1", &[&id]).await?;
+        }
+        Err(error) => {
+            let attempts = row.get::<_, i32>("attempts") + 1;
+            let gives_up = matches!(error, MailError::Unusable(_)) || attempts >= MAX_ATTEMPTS;
+            tracing::warn!(mail = id, attempts, gives_up, %error, "a mail was not delivered");
+            transaction
+                .execute(
+                    "update ferrobase.outbox
+                     set attempts = $2, last_error = $3, next_attempt_at = now() + $4 * interval '1 second',
+                         failed_at = case when $5 then now() end
+                     where id = $1",
+                    &[&id, &attempts, &error.to_string(), &retry_after(attempts).as_secs_f64(), &gives_up],
+                )
+                .await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// Doubles from a second to an hour.
+fn retry_after(attempts: i32) -> Duration {
+    let exponent = u32::try_from(attempts.saturating_sub(1)).unwrap_or(0).min(12);
+    Duration::from_secs(1 << exponent).min(Duration::from_secs(3600))
+}
+
+/// `{"Name": "value"}` as header lines; whatever else stands there is no header.
+fn headers(json: &serde_json::Value) -> Vec<(String, String)> {
+    let object = json.as_object().into_iter().flatten();
+    object.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// Wakes the delivery whenever a transaction with mail commits. A lost connection costs only the poll's delay.
+async fn listen(url: String, wake: Arc<Notify>) {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        match listen_once(&url, &wake).await {
+            Ok(()) => pause = Duration::from_secs(1),
+            Err(error) => tracing::debug!(%error, "listening for mail is interrupted"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(30));
+    }
+}
+
+/// Listens until the connection ends.
+async fn listen_once(url: &str, wake: &Notify) -> Result<(), tokio_postgres::Error> {
+    let (client, mut connection) = tokio_postgres::connect(url, NoTls).await?;
+    let begun = client.batch_execute("listen ferrobase_outbox");
+    tokio::pin!(begun);
+    let mut listening = false;
+    loop {
+        tokio::select! {
+            outcome = &mut begun, if !listening => {
+                outcome?;
+                listening = true;
+                // What was committed before we listened.
+                wake.notify_one();
+            }
+            message = std::future::poll_fn(|context| connection.poll_message(context)) => match message {
+                Some(Ok(AsyncMessage::Notification(_))) => wake.notify_one(),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error),
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_an_hour_and_last_about_a_day() {
+        assert_eq!(retry_after(1), Duration::from_secs(1));
+        assert_eq!(retry_after(4), Duration::from_secs(8));
+        assert_eq!(retry_after(30), Duration::from_secs(3600));
+        let whole: Duration = (1..MAX_ATTEMPTS).map(retry_after).sum();
+        assert!((20..30).contains(&(whole.as_secs() / 3600)), "{whole:?}");
+    }
+
+    #[test]
+    fn headers_are_the_texts_of_an_object() {
+        let json = serde_json::json!({"A": "1", "B": 2});
+        assert_eq!(headers(&json), [("A".to_owned(), "1".to_owned())]);
+        assert!(headers(&serde_json::json!([])).is_empty());
+    }
+}

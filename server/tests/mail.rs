@@ -1,0 +1,274 @@
+//! Mail from the database to the next hop: the outbox, SMTP and the development inbox.
+
+#![allow(clippy::expect_used)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use ferrobase::db::{Pool, PoolOptions};
+use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
+use ferrobase::mail::{FromAddress, MailError, Memory, Message, Sender, Smtp, SmtpConfig, inbox, outbox};
+use ferrobase::migrate;
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio_postgres::NoTls;
+
+struct Fixture {
+    postgres: EmbeddedPostgres,
+    root: PathBuf,
+    pool: Pool,
+    service_url: String,
+}
+
+static COUNTER: AtomicU32 = AtomicU32::new(0);
+
+impl Fixture {
+    async fn new() -> Self {
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("ferrobase-mail-{}-{number}", std::process::id()));
+        let options = EmbeddedOptions {
+            data_root: root.clone(),
+            port: 0,
+            settings: vec![("fsync".to_owned(), "off".to_owned())],
+            ..EmbeddedOptions::default()
+        };
+        let postgres = EmbeddedPostgres::start(&options).await.expect("PostgreSQL");
+        let urls = migrate::prepare(&postgres.url, "secret").await.expect("platform");
+        let pool = Pool::new(&urls.service_url, &PoolOptions::default()).expect("pool");
+        Self { postgres, root, pool, service_url: urls.service_url }
+    }
+
+    async fn run(&self, sql: &str) {
+        let (client, connection) = tokio_postgres::connect(&self.postgres.url, NoTls).await.expect("connect");
+        tokio::spawn(connection);
+        client.batch_execute(sql).await.expect(sql);
+    }
+
+    async fn number(&self, sql: &str) -> i64 {
+        let connection = self.pool.connection().await.expect("connection");
+        connection.query_one(sql, &[]).await.expect(sql).get(0)
+    }
+
+    async fn stop(self) {
+        self.postgres.stop().await;
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "it never came about: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+const SEND: &str =
+    "select ferrobase.send_mail('ada@example.org', 'Hello', 'text', '<p>html</p>', '{\"X-Kind\": \"t\"}')";
+
+#[tokio::test]
+async fn a_mail_leaves_at_once_after_commit_and_never_after_rollback() {
+    let db = Fixture::new().await;
+    let sent = Memory::default();
+    let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()));
+    db.run(&format!("begin; {SEND}; rollback")).await;
+    let begun = Instant::now();
+    db.run(&format!("begin; {SEND}; commit")).await;
+    until("the mail is delivered", async || sent.messages().len() == 1).await;
+    assert!(begun.elapsed() < Duration::from_secs(2), "the notification was not heard: {:?}", begun.elapsed());
+    let expected = Message {
+        to: "ada@example.org".to_owned(),
+        subject: "Hello".to_owned(),
+        text: "text".to_owned(),
+        html: "<p>html</p>".to_owned(),
+        headers: vec![("X-Kind".to_owned(), "t".to_owned())],
+    };
+    assert_eq!(sent.messages(), [expected]);
+    until("the outbox is empty", async || db.number("select count(*) from ferrobase.outbox").await == 0).await;
+    outbox.stop().await;
+    db.stop().await;
+}
+
+/// Refuses the first `refusals` messages.
+struct Flaky {
+    refusals: AtomicU32,
+    taken: Memory,
+}
+
+impl Sender for Flaky {
+    fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
+        if self.refusals.load(Ordering::Relaxed) > 0 {
+            self.refusals.fetch_sub(1, Ordering::Relaxed);
+            return Box::pin(async { Err(MailError::Refused("try later".to_owned())) });
+        }
+        self.taken.send(message)
+    }
+}
+
+#[tokio::test]
+async fn a_refused_mail_is_tried_again_also_by_the_next_server() {
+    let db = Fixture::new().await;
+    db.run(SEND).await;
+    let flaky = Flaky { refusals: AtomicU32::new(1), taken: Memory::default() };
+    assert!(outbox::deliver_next(&db.pool, &flaky).await.expect("first try"));
+    assert!(!outbox::deliver_next(&db.pool, &flaky).await.expect("not due yet"), "a retry waits");
+    assert_eq!(db.number("select attempts::bigint from ferrobase.outbox where last_error like '%try later'").await, 1);
+    // Another server takes over where this one stopped.
+    let sent = Memory::default();
+    let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()));
+    until("the retry is delivered", async || sent.messages().len() == 1).await;
+    outbox.stop().await;
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn two_servers_send_each_mail_once() {
+    let db = Fixture::new().await;
+    db.run(&format!("select count(m) from generate_series(1, 40) as n, lateral ({SEND}) as m")).await;
+    db.run(
+        "insert into ferrobase.outbox (recipient, subject, body_text, body_html)
+            select 'n' || n || '@x.example', 's', 't', 'h' from generate_series(1, 40) as n",
+    )
+    .await;
+    let before = db.number("select count(*) from ferrobase.outbox").await;
+    let sent = Memory::default();
+    let one = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()));
+    let two = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()));
+    until("everything is sent", async || db.number("select count(*) from ferrobase.outbox").await == 0).await;
+    one.stop().await;
+    two.stop().await;
+    assert_eq!(i64::try_from(sent.messages().len()).expect("a count"), before);
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_is_given_up_and_kept_for_a_person_to_see() {
+    let db = Fixture::new().await;
+    db.run("select ferrobase.send_mail('nobody', 's', 't', 'h')").await;
+    let (port, _received) = smtp_server().await;
+    assert!(outbox::deliver_next(&db.pool, &smtp(port)).await.expect("a try"));
+    assert_eq!(db.number("select count(*) from ferrobase.outbox where failed_at is not null").await, 1);
+    db.stop().await;
+}
+
+fn smtp(port: u16) -> Smtp {
+    let from = FromAddress { name: "AidBridge".to_owned(), address: "support@x.example".to_owned() };
+    Smtp::new(&SmtpConfig { host: "127.0.0.1".to_owned(), port, login: None, from }).expect("a sender")
+}
+
+/// A mail server that takes everything; yields each message's data.
+async fn smtp_server() -> (u16, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("address").port();
+    let (deliver, received) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let deliver = deliver.clone();
+            tokio::spawn(async move {
+                let (read, mut write) = stream.into_split();
+                let mut lines = BufReader::new(read).lines();
+                let _ = write.write_all(b"220 test\r\n").await;
+                let (mut in_data, mut data) = (false, String::new());
+                while let Ok(Some(line)) = lines.next_line().await {
+                    let answer = match line.as_str() {
+                        "." if in_data => {
+                            in_data = false;
+                            let _ = deliver.send(std::mem::take(&mut data));
+                            "250 taken\r\n"
+                        }
+                        text if in_data => {
+                            data.push_str(text);
+                            data.push('\n');
+                            continue;
+                        }
+                        "DATA" => {
+                            in_data = true;
+                            "354 go on\r\n"
+                        }
+                        "QUIT" => "221 bye\r\n",
+                        _ => "250 ok\r\n",
+                    };
+                    let _ = write.write_all(answer.as_bytes()).await;
+                }
+            });
+        }
+    });
+    (port, received)
+}
+
+#[tokio::test]
+async fn smtp_hands_the_mail_to_the_server() {
+    let (port, mut received) = smtp_server().await;
+    let message = Message {
+        to: "ada@example.org".to_owned(),
+        subject: "Hello".to_owned(),
+        text: "the text".to_owned(),
+        html: "<p>the html</p>".to_owned(),
+        headers: Vec::new(),
+    };
+    smtp(port).send(&message).await.expect("accepted");
+    let data = received.recv().await.expect("a message");
+    for expected in ["From: AidBridge <support@x.example>", "To: ada@example.org", "the text", "<p>the html</p>"] {
+        assert!(data.contains(expected), "{expected} is missing in\n{data}");
+    }
+}
+
+#[actix_web::test]
+async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
+    // The HTTP client of the test wants to know who would do TLS.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let db = Fixture::new().await;
+    let from = FromAddress { name: "AidBridge".to_owned(), address: "support@x.example".to_owned() };
+    let catcher = inbox::Inbox::new(db.pool.clone(), from);
+    for (to, subject) in [("ada@example.org", "First"), ("bob@example.org", "Second"), ("ada@example.org", "Third")] {
+        let message = Message {
+            to: to.to_owned(),
+            subject: subject.to_owned(),
+            text: "see http://127.0.0.1/verify?a=1".to_owned(),
+            html: "<script>alert(1)</script><a href=\"/x\">link</a>".to_owned(),
+            headers: Vec::new(),
+        };
+        catcher.send(&message).await.expect("caught");
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("address").port();
+    let listen = format!("127.0.0.1:{port}").parse().expect("address");
+    let server = inbox::spawn(listen, db.pool.clone()).expect("the inbox");
+    let base = format!("http://127.0.0.1:{port}");
+    let http = reqwest::Client::new();
+    let json = async |path: &str| -> serde_json::Value {
+        http.get(format!("{base}{path}")).send().await.expect("answer").json().await.expect("JSON")
+    };
+
+    let all = json("/api/messages").await;
+    let subjects: Vec<&str> = all.as_array().expect("array").iter().filter_map(|m| m["subject"].as_str()).collect();
+    assert_eq!(subjects, ["Third", "Second", "First"]);
+    let adas = json("/api/messages?to=ADA@example.org").await;
+    assert_eq!(adas.as_array().expect("array").len(), 2);
+    let id = adas[0]["id"].as_str().expect("an id is a text");
+    let one = json(&format!("/api/messages/{id}")).await;
+    assert_eq!((&one["to"], &one["subject"]), (&"ada@example.org".into(), &"Third".into()));
+    assert_eq!(one["from"], "AidBridge, support@x.example");
+
+    let page = http.get(format!("{base}/?id={id}&view=text")).send().await.expect("page").text().await.expect("text");
+    assert!(page.contains("Third") && page.contains("<a href=\"http://127.0.0.1/verify?a=1\""), "{page}");
+    let part = http.get(format!("{base}/messages/{id}/html")).send().await.expect("part");
+    let policy = part.headers()["content-security-policy"].to_str().expect("text").to_owned();
+    assert!(
+        policy.starts_with("sandbox") && !policy.contains("allow-scripts") && !policy.contains("allow-same-origin")
+    );
+
+    // A name of somebody else's that resolves to this machine, and another site's form.
+    let rebound = http.get(format!("{base}/api/messages")).header("host", "evil.example").send().await.expect("answer");
+    assert_eq!(rebound.status(), 403);
+    let foreign = http.post(format!("{base}/delete")).header("origin", "https://evil.example").send().await;
+    assert_eq!(foreign.expect("answer").status(), 403);
+    assert_eq!(http.get(format!("{base}/api/messages/999999")).send().await.expect("answer").status(), 404);
+
+    assert_eq!(http.delete(format!("{base}/api/messages")).send().await.expect("answer").status(), 204);
+    assert_eq!(json("/api/messages").await, serde_json::json!([]));
+    server.stop(false).await;
+    assert!(inbox::spawn("0.0.0.0:0".parse().expect("address"), db.pool.clone()).is_err());
+    db.stop().await;
+}
