@@ -1,0 +1,87 @@
+import { useQuery } from "@tanstack/react-query";
+import type { ComponentType } from "react";
+import { BasketArt } from "@/components/art/basket";
+import { CareArt } from "@/components/art/care";
+import { HandsArt } from "@/components/art/hands";
+import { HouseArt } from "@/components/art/house";
+import type { PictureProps } from "@/components/art/picture";
+import { SchoolArt } from "@/components/art/school";
+import { ShopArt } from "@/components/art/shop";
+import { ChoiceCard } from "@/components/choice-card";
+import { QueryView } from "@/components/query-view";
+import { EmptyState } from "@/components/states";
+import { Button } from "@/components/ui/button";
+import { Skeleton } from "@/components/ui/skeleton";
+import { t } from "@/messages";
+import { categoriesQuery, type Category } from "../api";
+
+const pictures: readonly [RegExp, ComponentType<PictureProps>][] = [
+  [/food|meal|grocer/i, BasketArt],
+  [/rent|hous|home|shelter/i, HouseArt],
+  [/medic|health|care/i, CareArt],
+  [/school|educat|tuition|book/i, SchoolArt],
+  [/business|shop|grant|work/i, ShopArt],
+];
+
+/** The spot illustration that fits a category's name. */
+export function CategoryArt({ name }: { name: string }) {
+  const Art = pictures.find(([words]) => words.test(name))?.[1] ?? HandsArt;
+  return <Art />;
+}
+
+export function CategoriesSkeleton() {
+  return (
+    <div className="choices" role="status" aria-busy="true" aria-label={t("requestForm.categoriesLoading")}>
+      {[0, 1, 2, 3, 4].map((row) => (
+        <div key={row} className="choice pointer-events-none">
+          <Skeleton className="size-12!" />
+          <span className="grid gap-2">
+            <Skeleton className="h-5! w-2/5" />
+            <Skeleton className="w-3/5" />
+          </span>
+          <span />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+export function NoCategories() {
+  return (
+    <EmptyState
+      title={t("requestForm.noCategories")}
+      actions={
+        <Button variant="primary" onClick={() => window.location.reload()}>
+          {t("common.refresh")}
+        </Button>
+      }
+    >
+      {t("requestForm.noCategoriesBody")}
+    </EmptyState>
+  );
+}
+
+/** Step 1: a card moves on at once. */
+export function CategoryStep({ chosenId, onChoose }: { chosenId: string | null; onChoose: (category: Category) => void }) {
+  const categories = useQuery(categoriesQuery);
+  return (
+    <QueryView query={categories} loading={<CategoriesSkeleton />} empty={<NoCategories />}>
+      {(list) => (
+        <ul className="choices list-none p-0" aria-label={t("requestForm.categoryTitle")}>
+          {list.map((category) => (
+            <li key={category.id}>
+              <ChoiceCard
+                art={<CategoryArt name={category.name} />}
+                title={category.name}
+                description={category.description}
+                className={category.id === chosenId ? "on" : undefined}
+                aria-pressed={category.id === chosenId ? true : undefined}
+                onClick={() => onChoose(category)}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+    </QueryView>
+  );
+}

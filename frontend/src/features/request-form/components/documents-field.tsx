@@ -1,0 +1,51 @@
+import { RotateCw } from "lucide-react";
+import { FileUpload } from "@/components/file-upload";
+import { Button } from "@/components/ui/button";
+import { REQUEST_FILE_RULES } from "@/lib/files";
+import { formatMegabytes } from "@/lib/format";
+import { t } from "@/messages";
+import type { StoredDocument } from "../answers";
+import type { DocumentsState } from "../use-documents";
+
+/** Documents of the request: those that arrived, those on their way, and room for more. */
+export function DocumentsField({ stored, documents }: { stored: readonly StoredDocument[]; documents: DocumentsState }) {
+  const { pending, add, retry, drop, remove } = documents;
+  const failed = pending.filter(({ error }) => error !== null);
+  return (
+    <div>
+      <FileUpload
+        rules={REQUEST_FILE_RULES}
+        label={t("requestForm.documents")}
+        hint={t("requestForm.documentsHint", {
+          limits: t("files.limits", {
+            types: REQUEST_FILE_RULES.names,
+            size: REQUEST_FILE_RULES.maxBytes / 1024 / 1024,
+            count: REQUEST_FILE_RULES.maxFiles,
+          }),
+        })}
+        stored={stored}
+        onRemoveStored={(id) => {
+          const document = stored.find((entry) => entry.id === id);
+          if (document) void remove(document);
+        }}
+        files={pending.map(({ file }) => file)}
+        progress={(file) => {
+          const error = pending.find((entry) => entry.file === file)?.error;
+          return error ? { error } : { note: t("requestForm.documentSending", { size: formatMegabytes(file.size) }) };
+        }}
+        onChange={(files) => {
+          const known = pending.map(({ file }) => file);
+          for (const gone of known.filter((file) => !files.includes(file))) drop(gone);
+          const added = files.filter((file) => !known.includes(file));
+          if (added.length > 0) add(added);
+        }}
+      />
+      {failed.length > 0 ? (
+        <Button className="mt-3" onClick={() => failed.forEach(({ file }) => retry(file))}>
+          <RotateCw aria-hidden="true" />
+          {t("requestForm.documentRetry")}
+        </Button>
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,144 @@
+import { Check, CircleAlert, ShieldCheck } from "lucide-react";
+import { useEffect, useRef, type ReactNode } from "react";
+import { Link, useLocation } from "react-router-dom";
+import { ExitPage } from "@/components/exit-page";
+import { BackLink, FormPage } from "@/components/pages";
+import { ProgressBridge } from "@/components/progress-bridge";
+import { Button } from "@/components/ui/button";
+import { Notice } from "@/components/ui/notice";
+import { errorMessage, isNetworkError, isSessionExpired } from "@/lib/errors";
+import { formatTime } from "@/lib/format";
+import { loginThen } from "@/lib/paths";
+import { useOnline } from "@/lib/use-online";
+import { t } from "@/messages";
+import "@/messages/en/requestForm";
+import "@/styles/requests.css";
+import { stepNumber, steps, type Step } from "../answers";
+import type { Saving } from "../use-answers";
+
+const names = () => [
+  t("requestForm.stepCategory"),
+  t("requestForm.stepNonprofits"),
+  t("requestForm.stepInfo"),
+  t("requestForm.stepDetails"),
+  t("requestForm.stepSent"),
+];
+
+/** Quiet words on where the answers are. */
+export function SaveState({ saving }: { saving: Saving }) {
+  const words =
+    saving.state === "saving"
+      ? t("requestForm.saving")
+      : saving.state === "account"
+        ? t("requestForm.savedDraft", { time: formatTime(saving.at) })
+        : saving.state === "browser"
+          ? t("requestForm.savedBrowser")
+          : null;
+  if (saving.state === "failed") {
+    return (
+      <span className="saved bad" role="status">
+        <CircleAlert aria-hidden="true" />
+        {t("requestForm.savedBrowser")}
+      </span>
+    );
+  }
+  if (!words) {
+    return (
+      <span className="saved">
+        <ShieldCheck aria-hidden="true" />
+        {t("requestForm.private")}
+      </span>
+    );
+  }
+  return (
+    <span className="saved" role="status">
+      <Check aria-hidden="true" />
+      {words}
+    </span>
+  );
+}
+
+/** What a person must know about their answers: offline, signed out, not saved. Nothing of it loses a word. */
+export function SaveNotices({ saving, expired }: { saving: Saving; expired: boolean }) {
+  const online = useOnline();
+  const { pathname, search } = useLocation();
+  const failure = saving.state === "failed" ? saving.error : null;
+  if (expired || (failure && isSessionExpired(failure))) {
+    return (
+      <Notice tone="warn" role="alert" className="mb-6" title={t("requestForm.expiredTitle")}>
+        <p>{t("requestForm.expiredBody")}</p>
+        <Button asChild className="mt-3">
+          <Link to={loginThen(pathname + search)}>{t("requestForm.signInAgain")}</Link>
+        </Button>
+      </Notice>
+    );
+  }
+  if (!online || (failure && isNetworkError(failure))) {
+    return (
+      <Notice tone="info" role="status" className="mb-6" title={t("requestForm.offlineTitle")}>
+        {t("requestForm.offlineBody")}
+      </Notice>
+    );
+  }
+  if (failure) {
+    return (
+      <Notice tone="bad" role="alert" className="mb-6" title={t("requestForm.saveFailedTitle")}>
+        {t("requestForm.saveFailedBody", { reason: errorMessage(failure) })}
+      </Notice>
+    );
+  }
+  return null;
+}
+
+export interface FrameProps {
+  step: Step;
+  title: string;
+  lead?: ReactNode;
+  saving: Saving;
+  expired: boolean;
+  /** Address of a step that is reached; undefined where there is nothing to go back to. */
+  hrefOf: (step: Step) => string;
+  children: ReactNode;
+}
+
+/** The wizard's page: back and saved state, the bridge, the question. A new step takes the focus. */
+export function Frame({ step, title, lead, saving, expired, hrefOf, children }: FrameProps) {
+  const before = useRef(step);
+  useEffect(() => {
+    if (before.current === step) return;
+    before.current = step;
+    window.scrollTo({ top: 0 });
+    document.getElementById("main")?.focus({ preventScroll: true });
+  }, [step]);
+
+  const number = stepNumber[step];
+  const previous = step === "sent" ? undefined : steps[steps.indexOf(step) - 1];
+  const reached: Step[] = ["category", "nonprofits", "info", "details"];
+  return (
+    <FormPage
+      className="wiz"
+      title={title}
+      lead={lead}
+      back={
+        <div className="wiz-top">
+          {previous ? <BackLink to={hrefOf(previous)} /> : <span className="kicker">{t("requestForm.title")}</span>}
+          <span className="row">
+            {step === "sent" ? null : <SaveState saving={saving} />}
+            <ExitPage />
+          </span>
+        </div>
+      }
+      progress={
+        <ProgressBridge
+          label={t("requestForm.progressLabel")}
+          steps={names()}
+          step={step === "sent" ? 6 : number}
+          links={step === "sent" ? undefined : reached.map((name) => (stepNumber[name] < number ? hrefOf(name) : undefined))}
+        />
+      }
+    >
+      {step === "sent" ? null : <SaveNotices saving={saving} expired={expired} />}
+      {children}
+    </FormPage>
+  );
+}

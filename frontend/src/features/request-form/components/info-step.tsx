@@ -1,0 +1,204 @@
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useEffect, useState } from "react";
+import { useForm } from "react-hook-form";
+import { Link, useLocation } from "react-router-dom";
+import { Field, Form } from "@/components/form";
+import { Button } from "@/components/ui/button";
+import { Input } from "@/components/ui/input";
+import { Notice } from "@/components/ui/notice";
+import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
+import { loginThen } from "@/lib/paths";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import { isAnswered, type Answers } from "../answers";
+import { contactFields, contactSchema, personalFields, personalSchema, type Identity } from "../schema";
+import { emailSchema } from "@/schemas/atoms";
+import { AccountMatch } from "./account-match";
+
+type TabName = "personal" | "contact";
+
+export interface InfoStepProps {
+  answers: Answers;
+  /** The account's address; null when signed out. */
+  accountEmail: string | null;
+  onIdentity: (identity: Partial<Identity>) => void;
+  onAccount: (account: Answers["account"]) => void;
+  onContinue: () => void;
+}
+
+/** What fields of the identity form a browser may fill in. */
+const autocomplete: Record<keyof Identity, string> = {
+  firstName: "given-name",
+  lastName: "family-name",
+  email: "email",
+  phone: "tel",
+  address: "street-address",
+  city: "address-level2",
+  state: "address-level1",
+  postalCode: "postal-code",
+};
+
+/** Fields of the identity, wired; shared with the single page, where names lie under `identity.`. */
+export function IdentityFields({
+  fields,
+  prefix = "",
+  readOnlyEmail,
+}: {
+  fields: readonly (keyof Identity)[];
+  prefix?: "" | "identity.";
+  readOnlyEmail?: boolean;
+}) {
+  return (
+    <div className="pair">
+      {fields.map((name) => (
+        <Field
+          key={name}
+          name={`${prefix}${name}`}
+          label={t(`requestForm.${name}`)}
+          hint={name === "email" ? t(readOnlyEmail ? "requestForm.emailAccountHint" : "requestForm.emailHint") : undefined}
+          className={name === "email" || name === "phone" || name === "address" ? "col-span-full" : undefined}
+        >
+          {(control) => (
+            <Input
+              {...control}
+              type={name === "email" ? "email" : name === "phone" ? "tel" : "text"}
+              autoComplete={autocomplete[name]}
+              readOnly={name === "email" && readOnlyEmail}
+            />
+          )}
+        </Field>
+      ))}
+    </div>
+  );
+}
+
+function pick<K extends keyof Identity>(identity: Identity, fields: readonly K[]): Pick<Identity, K> {
+  return Object.fromEntries(fields.map((field) => [field, identity[field]])) as Pick<Identity, K>;
+}
+
+/** Step 3: who asks, in two tabs. The second opens once the first is complete. */
+export function InfoStep({ answers, accountEmail, onIdentity, onAccount, onContinue }: InfoStepProps) {
+  const { pathname, search } = useLocation();
+  const { identity } = answers;
+  const [tab, setTab] = useState<TabName>("personal");
+  const [matching, setMatching] = useState(false);
+  const personal = useForm({
+    resolver: zodResolver(personalSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: pick(identity, personalFields),
+  });
+  const contact = useForm({
+    resolver: zodResolver(contactSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: pick(identity, contactFields),
+  });
+
+  // every keystroke is kept, so that leaving the page costs nothing
+  useEffect(() => {
+    const first = personal.watch((values) => onIdentity(values as Partial<Identity>));
+    const second = contact.watch((values) => onIdentity(values as Partial<Identity>));
+    return () => {
+      first.unsubscribe();
+      second.unsubscribe();
+    };
+  }, [personal, contact, onIdentity]);
+
+  const missing = () => personalFields.some((field) => !personal.getValues(field)?.trim());
+  const tellMissing = () => {
+    if (missing()) {
+      toast({
+        variant: "destructive",
+        title: t("requestForm.fieldsMissing"),
+        description: t("requestForm.fieldsMissingBody"),
+      });
+    }
+  };
+  const openTab = (next: string) => {
+    if (next === "personal") return setTab("personal");
+    tellMissing();
+    void personal.handleSubmit(() => setTab("contact"))();
+  };
+
+  if (matching) {
+    return (
+      <AccountMatch
+        email={personal.getValues("email").trim()}
+        onChoose={(account) => {
+          onAccount(account);
+          setMatching(false);
+        }}
+        onLeave={() => setMatching(false)}
+      />
+    );
+  }
+
+  return (
+    <>
+      {accountEmail ? (
+        <Notice tone="info" className="mb-6" title={t("requestForm.identifiedTitle", { email: accountEmail })}>
+          {t("requestForm.identifiedBody")}
+        </Notice>
+      ) : null}
+      {answers.account ? (
+        <Notice tone="good" className="mb-6" role="status">
+          {t("requestForm.linked", { name: answers.account.fullName || answers.account.email })}
+        </Notice>
+      ) : null}
+      <Tabs value={tab} onValueChange={openTab}>
+        <TabsList aria-label={t("requestForm.tabsLabel")}>
+          <Tab value="personal">{t("requestForm.tabPersonal")}</Tab>
+          <Tab value="contact">{t("requestForm.tabContact")}</Tab>
+        </TabsList>
+        <TabPanel value="personal">
+          <Form form={personal} onSubmit={() => setTab("contact")} onSubmitCapture={tellMissing}>
+            <IdentityFields fields={personalFields} readOnlyEmail={accountEmail !== null} />
+            <div className="actions">
+              <Button type="submit" variant="primary">
+                {t("requestForm.next")}
+              </Button>
+            </div>
+          </Form>
+          {accountEmail || answers.account ? null : (
+            <div className="wiz-tail">
+              <h2 className="text-base">{t("requestForm.findTitle")}</h2>
+              <p className="mt-1">{t("requestForm.findBody")}</p>
+              <div className="row mt-3">
+                <Button
+                  onClick={() => {
+                    if (emailSchema.safeParse(personal.getValues("email")).success) setMatching(true);
+                    else {
+                      void personal.trigger("email", { shouldFocus: true });
+                      toast({ title: t("requestForm.findNeedsEmail") });
+                    }
+                  }}
+                >
+                  {t("requestForm.findButton")}
+                </Button>
+                <Link to={loginThen(pathname + search)}>{t("requestForm.signIn")}</Link>
+              </div>
+            </div>
+          )}
+        </TabPanel>
+        <TabPanel value="contact">
+          <Form
+            form={contact}
+            onSubmit={() => {
+              if (isAnswered({ ...answers, identity: { ...contact.getValues(), ...personal.getValues() } }, "info")) onContinue();
+              else openTab("contact");
+            }}
+          >
+            <IdentityFields fields={contactFields} />
+            <div className="actions">
+              <Button type="submit" variant="primary">
+                {t("common.continue")}
+              </Button>
+              <Button onClick={() => setTab("personal")}>{t("common.back")}</Button>
+            </div>
+          </Form>
+        </TabPanel>
+      </Tabs>
+    </>
+  );
+}

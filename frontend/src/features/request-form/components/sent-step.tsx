@@ -1,0 +1,65 @@
+import { Link } from "react-router-dom";
+import { SentArt } from "@/components/art/sent";
+import { CopyButton } from "@/components/copy-button";
+import { Timeline } from "@/components/timeline";
+import { Button } from "@/components/ui/button";
+import { Words } from "@/components/words";
+import { formatDateTime, formatList, formatLongDate } from "@/lib/format";
+import { paths } from "@/lib/paths";
+import { t } from "@/messages";
+import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "../dates";
+import type { SentRequest } from "../storage";
+
+/** Step 5: the number, large, and what happens next. */
+export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: boolean }) {
+  return (
+    <>
+      <SentArt className="-mt-2 mb-4 w-60" role="img" aria-hidden={undefined} aria-label={t("requestForm.sentPicture")} />
+      <div className="ticket" role="group" aria-label={t("requestForm.yourNumber")}>
+        <p className="text-ui text-soft">{t("requestForm.yourNumber")}</p>
+        <p className="no num" data-testid="request-number">
+          {sent.number}
+        </p>
+        <CopyButton value={sent.number} label={t("requestForm.copyNumber")} />
+      </div>
+      <p className="mt-4">
+        <Words k="requestForm.sentMail" parts={{ email: <strong key="email">{sent.email}</strong> }} />
+      </p>
+      <h2 className="mt-10 mb-5 text-xl">{t("requestForm.nextTitle")}</h2>
+      <Timeline
+        label={t("requestForm.nextTitle")}
+        steps={[
+          { title: t("requestForm.timelineSubmitted"), state: "complete", when: formatDateTime(sent.at) },
+          {
+            title: t("requestForm.timelineReview"),
+            state: "current",
+            body: t("requestForm.timelineReviewBody", {
+              count: sent.nonprofits.length,
+              names: formatList(sent.nonprofits),
+              date: formatLongDate(addBusinessDays(new Date(sent.at), FIRST_ANSWER_BUSINESS_DAYS)),
+            }),
+          },
+          { title: t("requestForm.timelineDecision"), state: "upcoming", body: t("requestForm.timelineDecisionBody") },
+        ]}
+      />
+      {signedIn ? null : (
+        <section className="wiz-tail">
+          <h2 className="text-base text-ink">{t("requestForm.guestNextTitle")}</h2>
+          <p className="mt-1">{t("requestForm.guestNextBody", { email: sent.email })}</p>
+          <p className="row mt-3">
+            <Link to={paths.signup}>{t("requestForm.createAccount")}</Link>
+            <Link to={`${paths.requestStatusLookup}?id=${encodeURIComponent(sent.number)}`}>{t("requestForm.checkStatus")}</Link>
+          </p>
+        </section>
+      )}
+      <div className="actions mt-8">
+        <Button asChild variant="primary">
+          <Link to={paths.requesterDashboard}>{t("requestForm.toDashboard")}</Link>
+        </Button>
+        <Button asChild>
+          <Link to={paths.home}>{t("requestForm.returnHome")}</Link>
+        </Button>
+      </div>
+    </>
+  );
+}

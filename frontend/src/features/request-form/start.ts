@@ -1,0 +1,46 @@
+/** Which answers a visit begins with: the browser's copy, the saved draft, or none. Pure but for reading the copy. */
+import { emptyAnswers, isBlank, type Answers } from "./answers";
+import type { LoadedDraft } from "./api";
+import { forget, keep, readKept, type Kept } from "./storage";
+
+export const fresh = (form: Answers["form"]): Kept => ({
+  answers: emptyAnswers(crypto.randomUUID(), form),
+  dirty: false,
+  syncedAt: null,
+  sent: null,
+});
+
+/** The browser's copy for this person; a guest's answers move along when they sign in. */
+export function startHere(userId: string | null, form: Answers["form"]): Kept {
+  const own = readKept({ userId, draftId: null });
+  if (own && (own.sent || !isBlank(own.answers))) return own;
+  if (userId !== null) {
+    const guest = readKept({ userId: null, draftId: null });
+    if (guest && !isBlank(guest.answers)) {
+      const adopted: Kept = { ...guest, dirty: true, sent: null, answers: { ...guest.answers, account: null } };
+      keep({ userId, draftId: null }, adopted);
+      forget({ userId: null, draftId: null });
+      return adopted;
+    }
+  }
+  return own ?? fresh(form);
+}
+
+/** The browser's copy of one draft, wherever it was begun. */
+export function keptOfDraft(userId: string, draftId: string): Kept | null {
+  const copies = [readKept({ userId, draftId }), readKept({ userId, draftId: null })].filter(
+    (kept): kept is Kept => kept !== null && kept.answers.draftId === draftId,
+  );
+  return copies.find((kept) => kept.dirty) ?? copies.sort((a, b) => (b.syncedAt ?? "").localeCompare(a.syncedAt ?? ""))[0] ?? null;
+}
+
+/** Unsaved work here wins; otherwise whichever side is newer. */
+export function startFromDraft(kept: Kept | null, draft: LoadedDraft): Kept {
+  if (kept && (kept.dirty || (kept.syncedAt ?? "") >= draft.updatedAt)) return kept;
+  return {
+    answers: { ...draft.answers, key: kept?.answers.key ?? crypto.randomUUID() },
+    dirty: false,
+    syncedAt: draft.updatedAt,
+    sent: null,
+  };
+}

@@ -1,0 +1,111 @@
+/** The answers while a person writes: kept in the browser at every change, saved to the account soon after. */
+import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
+import { emptyAnswers, furthestStep, isBlank, stepNumber, type Answers } from "./answers";
+import { saveDraft } from "./api";
+import { forget, keep, type Kept, type SentRequest, type Slot } from "./storage";
+
+/** How long after the last key the account's draft is written. */
+const AUTOSAVE_MS = 1_200;
+
+export type Saving =
+  | { state: "idle" }
+  | { state: "saving" }
+  | { state: "browser" }
+  | { state: "account"; at: Date }
+  | { state: "failed"; error: unknown };
+
+export type Change = (patch: Partial<Answers> | ((answers: Answers) => Partial<Answers>)) => void;
+
+export interface AnswersState {
+  answers: Answers;
+  sent: SentRequest | null;
+  saving: Saving;
+  change: Change;
+  /** Writes the draft now and gives its id; throws what the server answers. */
+  save: () => Promise<string>;
+  /** The request went out: the answers are done with. */
+  finish: (sent: SentRequest) => void;
+  /** Throws the answers away (a saved draft stays). */
+  clear: () => void;
+}
+
+export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): AnswersState {
+  const [kept, setKept] = useState(initial);
+  const [saving, setSaving] = useState<Saving>({ state: "idle" });
+  const latest = useRef(kept);
+  /** Saves queue up, so that two never make two drafts. */
+  const queue = useRef<Promise<unknown>>(Promise.resolve());
+
+  const put = useCallback((next: Kept) => {
+    latest.current = next;
+    setKept(next);
+  }, []);
+
+  const change = useCallback<Change>(
+    (patch) => {
+      const { answers } = latest.current;
+      const changes = typeof patch === "function" ? patch(answers) : patch;
+      const next = { ...answers, ...changes };
+      // another address is another person's: the proof does not carry over
+      if (next.account && next.account.email !== next.identity.email.trim()) next.account = null;
+      put({ ...latest.current, answers: next, dirty: true, sent: null });
+    },
+    [put],
+  );
+
+  const save = useCallback(() => {
+    const run = queue.current.then(async () => {
+      const before = latest.current;
+      setSaving({ state: "saving" });
+      try {
+        const row = await saveDraft(before.answers, stepNumber[furthestStep(before.answers)]);
+        const now = latest.current;
+        // sent or cleared meanwhile: nothing to note
+        if (now.answers.key === before.answers.key) {
+          put({
+            ...now,
+            answers: { ...now.answers, draftId: row.id },
+            syncedAt: row.updated_at,
+            dirty: now.answers !== before.answers,
+          });
+        }
+        setSaving({ state: "account", at: new Date() });
+        return row.id;
+      } catch (error) {
+        setSaving({ state: "failed", error });
+        throw error;
+      }
+    });
+    queue.current = run.catch(() => undefined);
+    return run;
+  }, [put]);
+
+  useEffect(() => {
+    if (isBlank(kept.answers) && !kept.sent) forget(slot);
+    else if (keep(slot, kept) && !signedIn && kept.dirty) setSaving({ state: "browser" });
+  }, [kept, slot, signedIn]);
+
+  const autosave = useEffectEvent(() => {
+    save().catch(() => undefined); // told in the page; the browser's copy stays
+  });
+  const worthSaving = signedIn && kept.dirty && kept.answers.category !== null;
+  useEffect(() => {
+    if (!worthSaving) return;
+    const timer = setTimeout(autosave, AUTOSAVE_MS);
+    return () => clearTimeout(timer);
+  }, [worthSaving, kept.answers]);
+
+  const reset = useCallback(
+    (sent: SentRequest | null) => {
+      forget(slot);
+      if (slot.draftId) forget({ ...slot, draftId: null });
+      setSaving({ state: "idle" });
+      put({ answers: emptyAnswers(crypto.randomUUID(), latest.current.answers.form), dirty: false, syncedAt: null, sent });
+    },
+    [put, slot],
+  );
+  const finish = useCallback((sent: SentRequest) => reset(sent), [reset]);
+  const clear = useCallback(() => reset(null), [reset]);
+
+  return { answers: kept.answers, sent: kept.sent, saving, change, save, finish, clear };
+}
