@@ -16,6 +16,16 @@ export interface FileProgress {
   percent?: number;
   /** Why it was not accepted by the server, in words. */
   error?: string;
+  /** Words instead of a percentage, where none is known: 'sending…'. */
+  note?: string;
+}
+
+/** A file that has arrived before. */
+export interface StoredFile {
+  id: string;
+  name: string;
+  /** Bytes. */
+  size: number;
 }
 
 export interface FileUploadProps {
@@ -25,12 +35,27 @@ export interface FileUploadProps {
   label?: string;
   hint?: string;
   progress?: (file: File) => FileProgress | undefined;
+  /** Files that arrived before: listed first, counted with the rest. */
+  stored?: readonly StoredFile[];
+  onRemoveStored?: (id: string) => void;
   disabled?: boolean;
   id?: string;
   "aria-describedby"?: string;
 }
 
-export function FileUpload({ files, onChange, rules, label, hint, progress, disabled, id, ...props }: FileUploadProps) {
+export function FileUpload({
+  files,
+  onChange,
+  rules,
+  label,
+  hint,
+  progress,
+  stored = [],
+  onRemoveStored,
+  disabled,
+  id,
+  ...props
+}: FileUploadProps) {
   const limits: FileRules = { ...DEFAULT_FILE_RULES, ...rules };
   const input = useRef<HTMLInputElement>(null);
   const fallbackId = useId();
@@ -38,7 +63,7 @@ export function FileUpload({ files, onChange, rules, label, hint, progress, disa
   const [over, setOver] = useState(false);
 
   const add = (chosen: readonly File[]) => {
-    const { accepted, rejections } = sortFiles(chosen, files.length, limits);
+    const { accepted, rejections } = sortFiles(chosen, stored.length + files.length, limits);
     for (const rejection of rejections) {
       if (rejection.reason === "type") {
         toast({
@@ -109,8 +134,27 @@ export function FileUpload({ files, onChange, rules, label, hint, progress, disa
           {limits.maxFiles > 1 ? t("files.choose") : t("files.chooseOne")}
         </Button>
       </div>
-      {files.length > 0 ? (
+      {stored.length + files.length > 0 ? (
         <ul className="files mt-3" aria-label={t("files.chosen")}>
+          {stored.map((file) => (
+            <li key={file.id}>
+              <FileText aria-hidden="true" />
+              <span className="name">
+                {file.name}
+                <span className="block text-sm text-soft">{t("files.arrived", { size: formatMegabytes(file.size) })}</span>
+              </span>
+              {onRemoveStored ? (
+                <Button
+                  size="icon"
+                  disabled={disabled}
+                  aria-label={t("files.removeFile", { file: file.name })}
+                  onClick={() => onRemoveStored(file.id)}
+                >
+                  <X aria-hidden="true" />
+                </Button>
+              ) : null}
+            </li>
+          ))}
           {files.map((file, index) => {
             const state = progress?.(file);
             const Icon = state?.error ? FileWarning : file.type.startsWith("image/") ? ImageIcon : FileText;
@@ -125,7 +169,7 @@ export function FileUpload({ files, onChange, rules, label, hint, progress, disa
                     ) : state?.percent !== undefined ? (
                       t("files.sent", { size: formatMegabytes(file.size), percent: Math.round(state.percent) })
                     ) : (
-                      formatMegabytes(file.size)
+                      (state?.note ?? formatMegabytes(file.size))
                     )}
                   </span>
                   {state?.percent !== undefined && state.percent < 100 && !state.error ? (

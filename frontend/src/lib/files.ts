@@ -77,3 +77,19 @@ export function sortFiles(
   }
   return { accepted, rejections };
 }
+
+const typesByExtension: Readonly<Record<string, string>> = {
+  pdf: "application/pdf",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  png: "image/png",
+  doc: "application/msword",
+  docx: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+};
+
+/** 'Letter.PDF' → 'pdf'; '' when the name has none. */
+export const fileExtension = (name: string): string => /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";
+
+/** A file's type; browsers leave it empty for Word files on machines without Word. */
+export const mimeTypeOf = (file: File): string =>
+  file.type || typesByExtension[fileExtension(file.name)] || "application/octet-stream";

@@ -5,6 +5,7 @@ const LOCALE = "en-US";
 const shortDate = new Intl.DateTimeFormat(LOCALE, { year: "numeric", month: "short", day: "numeric" });
 const longDate = new Intl.DateTimeFormat(LOCALE, { weekday: "long", month: "long", day: "numeric" });
 const dateTime = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+const timeOfDay = new Intl.DateTimeFormat(LOCALE, { timeStyle: "short" });
 const filterDate = new Intl.DateTimeFormat(LOCALE, { year: "numeric", month: "short", day: "2-digit" });
 const wholeMoney = new Intl.NumberFormat(LOCALE, { style: "currency", currency: "USD", maximumFractionDigits: 0 });
 const centMoney = new Intl.NumberFormat(LOCALE, { style: "currency", currency: "USD" });
@@ -25,6 +26,9 @@ export const formatLongDate = (value: string | number | Date): string => longDat
 
 /** 'Nov 17, 2026, 3:05 PM'. */
 export const formatDateTime = (value: string | number | Date): string => dateTime.format(toDate(value));
+
+/** '3:05 PM'. */
+export const formatTime = (value: string | number | Date): string => timeOfDay.format(toDate(value));
 
 /** The date filter's 'LLL dd, y': 'Nov 07, 2026'. */
 export const formatFilterDate = (value: string | number | Date): string => filterDate.format(toDate(value));

@@ -14,6 +14,10 @@ export interface Catalogue {
   home: typeof import("./en/home").home;
   auth: typeof import("./en/auth").auth;
   errors: typeof import("./en/errors").errors;
+  requestForm: typeof import("./en/requestForm").requestForm;
+  myRequests: typeof import("./en/myRequests").myRequests;
+  lookup: typeof import("./en/lookup").lookup;
+  picker: typeof import("./en/picker").picker;
   files: typeof import("./en/files").files;
   organization: typeof import("./en/organization").organization;
   incoming: typeof import("./en/incoming").incoming;

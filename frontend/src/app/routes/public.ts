@@ -12,5 +12,8 @@ export const publicRoutes: AppRoute[] = [
   { path: paths.resetPassword, lazy: () => import("./public/reset-password") },
   { path: "/nonprofit/:id", lazy: () => import("./public/nonprofit-profile") },
   { path: paths.teamInvitation, lazy: () => import("./public/team-invitation") },
+  { path: paths.submitRequest, lazy: () => import("./public/request-form") },
+  { path: paths.requestSubmission, lazy: () => import("./public/request-form") },
+  { path: paths.requestStatusLookup, lazy: () => import("./public/request-status") },
   { path: paths.notFound, lazy: () => import("./public/not-found") },
 ];

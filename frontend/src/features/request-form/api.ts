@@ -1,8 +1,9 @@
 /** Reads and writes behind the request form: categories, directory, drafts, documents, account match, submission. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { fileExtension, mimeTypeOf } from "@/lib/files";
 import { getSupabase } from "@/lib/supabase";
 import { emptyIdentity, type Answers, type Chosen, type StoredDocument } from "./answers";
-import { amountSchema, normalizeAmount } from "./schema";
+import { amountText } from "./schema";
 
 const MINUTE = 60_000;
 const DOCUMENTS = "request-documents";
@@ -147,7 +148,7 @@ export const draftQuery = (id: string) =>
           nonprofits: chosen,
           identity: identityOf(row),
           description: row.description,
-          amount: row.amount === "Not specified" ? "" : normalizeAmount(row.amount),
+          amount: row.amount === "Not specified" ? "" : row.amount.replace("$", ""),
           consent: row.contact_consent,
           documents: row.request_documents.map((d) => ({ id: d.id, name: d.name, size: d.size_bytes, path: d.path, slot: false })),
           account: null,
@@ -187,12 +188,11 @@ export const lastIdentityQuery = (userId: string) =>
 
 /** The columns both a draft and a submission carry. */
 function columns(answers: Answers) {
-  const amount = amountSchema.safeParse(answers.amount).success ? normalizeAmount(answers.amount) : "";
   return {
     category_id: answers.category?.id ?? null,
     nonprofits: answers.nonprofits.map(({ id }) => id),
     description: answers.description,
-    amount: amount === "" ? "Not specified" : `$${amount}`,
+    amount: amountText(answers.amount),
     contact_consent: answers.consent,
     form: answers.form,
     first_name: answers.identity.firstName.trim(),
@@ -223,25 +223,11 @@ export async function saveDraft(answers: Answers, step: number): Promise<SavedDr
 
 // ---------------------------------------------------------------------------------------------- documents
 
-const types: Record<string, string> = {
-  pdf: "application/pdf",
-  jpg: "image/jpeg",
-  jpeg: "image/jpeg",
-  png: "image/png",
-  doc: "application/msword",
-  docx: "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-};
-
-const extension = (name: string): string => /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";
-
-/** A file's type; browsers leave it empty for Word files on machines without Word. */
-export const typeOf = (file: File): string => file.type || types[extension(file.name)] || "application/octet-stream";
-
 /** Puts a file into the caller's draft: the object first, then its row. */
 export async function uploadToDraft(draftId: string, file: File): Promise<StoredDocument> {
   const supabase = await getSupabase();
-  const path = `${draftId}/${crypto.randomUUID()}.${extension(file.name) || "bin"}`;
-  const mimeType = typeOf(file);
+  const path = `${draftId}/${crypto.randomUUID()}.${fileExtension(file.name) || "bin"}`;
+  const mimeType = mimeTypeOf(file);
   const { error: refused } = await supabase.storage.from(DOCUMENTS).upload(path, file, { contentType: mimeType });
   if (refused) throw refused;
   const { data, error } = await supabase
@@ -259,7 +245,7 @@ export async function uploadToDraft(draftId: string, file: File): Promise<Stored
 /** Signed out: a place for one file of the unsent request `key`, opened by a short-lived signed URL. */
 export async function uploadAsGuest(key: string, file: File): Promise<StoredDocument> {
   const supabase = await getSupabase();
-  const mimeType = typeOf(file);
+  const mimeType = mimeTypeOf(file);
   const { data, error } = await supabase.rpc("create_guest_upload_slot", {
     key,
     name: file.name.slice(-255),

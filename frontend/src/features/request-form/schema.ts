@@ -1,10 +1,10 @@
 /** The rules of section 5 for a request, each once. The wizard uses the parts, the single page all of them. */
 import { z } from "zod";
-import { email } from "@/schemas/email";
+import { amountOf, email, optionalAmount, phone } from "@/schemas/atoms";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 
-const required = (min: number, key: "firstName" | "lastName" | "phone" | "address" | "city" | "state" | "postalCode", max: number) =>
+const required = (min: number, key: "firstName" | "lastName" | "address" | "city" | "state" | "postalCode", max: number) =>
   z
     .string()
     .trim()
@@ -14,8 +14,8 @@ const required = (min: number, key: "firstName" | "lastName" | "phone" | "addres
 export const personalSchema = z.object({
   firstName: required(2, "firstName", 100),
   lastName: required(2, "lastName", 100),
-  email,
-  phone: required(5, "phone", 40),
+  email: email(),
+  phone: phone().max(40, t("requestForm.tooLong", { max: 40 })),
 });
 
 export const contactSchema = z.object({
@@ -40,16 +40,17 @@ export const descriptionSchema = z
   .min(10, t("requestForm.descriptionDetails"))
   .max(MAX_DESCRIPTION, t("requestForm.tooLong", { max: MAX_DESCRIPTION }));
 
-/** '$1,200.50' or '1200.5' → '1200.5'; '' stays ''. */
-export function normalizeAmount(text: string): string {
-  return text.trim().replace(/^\$\s*/, "").replace(/,(?=\d{3}(\D|$))/g, "");
-}
+const MOST_DOLLARS = 9_999_999.99;
 
-/** Optional; dollars up to 9,999,999.99. */
-export const amountSchema = z.string().refine((text) => {
-  const amount = normalizeAmount(text);
-  return amount === "" || /^\d{1,7}(\.\d{1,2})?$/.test(amount);
-}, t("requestForm.amountNumber"));
+/** Optional, numeric; below ten million dollars. */
+export const amountSchema = optionalAmount().refine((typed) => (amountOf(typed) ?? 0) <= MOST_DOLLARS, t("requestForm.amountMost"));
+
+/** What the database keeps: 'Not specified' or '$N'. An amount that is no number yet is not kept. */
+export function amountText(typed: string): string {
+  const amount = amountSchema.safeParse(typed).success ? amountOf(typed) : null;
+  if (amount === null) return "Not specified";
+  return Number.isInteger(amount) ? `$${amount}` : `$${amount.toFixed(2)}`;
+}
 
 export const detailsSchema = z.object({ description: descriptionSchema, amount: amountSchema });
 export type Details = z.input<typeof detailsSchema>;

@@ -82,18 +82,21 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
 
   useEffect(() => {
     if (isBlank(kept.answers) && !kept.sent) forget(slot);
-    else if (keep(slot, kept) && !signedIn && kept.dirty) setSaving({ state: "browser" });
-  }, [kept, slot, signedIn]);
+    else keep(slot, kept);
+  }, [kept, slot]);
 
   const autosave = useEffectEvent(() => {
     save().catch(() => undefined); // told in the page; the browser's copy stays
   });
-  const worthSaving = signedIn && kept.dirty && kept.answers.category !== null;
   useEffect(() => {
-    if (!worthSaving) return;
+    if (!signedIn || !kept.dirty || kept.answers.category === null) return;
     const timer = setTimeout(autosave, AUTOSAVE_MS);
-    return () => clearTimeout(timer);
-  }, [worthSaving, kept.answers]);
+    window.addEventListener("online", autosave);
+    return () => {
+      clearTimeout(timer);
+      window.removeEventListener("online", autosave);
+    };
+  }, [signedIn, kept]);
 
   const reset = useCallback(
     (sent: SentRequest | null) => {
@@ -107,5 +110,6 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   const finish = useCallback((sent: SentRequest) => reset(sent), [reset]);
   const clear = useCallback(() => reset(null), [reset]);
 
-  return { answers: kept.answers, sent: kept.sent, saving, change, save, finish, clear };
+  const shown: Saving = !signedIn && kept.dirty && !isBlank(kept.answers) ? { state: "browser" } : saving;
+  return { answers: kept.answers, sent: kept.sent, saving: shown, change, save, finish, clear };
 }

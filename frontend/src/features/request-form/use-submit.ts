@@ -1,6 +1,6 @@
 /** Sending the request: once, however often the button is pressed, and with the server's words at their steps. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { errorMessage, isNetworkError, isSessionExpired } from "@/lib/errors";
+import { errorMessage, fieldErrors, isNetworkError, isSessionExpired } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import type { Answers, Step } from "./answers";
@@ -29,19 +29,9 @@ const stepOf: Record<string, Step> = {
   contact_consent: "review",
 };
 
-/** What the server found wrong with single answers (`details` holds `{"fields": {…}}`). */
-export function complaintsOf(error: unknown): Complaint[] {
-  const details = (error as { details?: unknown } | null)?.details;
-  if (typeof details !== "string") return [];
-  try {
-    const { fields } = JSON.parse(details) as { fields?: Record<string, unknown> };
-    return Object.entries(fields ?? {}).flatMap(([field, message]) =>
-      typeof message === "string" ? [{ field, message, step: stepOf[field] ?? "review" }] : [],
-    );
-  } catch {
-    return [];
-  }
-}
+/** What the server found wrong with single answers. */
+export const complaintsOf = (error: unknown): Complaint[] =>
+  Object.entries(fieldErrors(error)).map(([field, message]) => ({ field, message, step: stepOf[field] ?? "review" }));
 
 export interface UseSubmit {
   signedIn: boolean;

@@ -8,6 +8,7 @@ export const files = define("files", {
   chosen: "Chosen files",
   limits: "{types}. Up to {size} MB each, up to {count} files.",
   sent: "{size}, {percent}% sent",
+  arrived: "{size}, arrived",
   removeFile: "Remove {file}",
   invalidType: "Invalid file type",
   invalidTypeBody: "{file} is not an accepted file type.",

@@ -50,10 +50,10 @@ export function DetailsStep({ answers, documents, onDetails, onContinue }: Detai
     shouldFocusError: false,
     defaultValues: { description: answers.description, amount: answers.amount },
   });
-  useEffect(() => {
-    const { unsubscribe } = form.watch((values) => onDetails(values as Partial<Details>));
-    return unsubscribe;
-  }, [form, onDetails]);
+  useEffect(
+    () => form.subscribe({ formState: { values: true }, callback: ({ values }) => onDetails(values) }),
+    [form, onDetails],
+  );
   return (
     <Form
       form={form}

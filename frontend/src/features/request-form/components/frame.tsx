@@ -8,7 +8,7 @@ import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { errorMessage, isNetworkError, isSessionExpired } from "@/lib/errors";
 import { formatTime } from "@/lib/format";
-import { loginThen } from "@/lib/paths";
+import { loginThen } from "@/app/paths";
 import { useOnline } from "@/lib/use-online";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";

@@ -7,12 +7,12 @@ import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
-import { loginThen } from "@/lib/paths";
+import { loginThen } from "@/app/paths";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import { isAnswered, type Answers } from "../answers";
 import { contactFields, contactSchema, personalFields, personalSchema, type Identity } from "../schema";
-import { emailSchema } from "@/schemas/atoms";
+import { email } from "@/schemas/atoms";
 import { AccountMatch } from "./account-match";
 
 type TabName = "personal" | "contact";
@@ -97,11 +97,12 @@ export function InfoStep({ answers, accountEmail, onIdentity, onAccount, onConti
 
   // every keystroke is kept, so that leaving the page costs nothing
   useEffect(() => {
-    const first = personal.watch((values) => onIdentity(values as Partial<Identity>));
-    const second = contact.watch((values) => onIdentity(values as Partial<Identity>));
+    const tell = ({ values }: { values: Partial<Identity> }) => onIdentity(values);
+    const stopPersonal = personal.subscribe({ formState: { values: true }, callback: tell });
+    const stopContact = contact.subscribe({ formState: { values: true }, callback: tell });
     return () => {
-      first.unsubscribe();
-      second.unsubscribe();
+      stopPersonal();
+      stopContact();
     };
   }, [personal, contact, onIdentity]);
 
@@ -167,7 +168,7 @@ export function InfoStep({ answers, accountEmail, onIdentity, onAccount, onConti
               <div className="row mt-3">
                 <Button
                   onClick={() => {
-                    if (emailSchema.safeParse(personal.getValues("email")).success) setMatching(true);
+                    if (email().safeParse(personal.getValues("email")).success) setMatching(true);
                     else {
                       void personal.trigger("email", { shouldFocus: true });
                       toast({ title: t("requestForm.findNeedsEmail") });

@@ -10,7 +10,8 @@ import { errorMessage } from "@/lib/errors";
 import { formatMegabytes, formatMoney } from "@/lib/format";
 import { t } from "@/messages";
 import type { Answers, Step } from "../answers";
-import { normalizeAmount, reviewSchema } from "../schema";
+import { amountOf } from "@/schemas/atoms";
+import { reviewSchema } from "../schema";
 import { complaintsOf } from "../use-submit";
 
 /** What the server did not accept, each with the way to its question. */
@@ -61,7 +62,7 @@ export interface ReviewStepProps {
 /** The summary before sending. */
 export function ReviewStep({ answers, hrefOf, onConsent, onSubmit, busy, error }: ReviewStepProps) {
   const { identity, category, nonprofits, documents } = answers;
-  const amount = normalizeAmount(answers.amount);
+  const amount = amountOf(answers.amount);
   const form = useForm({
     resolver: zodResolver(reviewSchema),
     shouldFocusError: false,
@@ -98,7 +99,7 @@ export function ReviewStep({ answers, hrefOf, onConsent, onSubmit, busy, error }
           <span className="whitespace-pre-line">{answers.description.trim()}</span>
         </Row>
         <Row name={t("requestForm.rowAmount")} href={hrefOf("details")}>
-          <span className="num">{amount ? formatMoney(Number(amount)) : t("requestForm.notSpecified")}</span>
+          <span className="num">{amount ? formatMoney(amount) : t("requestForm.notSpecified")}</span>
         </Row>
         <Row name={t("requestForm.rowDocuments")} href={hrefOf("details")}>
           {documents.length === 0

@@ -5,9 +5,9 @@ import { Timeline } from "@/components/timeline";
 import { Button } from "@/components/ui/button";
 import { Words } from "@/components/words";
 import { formatDateTime, formatList, formatLongDate } from "@/lib/format";
-import { paths } from "@/lib/paths";
+import { paths } from "@/app/paths";
 import { t } from "@/messages";
-import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "../dates";
+import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "@/lib/dates";
 import type { SentRequest } from "../storage";
 
 /** Step 5: the number, large, and what happens next. */

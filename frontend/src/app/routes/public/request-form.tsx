@@ -1,0 +1,1 @@
+export { RequestFormPage as Component } from "@/features/request-form/components/request-form-page";

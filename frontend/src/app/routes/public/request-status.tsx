@@ -1,0 +1,1 @@
+export { LookupScreen as Component } from "@/features/request-status/components/lookup-screen";

@@ -1,0 +1,1 @@
+export { RequesterDashboardScreen as Component } from "@/features/my-requests/components/dashboard-screen";

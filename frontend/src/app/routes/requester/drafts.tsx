@@ -1,0 +1,1 @@
+export { DraftsScreen as Component } from "@/features/my-requests/components/drafts-screen";

@@ -1,0 +1,1 @@
+export { MyRequestsScreen as Component } from "@/features/my-requests/components/list-screen";

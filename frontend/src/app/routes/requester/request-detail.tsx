@@ -1,0 +1,1 @@
+export { RequestDetailScreen as Component } from "@/features/my-requests/components/detail-screen";

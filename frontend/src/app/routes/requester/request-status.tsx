@@ -1,0 +1,1 @@
+export { OwnStatusScreen as Component } from "@/features/request-status/components/own-status-screen";

@@ -1,0 +1,1 @@
+export { SelectNonprofitScreen as Component } from "@/features/request-form/components/select-nonprofit";

@@ -1,0 +1,119 @@
+import { useQuery } from "@tanstack/react-query";
+import { Plus, Trash2 } from "lucide-react";
+import { useState } from "react";
+import { Link } from "react-router-dom";
+import { paths } from "@/app/paths";
+import { ConfirmDialog } from "@/components/confirm-dialog";
+import { DashboardPage } from "@/components/pages";
+import { EmptyState, FailedState, ListSkeleton } from "@/components/states";
+import { StatusBadge } from "@/components/status-badge";
+import { Button } from "@/components/ui/button";
+import { errorMessage } from "@/lib/errors";
+import { formatDateTime } from "@/lib/format";
+import { useUser } from "@/lib/session";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/myRequests";
+import "@/styles/requests.css";
+import { draftsQuery, useDeleteDraft, type Draft } from "../api";
+
+const nameOf = (draft: Draft) => draft.category ?? t("myRequests.draftUntitled");
+
+function DraftLine({ draft, onDelete }: { draft: Draft; onDelete: () => void }) {
+  const name = nameOf(draft);
+  return (
+    <li className="item">
+      <h3>{name}</h3>
+      <StatusBadge status="draft" />
+      <div className="col-span-full grid gap-2">
+        <p className="line-clamp-2 text-soft">{draft.description.trim() || t("myRequests.draftNoWords")}</p>
+        <p className="text-sm text-faint">{t("myRequests.draftSaved", { date: formatDateTime(draft.updated_at) })}</p>
+        <div className="row">
+          <Button asChild aria-label={t("myRequests.draftContinueName", { category: name })}>
+            <Link to={paths.draft(draft.id)}>{t("myRequests.draftContinue")}</Link>
+          </Button>
+          <Button variant="quiet" aria-label={t("myRequests.draftDeleteName", { category: name })} onClick={onDelete}>
+            <Trash2 aria-hidden="true" />
+            {t("myRequests.draftDelete")}
+          </Button>
+        </div>
+      </div>
+    </li>
+  );
+}
+
+/** Requests that were begun and not sent. */
+export function DraftsScreen() {
+  const user = useUser();
+  const drafts = useQuery(draftsQuery(user.id));
+  const remove = useDeleteDraft();
+  const [asked, setAsked] = useState<Draft | null>(null);
+  return (
+    <DashboardPage
+      title={t("myRequests.draftsTitle")}
+      lead={t("myRequests.draftsLead")}
+      action={
+        <Button asChild variant="primary" className="wide-only">
+          <Link to={paths.submitRequest}>
+            <Plus aria-hidden="true" />
+            {t("myRequests.newRequest")}
+          </Link>
+        </Button>
+      }
+    >
+      {drafts.isPending ? (
+        <div>
+          <p className="mb-4 text-soft" aria-hidden="true">
+            {t("myRequests.draftsLoading")}
+          </p>
+          <ListSkeleton rows={3} label={t("myRequests.draftsLoading")} />
+        </div>
+      ) : drafts.data === undefined ? (
+        <FailedState error={drafts.error} title={t("myRequests.draftsFailed")} onRetry={() => void drafts.refetch()} />
+      ) : drafts.data.length === 0 ? (
+        <EmptyState
+          title={t("myRequests.draftsEmpty")}
+          actions={
+            <Button asChild variant="primary">
+              <Link to={paths.submitRequest}>
+                <Plus aria-hidden="true" />
+                {t("myRequests.newRequest")}
+              </Link>
+            </Button>
+          }
+        >
+          {t("myRequests.draftsEmptyBody")}
+        </EmptyState>
+      ) : (
+        <ul className="list ruled" aria-label={t("myRequests.draftsTitle")}>
+          {drafts.data.map((draft) => (
+            <DraftLine key={draft.id} draft={draft} onDelete={() => setAsked(draft)} />
+          ))}
+        </ul>
+      )}
+      <ConfirmDialog
+        open={asked !== null}
+        onOpenChange={(open) => {
+          if (!open) setAsked(null);
+        }}
+        title={t("myRequests.draftDeleteTitle")}
+        description={t("myRequests.draftDeleteBody", { category: asked ? nameOf(asked) : "" })}
+        confirmLabel={t("myRequests.draftDeleteConfirm")}
+        busy={remove.isPending}
+        onConfirm={() => {
+          if (!asked) return;
+          remove.mutate(asked.id, {
+            onSuccess: () => {
+              setAsked(null);
+              toast({ title: t("myRequests.draftDeleted"), description: t("myRequests.draftDeletedBody") });
+            },
+            onError: (error) => {
+              setAsked(null);
+              toast({ variant: "destructive", title: t("myRequests.draftDeleteFailed"), description: errorMessage(error) });
+            },
+          });
+        }}
+      />
+    </DashboardPage>
+  );
+}

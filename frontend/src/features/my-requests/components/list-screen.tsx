@@ -1,0 +1,130 @@
+import { useQuery } from "@tanstack/react-query";
+import { Plus } from "lucide-react";
+import { useEffect, useEffectEvent, useState } from "react";
+import { Link, useSearchParams } from "react-router-dom";
+import { paths } from "@/app/paths";
+import { DateRangePicker } from "@/components/date-range-picker";
+import { DashboardPage } from "@/components/pages";
+import { Pagination } from "@/components/pagination";
+import { QueryView } from "@/components/query-view";
+import { SearchInput } from "@/components/search-input";
+import { EmptyState, ListSkeleton } from "@/components/states";
+import { Button } from "@/components/ui/button";
+import { Label } from "@/components/ui/label";
+import { useUser } from "@/lib/session";
+import { useDebounced } from "@/lib/use-debounced";
+import { t } from "@/messages";
+import "@/messages/en/myRequests";
+import "@/styles/requests.css";
+import { dashboardQuery, PAGE_SIZE, requestsQuery } from "../api";
+import { changeFilters, isFiltered, noFilters, readFilters, writeFilters, type RequestFilters } from "../filters";
+import { DraftsHint } from "./dashboard-screen";
+import { StatusAndCategory } from "./filter-fields";
+import { RequestList } from "./request-list";
+
+/** All sent requests of the caller: searched, filtered and paged on the server, the filters in the address. */
+export function MyRequestsScreen() {
+  const user = useUser();
+  const [params, setParams] = useSearchParams();
+  const filters = readFilters(params);
+  const requests = useQuery(requestsQuery(user.id, filters));
+  const dashboard = useQuery(dashboardQuery(user.id));
+  const put = (next: RequestFilters, replace = true) =>
+    setParams(writeFilters(next), { replace, preventScrollReset: next.page === filters.page });
+  const change = (patch: Partial<RequestFilters>) => put(changeFilters(filters, patch));
+
+  const [typed, setTyped] = useState(filters.search);
+  const settled = useDebounced(typed.trim(), 300);
+  const search = useEffectEvent((words: string) => {
+    if (words !== filters.search) change({ search: words });
+  });
+  useEffect(() => search(settled), [settled]);
+  const clear = () => {
+    setTyped("");
+    put(noFilters);
+  };
+  const filtered = isFiltered(filters);
+  const newRequest = (
+    <Button asChild variant="primary">
+      <Link to={paths.submitRequest}>
+        <Plus aria-hidden="true" />
+        {t("myRequests.newRequest")}
+      </Link>
+    </Button>
+  );
+  return (
+    <DashboardPage title={t("myRequests.title")} action={<span className="wide-only">{newRequest}</span>}>
+      <search className="filters row4">
+        <div className="field all">
+          <Label htmlFor="requests-search">{t("myRequests.search")}</Label>
+          <SearchInput
+            id="requests-search"
+            placeholder={t("myRequests.searchHint")}
+            value={typed}
+            maxLength={100}
+            autoComplete="off"
+            onChange={(event) => setTyped(event.target.value)}
+          />
+        </div>
+        <StatusAndCategory filters={filters} onChange={change} />
+        <div className="field all">
+          <Label htmlFor="requests-dates">{t("myRequests.dates")}</Label>
+          <DateRangePicker
+            id="requests-dates"
+            value={{ from: filters.from, to: filters.to }}
+            onChange={({ from, to }) => change({ from, to })}
+          />
+        </div>
+      </search>
+      <section aria-labelledby="results" aria-busy={requests.isFetching}>
+        <div className="section-head">
+          <h2 id="results" className="text-base" role="status">
+            {requests.data ? t("myRequests.count", { count: requests.data.total }) : t("myRequests.loading")}
+          </h2>
+          {filtered ? (
+            <Button variant="quiet" className="-mr-3" onClick={clear}>
+              {t("myRequests.clearFilters")}
+            </Button>
+          ) : null}
+        </div>
+        <QueryView
+          query={requests}
+          loading={<ListSkeleton rows={6} label={t("myRequests.loading")} />}
+          failedTitle={t("myRequests.failedTitle")}
+          isEmpty={({ rows }) => rows.length === 0}
+          empty={
+            filtered || filters.page > 1 ? (
+              <EmptyState
+                title={t("myRequests.noneFound")}
+                heading="h3"
+                actions={<Button onClick={clear}>{t("myRequests.clearFilters")}</Button>}
+              >
+                {t("myRequests.noneMatch")}
+              </EmptyState>
+            ) : (
+              <EmptyState title={t("myRequests.noneFound")} heading="h3" actions={newRequest}>
+                {t("myRequests.noneYet")} {t("myRequests.yetNoneBody")}
+              </EmptyState>
+            )
+          }
+        >
+          {({ rows, total }) => (
+            <div className="grid gap-4">
+              <RequestList rows={rows} label={t("myRequests.title")} />
+              <Pagination
+                page={filters.page}
+                pageSize={PAGE_SIZE}
+                total={total}
+                onPage={(page) => {
+                  put({ ...filters, page }, false);
+                  window.scrollTo({ top: 0 });
+                }}
+              />
+            </div>
+          )}
+        </QueryView>
+        {dashboard.data && dashboard.data.drafts > 0 ? <DraftsHint count={dashboard.data.drafts} /> : null}
+      </section>
+    </DashboardPage>
+  );
+}

@@ -1,0 +1,143 @@
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { useForm } from "react-hook-form";
+import { z } from "zod";
+import { FileUpload } from "@/components/file-upload";
+import { Field, Form } from "@/components/form";
+import { Button } from "@/components/ui/button";
+import { Textarea } from "@/components/ui/input";
+import { errorMessage } from "@/lib/errors";
+import { ADDITIONAL_FILE_RULES } from "@/lib/files";
+import { formatMegabytes } from "@/lib/format";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/files";
+import { answerInfo, uploadAdditional, type RequestDetail } from "../api";
+
+const schema = z.object({ message: z.string().max(5000, t("myRequests.messageTooLong")) });
+
+/** What was typed for one request survives a reload of the tab. */
+const kept = {
+  name: (id: string) => `aidbridge-answer:${id}`,
+  read(id: string): string {
+    try {
+      return sessionStorage.getItem(this.name(id)) ?? "";
+    } catch {
+      return "";
+    }
+  },
+  write(id: string, message: string) {
+    try {
+      if (message) sessionStorage.setItem(this.name(id), message);
+      else sessionStorage.removeItem(this.name(id));
+    } catch {
+      // storage is closed: the page itself still holds it
+    }
+  },
+};
+
+/** 'Needs More Proof': what the nonprofit asks, room for up to ten documents, and an answer in words. */
+export function ProofPanel({ detail }: { detail: RequestDetail }) {
+  const { request, documents, timeline, nonprofits } = detail;
+  const queryClient = useQueryClient();
+  const [files, setFiles] = useState<File[]>([]);
+  const [states, setStates] = useState<ReadonlyMap<File, "sending" | { error: string }>>(new Map());
+  const form = useForm({
+    resolver: zodResolver(schema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { message: kept.read(request.id) },
+  });
+  useEffect(
+    () =>
+      form.subscribe({ formState: { values: true }, callback: ({ values }) => kept.write(request.id, values.message) }),
+    [form, request.id],
+  );
+
+  const asked = timeline.findLast((event) => event.type === "info_requested");
+  const arrived = documents.filter((d) => d.kind === "additional" && (!asked || d.created_at > asked.created_at));
+  const nonprofit = asked?.nonprofit_name ?? nonprofits.find(({ id }) => id === request.claimed_by)?.name ?? t("myRequests.aNonprofit");
+
+  const send = useMutation({
+    mutationFn: async (message: string) => {
+      let left = files;
+      for (const file of files) {
+        setStates((map) => new Map(map).set(file, "sending"));
+        try {
+          await uploadAdditional(request.id, file);
+          left = left.filter((other) => other !== file);
+          setFiles(left);
+        } catch (error) {
+          setStates((map) => new Map(map).set(file, { error: t("myRequests.fileFailed", { reason: errorMessage(error) }) }));
+        }
+      }
+      if (left.length > 0) return null; // each says at its name why; what arrived stays
+      return answerInfo(request.id, message);
+    },
+    onSuccess: (count) => {
+      if (count === null) {
+        toast({ variant: "destructive", title: t("files.uploadFailed") });
+        return;
+      }
+      kept.write(request.id, "");
+      toast(
+        count > 0
+          ? { title: t("files.uploaded"), description: t("files.uploadedBody", { count }) }
+          : { title: t("myRequests.answerSent"), description: t("myRequests.answerSentBody") },
+      );
+    },
+    onError: (error) =>
+      toast({ variant: "destructive", title: t("myRequests.answerFailed"), description: errorMessage(error) }),
+    onSettled: () =>
+      Promise.all([
+        queryClient.invalidateQueries({ queryKey: ["my-requests"] }),
+        queryClient.invalidateQueries({ queryKey: ["notifications"] }),
+      ]),
+  });
+  const anyFile = files.length + arrived.length > 0;
+  return (
+    <section className="panel" aria-labelledby="need">
+      <header>
+        <h2 id="need">{t("myRequests.proofTitle")}</h2>
+      </header>
+      <div className="in grid gap-5">
+        <p className="break-words whitespace-pre-line">
+          {t("myRequests.proofQuote", { nonprofit, notes: request.pending_notes ?? "" })}
+        </p>
+        <Form
+          form={form}
+          className="no-print"
+          onSubmit={({ message }) => {
+            if (!anyFile && message.trim() === "") {
+              toast({ variant: "destructive", title: t("files.noneSelected"), description: t("files.noneSelectedBody") });
+              return;
+            }
+            send.mutate(message);
+          }}
+        >
+          <FileUpload
+            label={t("myRequests.additional")}
+            rules={ADDITIONAL_FILE_RULES}
+            stored={arrived.map(({ id, name, size_bytes }) => ({ id, name, size: size_bytes }))}
+            files={files}
+            onChange={setFiles}
+            disabled={send.isPending}
+            progress={(file) => {
+              const state = states.get(file);
+              return state === "sending" ? { note: t("myRequests.fileSending", { size: formatMegabytes(file.size) }) } : state;
+            }}
+          />
+          <Field name="message" label={t("myRequests.message")} optional hint={t("myRequests.messageHint")}>
+            {(control) => <Textarea {...control} rows={3} maxLength={5000} />}
+          </Field>
+          <div className="actions">
+            <Button type="submit" variant="primary" busy={send.isPending} busyLabel={t("myRequests.sendingDocuments")}>
+              {t(anyFile ? "myRequests.sendDocuments" : "myRequests.sendAnswer")}
+            </Button>
+          </div>
+        </Form>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,125 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { Link, useLocation, useSearchParams } from "react-router-dom";
+import { loginThen, paths } from "@/app/paths";
+import { FormPage } from "@/components/pages";
+import { FailedState, LoadingView } from "@/components/states";
+import { Button } from "@/components/ui/button";
+import { useSession } from "@/lib/session";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/requestForm";
+import { draftQuery } from "../api";
+import { keptOfDraft, startFromDraft, startHere } from "../start";
+import type { Kept, Slot } from "../storage";
+import { useAnswers } from "../use-answers";
+import { SinglePageForm } from "./single-page";
+import { Wizard } from "./wizard";
+
+/**
+ * The request form at /submit-request and /request-submission, for everyone.
+ * It stays as it is when a session ends meanwhile: whose answers they are is settled on arrival.
+ */
+export function RequestFormPage() {
+  const { status, user, ended } = useSession();
+  const [params] = useSearchParams();
+  const draftId = params.get("draft");
+  const [owner, setOwner] = useState<string | null | undefined>(undefined);
+  const settled = status === "signed-in" || status === "signed-out";
+  const left = ended === "choice" && user === null;
+  const now = user ? user.id : owner === undefined || left ? null : owner;
+  if (settled && now !== owner) setOwner(now);
+
+  if (owner === undefined) return status === "failed" ? <Failed /> : <LoadingView />;
+  const key = `${owner ?? "guest"}:${draftId ?? "new"}`;
+  if (draftId !== null && owner === null) return <SignInFirst />;
+  return draftId !== null && owner !== null ? (
+    <FromDraft key={key} userId={owner} draftId={draftId} />
+  ) : (
+    <FromHere key={key} userId={owner} />
+  );
+}
+
+function Failed() {
+  const { error, refresh } = useSession();
+  return (
+    <FormPage title={t("requestForm.title")} heading={t("requestForm.title")}>
+      <FailedState error={error} onRetry={() => void refresh()} />
+    </FormPage>
+  );
+}
+
+function SignInFirst() {
+  const { pathname, search } = useLocation();
+  return (
+    <FormPage title={t("requestForm.draftSignInTitle")} lead={t("requestForm.draftSignInBody")}>
+      <div className="actions">
+        <Button asChild variant="primary">
+          <Link to={loginThen(pathname + search)}>{t("requestForm.signIn")}</Link>
+        </Button>
+        <Button asChild>
+          <Link to={paths.submitRequest}>{t("requestForm.startNew")}</Link>
+        </Button>
+      </div>
+    </FormPage>
+  );
+}
+
+function FromHere({ userId }: { userId: string | null }) {
+  const [params] = useSearchParams();
+  const [initial] = useState(() => startHere(userId, params.get("form") === "single" ? "single" : "wizard"));
+  const [slot] = useState<Slot>({ userId, draftId: null });
+  return <Chosen slot={slot} initial={initial} />;
+}
+
+function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
+  const [slot] = useState<Slot>({ userId, draftId });
+  const [initial, setInitial] = useState<Kept | null>(null);
+  const query = useQuery({ ...draftQuery(draftId), enabled: initial === null });
+  const { data } = query;
+  const local = keptOfDraft(userId, draftId);
+  if (initial === null && data) setInitial(startFromDraft(local, data));
+  // the confirmation of a draft that was just sent, reloaded
+  if (initial === null && data === null && local?.sent) setInitial(local);
+  useEffect(() => {
+    if (data && data.gone > 0) toast({ title: t("requestForm.goneNonprofits", { count: data.gone }) });
+  }, [data]);
+
+  if (initial) return <Chosen slot={slot} initial={initial} />;
+  if (query.isPending) return <LoadingView />;
+  if (query.isError) {
+    return (
+      <FormPage title={t("requestForm.title")}>
+        <FailedState error={query.error} title={t("requestForm.failedTitle")} onRetry={() => void query.refetch()} />
+      </FormPage>
+    );
+  }
+  return (
+    <FormPage title={t("requestForm.draftNotFoundTitle")} lead={t("requestForm.draftNotFoundBody")}>
+      <div className="actions">
+        <Button asChild variant="primary">
+          <Link to={paths.requestDrafts}>{t("requestForm.allDrafts")}</Link>
+        </Button>
+        <Button asChild>
+          <Link to={paths.submitRequest}>{t("requestForm.startNew")}</Link>
+        </Button>
+      </div>
+    </FormPage>
+  );
+}
+
+function Chosen({ slot, initial }: { slot: Slot; initial: Kept }) {
+  const { user, ended } = useSession();
+  const [params] = useSearchParams();
+  const expired = slot.userId !== null && user === null && ended !== "choice";
+  const state = useAnswers(slot, initial, slot.userId !== null && !expired);
+  const asked = params.get("form");
+  const form = asked === "single" || asked === "wizard" ? asked : state.answers.form;
+  const { change } = state;
+  const blankForm = state.answers.form;
+  useEffect(() => {
+    if (form !== blankForm) change({ form });
+  }, [form, blankForm, change]);
+  const Screen = form === "single" ? SinglePageForm : Wizard;
+  return <Screen state={state} user={user} expired={expired} />;
+}

@@ -1,0 +1,225 @@
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useRef } from "react";
+import { useForm } from "react-hook-form";
+import { Link, useLocation, useNavigate, useSearchParams } from "react-router-dom";
+import { Field, Form, TickField } from "@/components/form";
+import { FormPage } from "@/components/pages";
+import { ExitPage } from "@/components/exit-page";
+import { QueryView } from "@/components/query-view";
+import { Button } from "@/components/ui/button";
+import { TickLine } from "@/components/ui/checkbox";
+import { Notice } from "@/components/ui/notice";
+import { Select } from "@/components/ui/select";
+import { errorMessage, fieldErrors } from "@/lib/errors";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import { emptyIdentity, type Chosen } from "../answers";
+import { categoriesQuery } from "../api";
+import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
+import { useDocuments } from "../use-documents";
+import { useSubmit } from "../use-submit";
+import { NoCategories } from "./category-step";
+import { DetailsFields } from "./details-step";
+import { DocumentsField } from "./documents-field";
+import { Frame, SaveNotices, SaveState } from "./frame";
+import { IdentityFields } from "./info-step";
+import { NonprofitPicker } from "./nonprofit-picker";
+import { SentStep } from "./sent-step";
+import { formParams, Keep, useIdentified, type FormProps } from "./wizard";
+
+/** The server's field names → this form's. */
+const fieldOf: Record<string, Parameters<ReturnType<typeof useForm<SinglePage>>["setError"]>[0]> = {
+  category_id: "categoryId",
+  nonprofits: "nonprofits",
+  description: "description",
+  amount: "amount",
+  contact_consent: "consent",
+  first_name: "identity.firstName",
+  last_name: "identity.lastName",
+  email: "identity.email",
+  phone: "identity.phone",
+  address: "identity.address",
+  city: "identity.city",
+  state: "identity.state",
+  postal_code: "identity.postalCode",
+};
+
+/** Everything on one page, for who prefers it. The answers are the wizard's, so one can change over at any time. */
+export function SinglePageForm({ state, user, expired }: FormProps) {
+  const { answers, sent, saving, change, save, finish } = state;
+  const navigate = useNavigate();
+  const { pathname } = useLocation();
+  const [params] = useSearchParams();
+  const signedIn = user !== null;
+  const categories = useQuery(categoriesQuery);
+  const waiting = useIdentified(user, answers, change);
+  const documents = useDocuments({ answers, change, signedIn, save });
+  const stepHref = (step: string) => `${pathname}?${new URLSearchParams({ ...Object.fromEntries(params), step })}`;
+
+  const form = useForm<SinglePage>({
+    resolver: zodResolver(singlePageSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: {
+      categoryId: answers.category?.id ?? "",
+      nonprofits: [...answers.nonprofits],
+      description: answers.description,
+      amount: answers.amount,
+      identity: answers.identity,
+      consent: answers.consent,
+    },
+  });
+
+  // what the session knows arrives after the form is shown: it fills only what is empty
+  const filled = useRef(false);
+  useEffect(() => {
+    if (filled.current || waiting || !user || answers.identity.email !== user.email) return;
+    filled.current = true;
+    for (const field of [...personalFields, ...contactFields]) form.setValue(`identity.${field}`, answers.identity[field]);
+  }, [waiting, user, answers.identity, form]);
+
+  const names = categories.data;
+  useEffect(() => {
+    const take = ({ values }: { values: SinglePage }) => {
+      const id = values.categoryId;
+      change((now) => ({
+        category: id === "" ? null : id === now.category?.id ? now.category : { id, name: names?.find((c) => c.id === id)?.name ?? "" },
+        nonprofits: values.nonprofits,
+        description: values.description,
+        amount: values.amount,
+        consent: values.consent,
+        identity: { ...emptyIdentity, ...values.identity },
+      }));
+    };
+    return form.subscribe({ formState: { values: true }, callback: take });
+  }, [form, change, names]);
+
+  const submit = useSubmit({
+    signedIn,
+    onSent: (request) => {
+      finish(request);
+      void navigate(stepHref("sent"), { replace: true });
+    },
+  });
+
+  if (params.get("step") === "sent" && sent) {
+    return (
+      <Frame step="sent" title={t("requestForm.sentTitle")} saving={saving} expired={expired} hrefOf={stepHref}>
+        <SentStep sent={sent} signedIn={signedIn} />
+      </Frame>
+    );
+  }
+
+  const send = () => {
+    if (expired) return;
+    if (documents.busy) return toast({ title: t("requestForm.documentsBusy") });
+    if (documents.failed) return toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
+    submit.mutate(answers, {
+      onError: (error) => {
+        for (const [name, message] of Object.entries(fieldErrors(error))) {
+          const field = fieldOf[name];
+          if (field) form.setError(field, { message });
+        }
+      },
+    });
+  };
+  const why =
+    answers.category === null
+      ? t("requestForm.categoryRequired")
+      : answers.nonprofits.length === 0
+        ? t("requestForm.nonprofitRequired")
+        : null;
+  return (
+    <FormPage
+      className="wiz"
+      title={t("requestForm.title")}
+      lead={t("requestForm.singleLead")}
+      back={
+        <div className="wiz-top">
+          <SaveState saving={saving} />
+          <ExitPage />
+        </div>
+      }
+    >
+      <SaveNotices saving={saving} expired={expired} />
+      <p className="mb-6 text-soft">
+        <Link to={`${pathname}?${formParams(params, "wizard")}`}>{t("requestForm.wizardLink")}</Link> {t("requestForm.wizardBody")}
+      </p>
+      <Form form={form} onSubmit={send}>
+        {submit.error && Object.keys(fieldErrors(submit.error)).length === 0 ? (
+          <Notice tone="bad" role="alert" title={t("requestForm.submitErrorTitle")}>
+            {errorMessage(submit.error, "requestForm.submitFailed")}
+          </Notice>
+        ) : null}
+        <h2 className="text-xl">{t("requestForm.sectionHelp")}</h2>
+        <QueryView query={categories} empty={<NoCategories />}>
+          {(list) => (
+            <Field name="categoryId" label={t("requestForm.categoryField")}>
+              {({ value, onChange, ...control }) => (
+                <Select
+                  {...control}
+                  value={String(value)}
+                  options={list.map(({ id, name }) => ({ value: id, label: name }))}
+                  onChange={(id) => {
+                    // another kind of help, other nonprofits (section 4)
+                    if (id !== value && id !== "") form.setValue("nonprofits", [], { shouldValidate: form.formState.isSubmitted });
+                    onChange(id);
+                  }}
+                />
+              )}
+            </Field>
+          )}
+        </QueryView>
+        <DetailsFields />
+        <DocumentsField stored={answers.documents} documents={documents} />
+
+        <h2 className="text-xl">{t("requestForm.sectionPeople")}</h2>
+        <Field name="nonprofits" as="group" label={t("requestForm.nonprofitsLegend")} hint={t("requestForm.nonprofitsLead")}>
+          {({ value, onChange, id }) => (
+            <div id={id} tabIndex={-1} className="outline-none">
+              <NonprofitPicker chosen={value as Chosen[]} onChange={(chosen) => onChange([...chosen])} toastOn="single" />
+              <p className="mt-3" role="status">
+                <strong className="num">{t("requestForm.counter", { count: (value as Chosen[]).length })}</strong>{" "}
+                {t("requestForm.chosen")}
+              </p>
+            </div>
+          )}
+        </Field>
+
+        <h2 className="text-xl">{t("requestForm.sectionYou")}</h2>
+        <IdentityFields fields={[...personalFields, ...contactFields]} prefix="identity." readOnlyEmail={signedIn} />
+
+        <TickField name="consent">{(control) => <TickLine {...control}>{t("requestForm.consent")}</TickLine>}</TickField>
+        <div className="grid gap-3">
+          <Button
+            type="submit"
+            variant="primary"
+            size="big"
+            full
+            busy={submit.isPending}
+            busyLabel={t("requestForm.submitting")}
+            disabled={why !== null}
+            aria-describedby={why ? "why-not-submit" : undefined}
+          >
+            {t("requestForm.submit")}
+          </Button>
+          {why ? (
+            <p id="why-not-submit" className="small text-soft">
+              {why}
+            </p>
+          ) : null}
+          <p className="small text-soft">{t("requestForm.submitNote")}</p>
+        </div>
+      </Form>
+      <Keep
+        state={state}
+        signedIn={signedIn}
+        onCleared={() => {
+          form.reset({ categoryId: "", nonprofits: [], description: "", amount: "", identity: emptyIdentity, consent: false });
+          filled.current = false;
+        }}
+      />
+    </FormPage>
+  );
+}

@@ -1,0 +1,102 @@
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useQuery } from "@tanstack/react-query";
+import { Lock } from "lucide-react";
+import { useForm } from "react-hook-form";
+import { Link, useSearchParams } from "react-router-dom";
+import { z } from "zod";
+import { paths } from "@/app/paths";
+import { ExitPage } from "@/components/exit-page";
+import { Field, Form } from "@/components/form";
+import { FormPage } from "@/components/pages";
+import { FailedState, ListSkeleton } from "@/components/states";
+import { Button } from "@/components/ui/button";
+import { Input } from "@/components/ui/input";
+import { Notice } from "@/components/ui/notice";
+import { Words } from "@/components/words";
+import { useSession } from "@/lib/session";
+import { t } from "@/messages";
+import "@/messages/en/lookup";
+import "@/styles/requests.css";
+import { text } from "@/schemas/atoms";
+import { normalizeNumber, statusQuery } from "../api";
+import { ResultCard } from "./result-card";
+
+const schema = z.object({ requestId: text(3, t("lookup.required")) });
+
+/** /request-status: anyone with a number learns how its request stands. The number lives in the address (`?id=`). */
+export function LookupScreen() {
+  const { user } = useSession();
+  const [params, setParams] = useSearchParams();
+  const number = normalizeNumber(params.get("id") ?? "");
+  const valid = number.length >= 3;
+  const query = useQuery({ ...statusQuery(number), enabled: valid });
+  const form = useForm({
+    resolver: zodResolver(schema),
+    mode: "onSubmit",
+    shouldFocusError: false,
+    defaultValues: { requestId: number },
+  });
+  return (
+    <FormPage
+      title={t("lookup.title")}
+      lead={t("lookup.lead")}
+      back={
+        <div className="flex justify-end">
+          <ExitPage />
+        </div>
+      }
+    >
+      <Form
+        form={form}
+        className="look"
+        role="search"
+        onSubmit={({ requestId }) => {
+          const next = normalizeNumber(requestId);
+          if (next === number) void query.refetch();
+          else setParams({ id: next }, { preventScrollReset: true });
+        }}
+      >
+        <Field name="requestId" label={t("lookup.requestId")} hint={t("lookup.requestIdHint")}>
+          {(control) => (
+            <Input {...control} className="num" autoCapitalize="characters" autoComplete="off" spellCheck={false} maxLength={40} />
+          )}
+        </Field>
+        <Button type="submit" variant="primary" busy={valid && query.isFetching} busyLabel={t("lookup.checking")}>
+          {t("lookup.check")}
+        </Button>
+      </Form>
+      <div aria-live="polite">
+        {!valid ? null : query.isPending ? (
+          <div className="mt-8">
+            <ListSkeleton rows={2} label={t("lookup.loading")} />
+          </div>
+        ) : query.isError ? (
+          <FailedState error={query.error} title={t("lookup.failedTitle")} onRetry={() => void query.refetch()} />
+        ) : query.data === null ? (
+          <Notice tone="warn" role="alert" className="mt-8" title={t("lookup.notFoundTitle")}>
+            {t("lookup.notFoundBody")}
+          </Notice>
+        ) : query.data ? (
+          <ResultCard
+            found={query.data}
+            foot={
+              <>
+                <Lock aria-hidden="true" className="mt-1 shrink-0" />
+                {user ? (
+                  <Link to={paths.request(query.data.request_number)}>{t("lookup.wholeRequest")}</Link>
+                ) : (
+                  <span>
+                    <Words
+                      k="lookup.privacy"
+                      parts={{ link: <Link to={`${paths.login}?next=${encodeURIComponent(paths.request(query.data.request_number))}`}>{t("lookup.signIn")}</Link> }}
+                    />
+                  </span>
+                )}
+              </>
+            }
+          />
+        ) : null}
+      </div>
+    </FormPage>
+  );
+}

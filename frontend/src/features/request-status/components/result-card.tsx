@@ -1,0 +1,75 @@
+import type { ReactNode } from "react";
+import { StatusBadge } from "@/components/status-badge";
+import { Timeline, type TimelineStep } from "@/components/timeline";
+import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "@/lib/dates";
+import { formatDate, formatLongDate, formatMoney } from "@/lib/format";
+import { t } from "@/messages";
+import "@/messages/en/lookup";
+import type { FoundStatus } from "../api";
+
+/** One fact in a line: what was decided, or who is at work. */
+function fact(found: FoundStatus): string {
+  switch (found.status) {
+    case "approved":
+      return t("lookup.awarded", { amount: formatMoney(found.awarded ?? 0) });
+    case "declined":
+      return found.reason ? t("lookup.reason", { reason: found.reason }) : t("lookup.declined");
+    case "in_review":
+      return t("lookup.inReview");
+    case "processing":
+      return t("lookup.processing");
+    case "withdrawn":
+      return t("lookup.withdrawnFact");
+    default:
+      return t("lookup.pending");
+  }
+}
+
+export function stepsOf(found: FoundStatus): TimelineStep[] {
+  const { status } = found;
+  const submitted: TimelineStep = {
+    title: t("lookup.submitted"),
+    state: "complete",
+    when: formatDate(found.submitted_at),
+  };
+  const decided = found.decided_at ? formatDate(found.decided_at) : undefined;
+  if (status === "withdrawn") return [submitted, { title: t("lookup.withdrawn"), state: "complete", when: decided }];
+  const waiting = status === "pending" || status === "in_review";
+  const done = status === "approved" || status === "declined";
+  const by = addBusinessDays(new Date(found.submitted_at), FIRST_ANSWER_BUSINESS_DAYS);
+  return [
+    submitted,
+    {
+      title: t("lookup.underReview"),
+      state: waiting ? "current" : "complete",
+      when: found.review_started_at ? formatDate(found.review_started_at) : undefined,
+      body: status === "pending" && !found.review_started_at ? t("lookup.reviewBy", { date: formatLongDate(by) }) : undefined,
+    },
+    {
+      title: t("lookup.decision"),
+      state: done ? "complete" : "upcoming",
+      when: done ? decided : undefined,
+      body: status === "approved" ? t("lookup.approvedNext") : status === "declined" ? t("lookup.declinedNext") : t("lookup.decisionSoon"),
+    },
+  ];
+}
+
+/** What a number leads to. */
+export function ResultCard({ found, foot }: { found: FoundStatus; foot?: ReactNode }) {
+  return (
+    <section className="panel result" aria-labelledby="result-number">
+      <div className="top">
+        <div>
+          <p className="small text-soft">{t("lookup.yourRequest")}</p>
+          <h2 id="result-number" className="num whitespace-nowrap">
+            {found.request_number}
+          </h2>
+        </div>
+        <StatusBadge status={found.status} needsMoreProof={found.needs_more_proof} size="big" />
+      </div>
+      <p className="fact mb-5 break-words">{fact(found)}</p>
+      <Timeline label={t("lookup.timeline")} steps={stepsOf(found)} />
+      {foot ? <div className="foot small text-soft">{foot}</div> : null}
+    </section>
+  );
+}
