@@ -141,7 +141,9 @@ export function FileUpload({
               <FileText aria-hidden="true" />
               <span className="name">
                 {file.name}
-                <span className="block text-sm text-soft">{t("files.arrived", { size: formatMegabytes(file.size) })}</span>
+                <span className="block text-sm text-soft">
+                  {t("files.arrived", { size: formatMegabytes(file.size) })}
+                </span>
               </span>
               {onRemoveStored ? (
                 <Button

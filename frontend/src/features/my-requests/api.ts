@@ -34,7 +34,12 @@ export const requestsQuery = (userId: string, filters: RequestFilters, pageSize 
     queryFn: async ({ signal }): Promise<{ rows: RequestLine[]; total: number }> => {
       const supabase = await getSupabase();
       let query = supabase.from("my_requests").select(lineColumns, { count: "exact" });
-      const words = filters.search.toLowerCase().replace(/[%_\\*]/g, " ").trim().split(/\s+/).filter(Boolean);
+      const words = filters.search
+        .toLowerCase()
+        .replace(/[%_\\*]/g, " ")
+        .trim()
+        .split(/\s+/)
+        .filter(Boolean);
       for (const word of words) query = query.like("search_text", `%${word}%`);
       if (filters.status !== "all") query = query.eq("status", filters.status);
       if (filters.category) query = query.eq("category", filters.category);
@@ -61,7 +66,13 @@ export interface Dashboard {
   in_process: number;
   nonprofits_connected: number;
   drafts: number;
-  to_do: { id: string; request_number: string; category: string; pending_notes: string; nonprofit_name: string | null }[];
+  to_do: {
+    id: string;
+    request_number: string;
+    category: string;
+    pending_notes: string;
+    nonprofit_name: string | null;
+  }[];
 }
 
 export const dashboardQuery = (userId: string) =>
@@ -116,7 +127,10 @@ export const draftsQuery = (userId: string) =>
         .eq("status", "draft")
         .order("updated_at", { ascending: false });
       if (error) throw error;
-      return (data as unknown as DraftRow[]).map(({ categories, ...row }) => ({ ...row, category: categories?.name ?? null }));
+      return (data as unknown as DraftRow[]).map(({ categories, ...row }) => ({
+        ...row,
+        category: categories?.name ?? null,
+      }));
     },
   });
 

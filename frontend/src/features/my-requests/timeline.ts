@@ -53,7 +53,10 @@ export function timelineOf(request: Subject): TimelineStep[] {
   ];
   if (request.status === "withdrawn") {
     const when = request.decided_at ? formatDateTime(request.decided_at) : undefined;
-    return [...steps, { title: t("myRequests.withdrawn"), state: "complete", when, body: t("myRequests.withdrawnBody") }];
+    return [
+      ...steps,
+      { title: t("myRequests.withdrawn"), state: "complete", when, body: t("myRequests.withdrawnBody") },
+    ];
   }
   const started = request.review_started_at;
   return [

@@ -45,7 +45,11 @@ export interface DirectoryFilter {
 export const DIRECTORY_PAGE = 20;
 
 /** A pattern for `ilike` inside `or=(…)`: wildcards and the list's own signs are taken out of what was typed. */
-export const likePattern = (typed: string): string => `*${typed.replace(/[*%_\\",()]/g, " ").trim().replace(/\s+/g, "*")}*`;
+export const likePattern = (typed: string): string =>
+  `*${typed
+    .replace(/[*%_\\",()]/g, " ")
+    .trim()
+    .replace(/\s+/g, "*")}*`;
 
 /** Active nonprofits by name, a page at a time. */
 export const directoryQuery = ({ search, category }: DirectoryFilter) =>
@@ -150,7 +154,13 @@ export const draftQuery = (id: string) =>
           description: row.description,
           amount: row.amount === "Not specified" ? "" : row.amount.replace("$", ""),
           consent: row.contact_consent,
-          documents: row.request_documents.map((d) => ({ id: d.id, name: d.name, size: d.size_bytes, path: d.path, slot: false })),
+          documents: row.request_documents.map((d) => ({
+            id: d.id,
+            name: d.name,
+            size: d.size_bytes,
+            path: d.path,
+            slot: false,
+          })),
           account: null,
         },
       };
@@ -160,7 +170,11 @@ export const draftQuery = (id: string) =>
 async function namesOf(ids: readonly string[]): Promise<Chosen[]> {
   if (ids.length === 0) return [];
   const supabase = await getSupabase();
-  const { data, error } = await supabase.from("nonprofits").select("id, name").eq("status", "active").in("id", [...ids]);
+  const { data, error } = await supabase
+    .from("nonprofits")
+    .select("id, name")
+    .eq("status", "active")
+    .in("id", [...ids]);
   if (error) throw error;
   const rows = data as Chosen[];
   return ids.flatMap((id) => rows.filter((row) => row.id === id));

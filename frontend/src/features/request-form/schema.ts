@@ -4,7 +4,11 @@ import { amountOf, email, optionalAmount, phone } from "@/schemas/atoms";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 
-const required = (min: number, key: "firstName" | "lastName" | "address" | "city" | "state" | "postalCode", max: number) =>
+const required = (
+  min: number,
+  key: "firstName" | "lastName" | "address" | "city" | "state" | "postalCode",
+  max: number,
+) =>
   z
     .string()
     .trim()
@@ -43,7 +47,10 @@ export const descriptionSchema = z
 const MOST_DOLLARS = 9_999_999.99;
 
 /** Optional, numeric; below ten million dollars. */
-export const amountSchema = optionalAmount().refine((typed) => (amountOf(typed) ?? 0) <= MOST_DOLLARS, t("requestForm.amountMost"));
+export const amountSchema = optionalAmount().refine(
+  (typed) => (amountOf(typed) ?? 0) <= MOST_DOLLARS,
+  t("requestForm.amountMost"),
+);
 
 /** What the database keeps: 'Not specified' or '$N'. An amount that is no number yet is not kept. */
 export function amountText(typed: string): string {
@@ -77,4 +84,9 @@ export const singlePageSchema = z.object({
 export type SinglePage = z.input<typeof singlePageSchema>;
 
 /** Section 8: six digits from the mail. */
-export const codeSchema = z.object({ code: z.string().trim().regex(/^\d{6}$/, t("requestForm.codeShape")) });
+export const codeSchema = z.object({
+  code: z
+    .string()
+    .trim()
+    .regex(/^\d{6}$/, t("requestForm.codeShape")),
+});

@@ -31,7 +31,11 @@ export function keptOfDraft(userId: string, draftId: string): Kept | null {
   const copies = [readKept({ userId, draftId }), readKept({ userId, draftId: null })].filter(
     (kept): kept is Kept => kept !== null && kept.answers.draftId === draftId,
   );
-  return copies.find((kept) => kept.dirty) ?? copies.sort((a, b) => (b.syncedAt ?? "").localeCompare(a.syncedAt ?? ""))[0] ?? null;
+  return (
+    copies.find((kept) => kept.dirty) ??
+    copies.sort((a, b) => (b.syncedAt ?? "").localeCompare(a.syncedAt ?? ""))[0] ??
+    null
+  );
 }
 
 /** Unsaved work here wins; otherwise whichever side is newer. */

@@ -103,7 +103,12 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
       forget(slot);
       if (slot.draftId) forget({ ...slot, draftId: null });
       setSaving({ state: "idle" });
-      put({ answers: emptyAnswers(crypto.randomUUID(), latest.current.answers.form), dirty: false, syncedAt: null, sent });
+      put({
+        answers: emptyAnswers(crypto.randomUUID(), latest.current.answers.form),
+        dirty: false,
+        syncedAt: null,
+        sent,
+      });
     },
     [put, slot],
   );

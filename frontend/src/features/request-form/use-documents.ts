@@ -3,6 +3,7 @@ import { useCallback, useState } from "react";
 import { errorMessage } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import "@/messages/en/files";
 import type { Answers, StoredDocument } from "./answers";
 import { removeDocument, uploadAsGuest, uploadToDraft } from "./api";
@@ -39,7 +40,9 @@ export function useDocuments({ answers, change, signedIn, save }: UseDocuments):
   const send = useCallback(
     async (file: File) => {
       try {
-        const document = signedIn ? await uploadToDraft(draftId ?? (await save()), file) : await uploadAsGuest(key, file);
+        const document = signedIn
+          ? await uploadToDraft(draftId ?? (await save()), file)
+          : await uploadAsGuest(key, file);
         change((now) => ({ documents: [...now.documents, document] }));
         setPending((list) => list.filter((entry) => entry.file !== file));
       } catch (error) {

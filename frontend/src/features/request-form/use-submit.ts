@@ -3,6 +3,8 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { errorMessage, fieldErrors, isNetworkError, isSessionExpired } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
+import "@/messages/en/errors";
+import "@/messages/en/requestForm";
 import type { Answers, Step } from "./answers";
 import { submitRequest } from "./api";
 import type { SentRequest } from "./storage";
@@ -43,7 +45,10 @@ export function useSubmit({ signedIn, onSent }: UseSubmit) {
   return useMutation({
     mutationFn: (answers: Answers) => submitRequest(answers, signedIn),
     onSuccess: (result, answers) => {
-      toast({ title: t("requestForm.sentTitle"), description: t("requestForm.sentToastBody", { id: result.request_number }) });
+      toast({
+        title: t("requestForm.sentTitle"),
+        description: t("requestForm.sentToastBody", { id: result.request_number }),
+      });
       void queryClient.invalidateQueries({ queryKey: ["my-requests"] });
       onSent({
         number: result.request_number,

@@ -46,7 +46,10 @@ export const ownStatusQuery = (userId: string, id: string) =>
       const { data, error } = await supabase.rpc("request_detail", { id });
       if (error) throw error;
       const { request } = data as {
-        request: Omit<OwnStatus, "awarded" | "reason"> & { amount_approved: number | null; denial_reason: string | null };
+        request: Omit<OwnStatus, "awarded" | "reason"> & {
+          amount_approved: number | null;
+          denial_reason: string | null;
+        };
       };
       const { amount_approved, denial_reason, ...rest } = request;
       return { ...rest, awarded: amount_approved, reason: denial_reason };

@@ -143,7 +143,8 @@ export const requestForm = define("requestForm", {
   matchEmail: "Same email address",
   createNew: "Create New Account",
   useSelected: "Continue with Selected Account",
-  noMatch: "No account uses this address yet. Go on with your request. You can create an account with this address at any time, and the request is in it.",
+  noMatch:
+    "No account uses this address yet. Go on with your request. You can create an account with this address at any time, and the request is in it.",
   matchContinue: "Continue",
   linked: "This request will be in the account of {name}.",
 

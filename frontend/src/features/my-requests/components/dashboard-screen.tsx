@@ -31,7 +31,10 @@ function ToDo({ item, first }: { item: Dashboard["to_do"][number]; first: boolea
         <p className="kicker">{t("myRequests.toDoKicker")}</p>
         <h2 id={id}>{t("myRequests.toDoTitle", { category: item.category })}</h2>
         <blockquote className="line-clamp-3">
-          {t("myRequests.toDoQuote", { nonprofit: item.nonprofit_name ?? t("myRequests.aNonprofit"), notes: item.pending_notes })}
+          {t("myRequests.toDoQuote", {
+            nonprofit: item.nonprofit_name ?? t("myRequests.aNonprofit"),
+            notes: item.pending_notes,
+          })}
         </blockquote>
       </div>
       <div>
@@ -64,7 +67,9 @@ export function RequesterDashboardScreen() {
   return (
     <DashboardPage
       title={t("myRequests.dashboardTitle")}
-      lead={data ? t("myRequests.hello", { name: firstName(user.fullName) || user.email, news: news(data) }) : undefined}
+      lead={
+        data ? t("myRequests.hello", { name: firstName(user.fullName) || user.email, news: news(data) }) : undefined
+      }
       action={newRequest(data !== undefined && toDo.length === 0 && data.total_requests > 0)}
     >
       {toDo.map((item, index) => (
@@ -80,7 +85,11 @@ export function RequesterDashboardScreen() {
           ]}
         />
       ) : dashboard.isError ? (
-        <FailedState error={dashboard.error} title={t("myRequests.failedTitle")} onRetry={() => void dashboard.refetch()} />
+        <FailedState
+          error={dashboard.error}
+          title={t("myRequests.failedTitle")}
+          onRetry={() => void dashboard.refetch()}
+        />
       ) : (
         <FiguresSkeleton />
       )}
@@ -93,7 +102,9 @@ export function RequesterDashboardScreen() {
         <div className="filters slim mb-4">
           <StatusAndCategory
             filters={filters}
-            onChange={(patch) => setParams(writeFilters(changeFilters(filters, patch)), { replace: true, preventScrollReset: true })}
+            onChange={(patch) =>
+              setParams(writeFilters(changeFilters(filters, patch)), { replace: true, preventScrollReset: true })
+            }
           />
         </div>
         <QueryView

@@ -36,7 +36,9 @@ export function RequestDetailScreen() {
     return <Detail detail={query.data} />;
   }
   return (
-    <DashboardPage title={query.isError && isNotFound(query.error) ? t("myRequests.notFoundTitle") : t("myRequests.details")}>
+    <DashboardPage
+      title={query.isError && isNotFound(query.error) ? t("myRequests.notFoundTitle") : t("myRequests.details")}
+    >
       {query.isPending ? (
         <ListSkeleton rows={4} />
       ) : isNotFound(query.error) ? (
@@ -68,7 +70,12 @@ function DocumentLink({ document }: { document: RequestDocument }) {
   });
   return (
     <span className="block">
-      <button type="button" className="link text-left break-all" aria-busy={open.isPending} onClick={() => open.mutate()}>
+      <button
+        type="button"
+        className="link text-left break-all"
+        aria-busy={open.isPending}
+        onClick={() => open.mutate()}
+      >
         {document.name}
       </button>{" "}
       <span className="text-sm whitespace-nowrap text-faint">{formatMegabytes(document.size_bytes)}</span>
@@ -85,7 +92,9 @@ function Facts({ detail: { request, documents } }: { detail: RequestDetail }) {
       </div>
       <div>
         <dt>{t("myRequests.rowAsked")}</dt>
-        <dd className="num">{request.amount_requested === null ? t("myRequests.noAmount") : formatMoney(request.amount_requested)}</dd>
+        <dd className="num">
+          {request.amount_requested === null ? t("myRequests.noAmount") : formatMoney(request.amount_requested)}
+        </dd>
       </div>
       {request.amount_approved !== null ? (
         <div>
@@ -135,7 +144,9 @@ function Nonprofits({ nonprofits }: Pick<RequestDetail, "nonprofits">) {
           {nonprofits.map((nonprofit) => (
             <li key={nonprofit.id} className="item">
               <h3 className="text-base">{nonprofit.name}</h3>
-              <span className="text-sm text-soft">{nonprofit.state ? t(`myRequests.part.${nonprofit.state}`) : null}</span>
+              <span className="text-sm text-soft">
+                {nonprofit.state ? t(`myRequests.part.${nonprofit.state}`) : null}
+              </span>
               <p className="meta">
                 {nonprofit.location ? <span>{nonprofit.location}</span> : null}
                 {nonprofit.average_response_time_days === null ? null : (
@@ -152,7 +163,9 @@ function Nonprofits({ nonprofits }: Pick<RequestDetail, "nonprofits">) {
 
 /** What was asked and answered about this request. */
 function Conversation({ timeline }: Pick<RequestDetail, "timeline">) {
-  const messages = timeline.filter(({ type, note }) => note && (type === "info_requested" || type === "info_answered" || type === "denied"));
+  const messages = timeline.filter(
+    ({ type, note }) => note && (type === "info_requested" || type === "info_answered" || type === "denied"),
+  );
   if (messages.length === 0) return null;
   return (
     <section aria-labelledby="messages">
@@ -184,6 +197,7 @@ function Detail({ detail }: { detail: RequestDetail }) {
   const { request, can } = detail;
   const navigate = useNavigate();
   const [asking, setAsking] = useState(false);
+  const [today] = useState(() => new Date());
   const withdraw = useWithdraw();
   const resubmit = useResubmit();
   const number = request.request_number;
@@ -202,7 +216,7 @@ function Detail({ detail }: { detail: RequestDetail }) {
           <div className="print-only">
             <Logo />
             <p className="small">
-              {t("myRequests.printed", { name: `${request.first_name} ${request.last_name}`, date: formatDate(new Date()) })}
+              {t("myRequests.printed", { name: `${request.first_name} ${request.last_name}`, date: formatDate(today) })}
             </p>
           </div>
           <div className="wiz-top">
@@ -228,7 +242,10 @@ function Detail({ detail }: { detail: RequestDetail }) {
         </Notice>
       ) : null}
       {request.status === "approved" ? (
-        <Notice tone="good" title={t("myRequests.approvedTitle", { amount: formatMoney(request.amount_approved ?? 0) })}>
+        <Notice
+          tone="good"
+          title={t("myRequests.approvedTitle", { amount: formatMoney(request.amount_approved ?? 0) })}
+        >
           {t("myRequests.approvedBody")}
         </Notice>
       ) : null}
@@ -250,7 +267,11 @@ function Detail({ detail }: { detail: RequestDetail }) {
               resubmit.mutate(request.id, {
                 onSuccess: (draftId) => void navigate(paths.draft(draftId)),
                 onError: (error) =>
-                  toast({ variant: "destructive", title: t("myRequests.resubmitFailed"), description: errorMessage(error) }),
+                  toast({
+                    variant: "destructive",
+                    title: t("myRequests.resubmitFailed"),
+                    description: errorMessage(error),
+                  }),
               })
             }
           >

@@ -109,7 +109,11 @@ export function DraftsScreen() {
             },
             onError: (error) => {
               setAsked(null);
-              toast({ variant: "destructive", title: t("myRequests.draftDeleteFailed"), description: errorMessage(error) });
+              toast({
+                variant: "destructive",
+                title: t("myRequests.draftDeleteFailed"),
+                description: errorMessage(error),
+              });
             },
           });
         }}

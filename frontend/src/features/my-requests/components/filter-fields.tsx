@@ -38,7 +38,10 @@ export function StatusAndCategory({ filters, onChange }: FilterFieldsProps) {
           id={`${id}-category`}
           value={filters.category || "all"}
           onValueChange={(category) => onChange({ category: category === "all" ? "" : category })}
-          options={[{ value: "all", label: t("myRequests.allCategories") }, ...known.map((name) => ({ value: name, label: name }))]}
+          options={[
+            { value: "all", label: t("myRequests.allCategories") },
+            ...known.map((name) => ({ value: name, label: name })),
+          ]}
         />
       </div>
     </>

@@ -12,6 +12,7 @@ import { ADDITIONAL_FILE_RULES } from "@/lib/files";
 import { formatMegabytes } from "@/lib/format";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
+import "@/messages/en/myRequests";
 import "@/messages/en/files";
 import { answerInfo, uploadAdditional, type RequestDetail } from "../api";
 
@@ -57,7 +58,8 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
 
   const asked = timeline.findLast((event) => event.type === "info_requested");
   const arrived = documents.filter((d) => d.kind === "additional" && (!asked || d.created_at > asked.created_at));
-  const nonprofit = asked?.nonprofit_name ?? nonprofits.find(({ id }) => id === request.claimed_by)?.name ?? t("myRequests.aNonprofit");
+  const nonprofit =
+    asked?.nonprofit_name ?? nonprofits.find(({ id }) => id === request.claimed_by)?.name ?? t("myRequests.aNonprofit");
 
   const send = useMutation({
     mutationFn: async (message: string) => {
@@ -69,7 +71,9 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
           left = left.filter((other) => other !== file);
           setFiles(left);
         } catch (error) {
-          setStates((map) => new Map(map).set(file, { error: t("myRequests.fileFailed", { reason: errorMessage(error) }) }));
+          setStates((map) =>
+            new Map(map).set(file, { error: t("myRequests.fileFailed", { reason: errorMessage(error) }) }),
+          );
         }
       }
       if (left.length > 0) return null; // each says at its name why; what arrived stays
@@ -110,7 +114,11 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
           className="no-print"
           onSubmit={({ message }) => {
             if (!anyFile && message.trim() === "") {
-              toast({ variant: "destructive", title: t("files.noneSelected"), description: t("files.noneSelectedBody") });
+              toast({
+                variant: "destructive",
+                title: t("files.noneSelected"),
+                description: t("files.noneSelectedBody"),
+              });
               return;
             }
             send.mutate(message);
@@ -125,7 +133,9 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
             disabled={send.isPending}
             progress={(file) => {
               const state = states.get(file);
-              return state === "sending" ? { note: t("myRequests.fileSending", { size: formatMegabytes(file.size) }) } : state;
+              return state === "sending"
+                ? { note: t("myRequests.fileSending", { size: formatMegabytes(file.size) }) }
+                : state;
             }}
           />
           <Field name="message" label={t("myRequests.message")} optional hint={t("myRequests.messageHint")}>

@@ -8,8 +8,11 @@ import "@/messages/en/myRequests";
 import type { RequestLine } from "../api";
 
 function amountWords({ status, amount_requested, amount_approved }: RequestLine): string {
-  if (status === "approved" && amount_approved !== null) return t("myRequests.approvedFor", { amount: formatMoney(amount_approved) });
-  return amount_requested === null ? t("myRequests.noAmount") : t("myRequests.asked", { amount: formatMoney(amount_requested) });
+  if (status === "approved" && amount_approved !== null)
+    return t("myRequests.approvedFor", { amount: formatMoney(amount_approved) });
+  return amount_requested === null
+    ? t("myRequests.noAmount")
+    : t("myRequests.asked", { amount: formatMoney(amount_requested) });
 }
 
 /** Requests as ruled lines; the whole line opens the request. */

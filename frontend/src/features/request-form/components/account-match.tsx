@@ -10,6 +10,7 @@ import { RadioGroup, RadioLine } from "@/components/ui/radio-group";
 import { errorMessage } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import type { LinkedAccount } from "../answers";
 import { checkAddressCode, sendAddressCode, type AccountMatch as Match } from "../api";
 import { codeSchema } from "../schema";
@@ -106,7 +107,15 @@ export function AccountMatch({ email, onChoose, onLeave }: AccountMatchProps) {
       </p>
       <Form form={form} onSubmit={({ code }) => check.mutate(code)}>
         <Field name="code" label={t("requestForm.code")} hint={t("requestForm.codeHint")}>
-          {(control) => <Input {...control} inputMode="numeric" autoComplete="one-time-code" maxLength={6} className="num max-w-40" />}
+          {(control) => (
+            <Input
+              {...control}
+              inputMode="numeric"
+              autoComplete="one-time-code"
+              maxLength={6}
+              className="num max-w-40"
+            />
+          )}
         </Field>
         <div className="actions">
           <Button type="submit" variant="primary" busy={check.isPending}>

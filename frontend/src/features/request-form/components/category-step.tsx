@@ -13,6 +13,7 @@ import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Skeleton } from "@/components/ui/skeleton";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import { categoriesQuery, type Category } from "../api";
 
 const pictures: readonly [RegExp, ComponentType<PictureProps>][] = [
@@ -62,7 +63,13 @@ export function NoCategories() {
 }
 
 /** Step 1: a card moves on at once. */
-export function CategoryStep({ chosenId, onChoose }: { chosenId: string | null; onChoose: (category: Category) => void }) {
+export function CategoryStep({
+  chosenId,
+  onChoose,
+}: {
+  chosenId: string | null;
+  onChoose: (category: Category) => void;
+}) {
   const categories = useQuery(categoriesQuery);
   return (
     <QueryView query={categories} loading={<CategoriesSkeleton />} empty={<NoCategories />}>

@@ -6,6 +6,7 @@ import { Button } from "@/components/ui/button";
 import { Input, Textarea } from "@/components/ui/input";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import type { Answers } from "../answers";
 import { detailsSchema, type Details } from "../schema";
 import type { DocumentsState } from "../use-documents";
@@ -19,7 +20,9 @@ export function DetailsFields() {
         {(control) => (
           <>
             <Textarea {...control} rows={6} maxLength={5000} />
-            <span className="hint mt-1 mb-0">{t("requestForm.descriptionCount", { count: String(control.value).trim().length })}</span>
+            <span className="hint mt-1 mb-0">
+              {t("requestForm.descriptionCount", { count: String(control.value).trim().length })}
+            </span>
           </>
         )}
       </Field>

@@ -4,11 +4,19 @@ import { Button } from "@/components/ui/button";
 import { REQUEST_FILE_RULES } from "@/lib/files";
 import { formatMegabytes } from "@/lib/format";
 import { t } from "@/messages";
+import "@/messages/en/files";
+import "@/messages/en/requestForm";
 import type { StoredDocument } from "../answers";
 import type { DocumentsState } from "../use-documents";
 
 /** Documents of the request: those that arrived, those on their way, and room for more. */
-export function DocumentsField({ stored, documents }: { stored: readonly StoredDocument[]; documents: DocumentsState }) {
+export function DocumentsField({
+  stored,
+  documents,
+}: {
+  stored: readonly StoredDocument[];
+  documents: DocumentsState;
+}) {
   const { pending, add, retry, drop, remove } = documents;
   const failed = pending.filter(({ error }) => error !== null);
   return (

@@ -133,7 +133,9 @@ export function Frame({ step, title, lead, saving, expired, hrefOf, children }: 
           label={t("requestForm.progressLabel")}
           steps={names()}
           step={step === "sent" ? 6 : number}
-          links={step === "sent" ? undefined : reached.map((name) => (stepNumber[name] < number ? hrefOf(name) : undefined))}
+          links={
+            step === "sent" ? undefined : reached.map((name) => (stepNumber[name] < number ? hrefOf(name) : undefined))
+          }
         />
       }
     >

@@ -10,6 +10,7 @@ import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
 import { loginThen } from "@/app/paths";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import { isAnswered, type Answers } from "../answers";
 import { contactFields, contactSchema, personalFields, personalSchema, type Identity } from "../schema";
 import { email } from "@/schemas/atoms";
@@ -55,7 +56,9 @@ export function IdentityFields({
           key={name}
           name={`${prefix}${name}`}
           label={t(`requestForm.${name}`)}
-          hint={name === "email" ? t(readOnlyEmail ? "requestForm.emailAccountHint" : "requestForm.emailHint") : undefined}
+          hint={
+            name === "email" ? t(readOnlyEmail ? "requestForm.emailAccountHint" : "requestForm.emailHint") : undefined
+          }
           className={name === "email" || name === "phone" || name === "address" ? "col-span-full" : undefined}
         >
           {(control) => (
@@ -186,7 +189,8 @@ export function InfoStep({ answers, accountEmail, onIdentity, onAccount, onConti
           <Form
             form={contact}
             onSubmit={() => {
-              if (isAnswered({ ...answers, identity: { ...contact.getValues(), ...personal.getValues() } }, "info")) onContinue();
+              if (isAnswered({ ...answers, identity: { ...contact.getValues(), ...personal.getValues() } }, "info"))
+                onContinue();
               else openTab("contact");
             }}
           >

@@ -9,6 +9,7 @@ import { Skeleton } from "@/components/ui/skeleton";
 import { toast } from "@/lib/toast";
 import { useDebounced } from "@/lib/use-debounced";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import { toggleNonprofit, type Chosen } from "../answers";
 import { directoryQuery, type Nonprofit } from "../api";
 
@@ -26,7 +27,9 @@ export const fieldsOfWork = [
 /** 'Portland, ME · usually answers in 3 days'. */
 export function nonprofitMeta(nonprofit: Pick<Nonprofit, "location" | "average_response_time_days">): string {
   const days = nonprofit.average_response_time_days;
-  return [nonprofit.location, days === null ? null : t("requestForm.answersIn", { count: days })].filter(Boolean).join(" · ");
+  return [nonprofit.location, days === null ? null : t("requestForm.answersIn", { count: days })]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 export interface DirectoryProps {
@@ -79,7 +82,11 @@ export function Directory({ withFields, children }: DirectoryProps) {
           ))}
         </div>
       ) : query.isError && rows.length === 0 ? (
-        <FailedState error={query.error} title={t("requestForm.nonprofitsFailed")} onRetry={() => void query.refetch()} />
+        <FailedState
+          error={query.error}
+          title={t("requestForm.nonprofitsFailed")}
+          onRetry={() => void query.refetch()}
+        />
       ) : rows.length === 0 ? (
         <EmptyState
           title={t("requestForm.noNonprofits")}

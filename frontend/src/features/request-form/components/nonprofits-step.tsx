@@ -1,6 +1,7 @@
 import { Button } from "@/components/ui/button";
 import { formatList } from "@/lib/format";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import type { Chosen } from "../answers";
 import { NonprofitPicker } from "./nonprofit-picker";
 
@@ -18,12 +19,21 @@ export function NonprofitsStep({ chosen, onChange, onContinue }: NonprofitsStepP
       <NonprofitPicker chosen={chosen} onChange={onChange} toastOn="wizard" />
       <div className="wiz-go">
         <p role="status">
-          <strong className="num">{t("requestForm.counter", { count: chosen.length })}</strong> {t("requestForm.chosen")}
+          <strong className="num">{t("requestForm.counter", { count: chosen.length })}</strong>{" "}
+          {t("requestForm.chosen")}
           {none ? null : (
-            <span className="visually-hidden"> {t("requestForm.chosenNames", { names: formatList(chosen.map(({ name }) => name)) })}</span>
+            <span className="visually-hidden">
+              {" "}
+              {t("requestForm.chosenNames", { names: formatList(chosen.map(({ name }) => name)) })}
+            </span>
           )}
         </p>
-        <Button variant="primary" disabled={none} aria-describedby={none ? "why-not-continue" : undefined} onClick={onContinue}>
+        <Button
+          variant="primary"
+          disabled={none}
+          aria-describedby={none ? "why-not-continue" : undefined}
+          onClick={onContinue}
+        >
           {t("common.continue")}
         </Button>
         {none ? (

@@ -9,6 +9,7 @@ import { Notice } from "@/components/ui/notice";
 import { errorMessage } from "@/lib/errors";
 import { formatMegabytes, formatMoney } from "@/lib/format";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import type { Answers, Step } from "../answers";
 import { amountOf } from "@/schemas/atoms";
 import { reviewSchema } from "../schema";
@@ -19,7 +20,11 @@ export function Complaints({ error, hrefOf }: { error: unknown; hrefOf: (step: S
   if (!error) return null;
   const complaints = complaintsOf(error);
   return (
-    <Notice tone="bad" role="alert" title={t(complaints.length > 0 ? "requestForm.fixTitle" : "requestForm.submitErrorTitle")}>
+    <Notice
+      tone="bad"
+      role="alert"
+      title={t(complaints.length > 0 ? "requestForm.fixTitle" : "requestForm.submitErrorTitle")}
+    >
       {complaints.length > 0 ? (
         <ul className="links grid">
           {complaints.map(({ field, message, step }) => (
@@ -106,7 +111,8 @@ export function ReviewStep({ answers, hrefOf, onConsent, onSubmit, busy, error }
             ? t("requestForm.none")
             : documents.map((document) => (
                 <span key={document.id} className="block">
-                  {document.name} <span className="text-sm whitespace-nowrap text-faint">{formatMegabytes(document.size)}</span>
+                  {document.name}{" "}
+                  <span className="text-sm whitespace-nowrap text-faint">{formatMegabytes(document.size)}</span>
                 </span>
               ))}
         </Row>

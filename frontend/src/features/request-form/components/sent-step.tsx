@@ -7,6 +7,7 @@ import { Words } from "@/components/words";
 import { formatDateTime, formatList, formatLongDate } from "@/lib/format";
 import { paths } from "@/app/paths";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "@/lib/dates";
 import type { SentRequest } from "../storage";
 
@@ -14,7 +15,12 @@ import type { SentRequest } from "../storage";
 export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: boolean }) {
   return (
     <>
-      <SentArt className="-mt-2 mb-4 w-60" role="img" aria-hidden={undefined} aria-label={t("requestForm.sentPicture")} />
+      <SentArt
+        className="-mt-2 mb-4 w-60"
+        role="img"
+        aria-hidden={undefined}
+        aria-label={t("requestForm.sentPicture")}
+      />
       <div className="ticket" role="group" aria-label={t("requestForm.yourNumber")}>
         <p className="text-ui text-soft">{t("requestForm.yourNumber")}</p>
         <p className="no num" data-testid="request-number">
@@ -48,7 +54,9 @@ export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: bool
           <p className="mt-1">{t("requestForm.guestNextBody", { email: sent.email })}</p>
           <p className="row mt-3">
             <Link to={paths.signup}>{t("requestForm.createAccount")}</Link>
-            <Link to={`${paths.requestStatusLookup}?id=${encodeURIComponent(sent.number)}`}>{t("requestForm.checkStatus")}</Link>
+            <Link to={`${paths.requestStatusLookup}?id=${encodeURIComponent(sent.number)}`}>
+              {t("requestForm.checkStatus")}
+            </Link>
           </p>
         </section>
       )}

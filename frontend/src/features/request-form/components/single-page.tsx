@@ -14,6 +14,7 @@ import { Select } from "@/components/ui/select";
 import { errorMessage, fieldErrors } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
+import "@/messages/en/requestForm";
 import { emptyIdentity, type Chosen } from "../answers";
 import { categoriesQuery } from "../api";
 import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
@@ -76,7 +77,8 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
   useEffect(() => {
     if (filled.current || waiting || !user || answers.identity.email !== user.email) return;
     filled.current = true;
-    for (const field of [...personalFields, ...contactFields]) form.setValue(`identity.${field}`, answers.identity[field]);
+    for (const field of [...personalFields, ...contactFields])
+      form.setValue(`identity.${field}`, answers.identity[field]);
   }, [waiting, user, answers.identity, form]);
 
   const names = categories.data;
@@ -84,7 +86,12 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
     const take = ({ values }: { values: SinglePage }) => {
       const id = values.categoryId;
       change((now) => ({
-        category: id === "" ? null : id === now.category?.id ? now.category : { id, name: names?.find((c) => c.id === id)?.name ?? "" },
+        category:
+          id === ""
+            ? null
+            : id === now.category?.id
+              ? now.category
+              : { id, name: names?.find((c) => c.id === id)?.name ?? "" },
         nonprofits: values.nonprofits,
         description: values.description,
         amount: values.amount,
@@ -144,7 +151,8 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
     >
       <SaveNotices saving={saving} expired={expired} />
       <p className="mb-6 text-soft">
-        <Link to={`${pathname}?${formParams(params, "wizard")}`}>{t("requestForm.wizardLink")}</Link> {t("requestForm.wizardBody")}
+        <Link to={`${pathname}?${formParams(params, "wizard")}`}>{t("requestForm.wizardLink")}</Link>{" "}
+        {t("requestForm.wizardBody")}
       </p>
       <Form form={form} onSubmit={send}>
         {submit.error && Object.keys(fieldErrors(submit.error)).length === 0 ? (
@@ -163,7 +171,8 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
                   options={list.map(({ id, name }) => ({ value: id, label: name }))}
                   onChange={(id) => {
                     // another kind of help, other nonprofits (section 4)
-                    if (id !== value && id !== "") form.setValue("nonprofits", [], { shouldValidate: form.formState.isSubmitted });
+                    if (id !== value && id !== "")
+                      form.setValue("nonprofits", [], { shouldValidate: form.formState.isSubmitted });
                     onChange(id);
                   }}
                 />
@@ -175,10 +184,19 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         <DocumentsField stored={answers.documents} documents={documents} />
 
         <h2 className="text-xl">{t("requestForm.sectionPeople")}</h2>
-        <Field name="nonprofits" as="group" label={t("requestForm.nonprofitsLegend")} hint={t("requestForm.nonprofitsLead")}>
+        <Field
+          name="nonprofits"
+          as="group"
+          label={t("requestForm.nonprofitsLegend")}
+          hint={t("requestForm.nonprofitsLead")}
+        >
           {({ value, onChange, id }) => (
             <div id={id} tabIndex={-1} className="outline-none">
-              <NonprofitPicker chosen={value as Chosen[]} onChange={(chosen) => onChange([...chosen])} toastOn="single" />
+              <NonprofitPicker
+                chosen={value as Chosen[]}
+                onChange={(chosen) => onChange([...chosen])}
+                toastOn="single"
+              />
               <p className="mt-3" role="status">
                 <strong className="num">{t("requestForm.counter", { count: (value as Chosen[]).length })}</strong>{" "}
                 {t("requestForm.chosen")}
@@ -190,7 +208,9 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         <h2 className="text-xl">{t("requestForm.sectionYou")}</h2>
         <IdentityFields fields={[...personalFields, ...contactFields]} prefix="identity." readOnlyEmail={signedIn} />
 
-        <TickField name="consent">{(control) => <TickLine {...control}>{t("requestForm.consent")}</TickLine>}</TickField>
+        <TickField name="consent">
+          {(control) => <TickLine {...control}>{t("requestForm.consent")}</TickLine>}
+        </TickField>
         <div className="grid gap-3">
           <Button
             type="submit"
@@ -216,7 +236,14 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         state={state}
         signedIn={signedIn}
         onCleared={() => {
-          form.reset({ categoryId: "", nonprofits: [], description: "", amount: "", identity: emptyIdentity, consent: false });
+          form.reset({
+            categoryId: "",
+            nonprofits: [],
+            description: "",
+            amount: "",
+            identity: emptyIdentity,
+            consent: false,
+          });
           filled.current = false;
         }}
       />

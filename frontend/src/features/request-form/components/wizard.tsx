@@ -8,6 +8,7 @@ import { formatList } from "@/lib/format";
 import type { AppUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t, type MessageKey } from "@/messages";
+import "@/messages/en/requestForm";
 import { allowedStep, furthestStep, identify, isBlank, type Answers, type Step } from "../answers";
 import { lastIdentityQuery } from "../api";
 import type { AnswersState } from "../use-answers";
@@ -47,7 +48,12 @@ export function useIdentified(user: AppUser | null, answers: Answers, change: An
       const known = last.data;
       const identity = identify(now.identity, user);
       if (known && !identity.address && !identity.city) {
-        Object.assign(identity, { address: known.address, city: known.city, state: known.state, postalCode: known.postalCode });
+        Object.assign(identity, {
+          address: known.address,
+          city: known.city,
+          state: known.state,
+          postalCode: known.postalCode,
+        });
         identity.phone ||= known.phone;
       }
       return { identity };
@@ -89,7 +95,10 @@ export function Wizard({ state, user, expired }: FormProps) {
     (identity: Partial<Answers["identity"]>) => change((now) => ({ identity: { ...now.identity, ...identity } })),
     [change],
   );
-  const onDetails = useCallback((details: Partial<Pick<Answers, "description" | "amount">>) => change(details), [change]);
+  const onDetails = useCallback(
+    (details: Partial<Pick<Answers, "description" | "amount">>) => change(details),
+    [change],
+  );
 
   const { title, lead } = titles[step];
   const frame = { step, title: t(title), lead: lead ? t(lead) : undefined, saving, expired, hrefOf };
@@ -105,7 +114,9 @@ export function Wizard({ state, user, expired }: FormProps) {
     <Frame {...frame}>
       {step === "category" ? (
         <>
-          {wanted === null ? <Unfinished answers={answers} onContinue={() => go(furthestStep(answers))} onNew={clear} /> : null}
+          {wanted === null ? (
+            <Unfinished answers={answers} onContinue={() => go(furthestStep(answers))} onNew={clear} />
+          ) : null}
           <CategoryStep
             chosenId={answers.category?.id ?? null}
             onChoose={({ id, name }) => {
@@ -116,12 +127,17 @@ export function Wizard({ state, user, expired }: FormProps) {
           <div className="wiz-tail">
             <p>{t("requestForm.categoryHelp")}</p>
             <p className="mt-3">
-              <Link to={`${pathname}?${formParams(params, "single")}`}>{t("requestForm.onePage")}</Link> {t("requestForm.onePageBody")}
+              <Link to={`${pathname}?${formParams(params, "single")}`}>{t("requestForm.onePage")}</Link>{" "}
+              {t("requestForm.onePageBody")}
             </p>
           </div>
         </>
       ) : step === "nonprofits" ? (
-        <NonprofitsStep chosen={answers.nonprofits} onChange={(nonprofits) => change({ nonprofits })} onContinue={() => go("info")} />
+        <NonprofitsStep
+          chosen={answers.nonprofits}
+          onChange={(nonprofits) => change({ nonprofits })}
+          onContinue={() => go("info")}
+        />
       ) : step === "info" ? (
         <InfoStepGate user={user} answers={answers} change={change}>
           <InfoStep
@@ -177,14 +193,26 @@ export function formParams(params: URLSearchParams, form: "single" | "wizard"): 
 }
 
 /** Arriving anew with answers that were never sent. */
-export function Unfinished({ answers, onContinue, onNew }: { answers: Answers; onContinue: () => void; onNew: () => void }) {
+export function Unfinished({
+  answers,
+  onContinue,
+  onNew,
+}: {
+  answers: Answers;
+  onContinue: () => void;
+  onNew: () => void;
+}) {
   const blank = useMemo(() => isBlank(answers), [answers]);
   const [shown, setShown] = useState(!blank);
   if (!shown || blank) return null;
-  const what = [answers.category?.name, ...answers.nonprofits.map(({ name }) => name)].filter((name): name is string => Boolean(name));
+  const what = [answers.category?.name, ...answers.nonprofits.map(({ name }) => name)].filter((name): name is string =>
+    Boolean(name),
+  );
   return (
     <Notice tone="info" className="mb-6" title={t("requestForm.continueTitle")}>
-      <p>{t("requestForm.continueBody", { what: what.length > 0 ? formatList(what) : t("requestForm.continueNothing") })}</p>
+      <p>
+        {t("requestForm.continueBody", { what: what.length > 0 ? formatList(what) : t("requestForm.continueNothing") })}
+      </p>
       <div className="actions mt-3">
         <Button variant="primary" onClick={onContinue}>
           {t("requestForm.continueButton")}
@@ -203,11 +231,20 @@ export function Unfinished({ answers, onContinue, onNew }: { answers: Answers; o
 }
 
 /** 'Save draft' for an account; for a shared device, the way to leave nothing behind. */
-export function Keep({ state, signedIn, onCleared }: { state: AnswersState; signedIn: boolean; onCleared: () => void }) {
+export function Keep({
+  state,
+  signedIn,
+  onCleared,
+}: {
+  state: AnswersState;
+  signedIn: boolean;
+  onCleared: () => void;
+}) {
   const [asking, setAsking] = useState(false);
   const save = useMutation({
     mutationFn: state.save,
-    onSuccess: () => toast({ title: t("requestForm.draftSavedToast"), description: t("requestForm.draftSavedToastBody") }),
+    onSuccess: () =>
+      toast({ title: t("requestForm.draftSavedToast"), description: t("requestForm.draftSavedToastBody") }),
   });
   return (
     <div className="wiz-tail row justify-between">
@@ -225,7 +262,9 @@ export function Keep({ state, signedIn, onCleared }: { state: AnswersState; sign
         open={asking}
         onOpenChange={setAsking}
         title={t("requestForm.startOverTitle")}
-        description={t(signedIn && state.answers.draftId ? "requestForm.startOverDraftBody" : "requestForm.startOverBody")}
+        description={t(
+          signedIn && state.answers.draftId ? "requestForm.startOverDraftBody" : "requestForm.startOverBody",
+        )}
         confirmLabel={t("requestForm.startOver")}
         onConfirm={() => {
           setAsking(false);

@@ -58,7 +58,14 @@ export function LookupScreen() {
       >
         <Field name="requestId" label={t("lookup.requestId")} hint={t("lookup.requestIdHint")}>
           {(control) => (
-            <Input {...control} className="num" autoCapitalize="characters" autoComplete="off" spellCheck={false} maxLength={40} />
+            <Input
+              {...control}
+              className="num"
+              autoCapitalize="characters"
+              autoComplete="off"
+              spellCheck={false}
+              maxLength={40}
+            />
           )}
         </Field>
         <Button type="submit" variant="primary" busy={valid && query.isFetching} busyLabel={t("lookup.checking")}>
@@ -88,7 +95,15 @@ export function LookupScreen() {
                   <span>
                     <Words
                       k="lookup.privacy"
-                      parts={{ link: <Link to={`${paths.login}?next=${encodeURIComponent(paths.request(query.data.request_number))}`}>{t("lookup.signIn")}</Link> }}
+                      parts={{
+                        link: (
+                          <Link
+                            to={`${paths.login}?next=${encodeURIComponent(paths.request(query.data.request_number))}`}
+                          >
+                            {t("lookup.signIn")}
+                          </Link>
+                        ),
+                      }}
                     />
                   </span>
                 )}

@@ -43,13 +43,21 @@ export function stepsOf(found: FoundStatus): TimelineStep[] {
       title: t("lookup.underReview"),
       state: waiting ? "current" : "complete",
       when: found.review_started_at ? formatDate(found.review_started_at) : undefined,
-      body: status === "pending" && !found.review_started_at ? t("lookup.reviewBy", { date: formatLongDate(by) }) : undefined,
+      body:
+        status === "pending" && !found.review_started_at
+          ? t("lookup.reviewBy", { date: formatLongDate(by) })
+          : undefined,
     },
     {
       title: t("lookup.decision"),
       state: done ? "complete" : "upcoming",
       when: done ? decided : undefined,
-      body: status === "approved" ? t("lookup.approvedNext") : status === "declined" ? t("lookup.declinedNext") : t("lookup.decisionSoon"),
+      body:
+        status === "approved"
+          ? t("lookup.approvedNext")
+          : status === "declined"
+            ? t("lookup.declinedNext")
+            : t("lookup.decisionSoon"),
     },
   ];
 }
