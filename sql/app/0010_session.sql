@@ -45,7 +45,7 @@ language plpgsql volatile security definer set search_path = '' as $$
 declare
   uid uuid := private.require_user();
   errors jsonb := '{}';
-  birthday date;
+  born date;
 begin
   if length(coalesce(private.clean(input ->> 'first_name'), '')) < 2 then errors := errors || '{"first_name": "First name is required"}'; end if;
   if length(coalesce(private.clean(input ->> 'last_name'), '')) < 2 then errors := errors || '{"last_name": "Last name is required"}'; end if;
@@ -53,8 +53,8 @@ begin
     errors := errors || '{"birthday": "Birthday is required"}';
   else
     begin
-      birthday := (input ->> 'birthday')::date;
-      if birthday > current_date or birthday <= date '1900-01-01' then errors := errors || '{"birthday": "Please enter a valid birthday"}'; end if;
+      born := (input ->> 'birthday')::date;
+      if born > current_date or born <= date '1900-01-01' then errors := errors || '{"birthday": "Please enter a valid birthday"}'; end if;
     exception when data_exception then errors := errors || '{"birthday": "Please enter a valid birthday"}';
     end;
   end if;
@@ -67,7 +67,7 @@ begin
   update public.profiles p set
     first_name = private.clean(input ->> 'first_name'), middle_name = private.clean(input ->> 'middle_name'), last_name = private.clean(input ->> 'last_name'),
     full_name = private.clean(input ->> 'first_name') || ' ' || private.clean(input ->> 'last_name'),
-    phone = private.clean(input ->> 'phone'), bio = private.clean(input ->> 'bio'), birthday = save_profile.birthday,
+    phone = private.clean(input ->> 'phone'), bio = private.clean(input ->> 'bio'), birthday = born,
     country = private.clean(input ->> 'country'),
     photo_path = case when input ? 'photo_path' then private.clean(input ->> 'photo_path') else p.photo_path end
   where p.id = uid;

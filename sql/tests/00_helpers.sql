@@ -85,7 +85,16 @@ begin
   return v;
 end $$;
 
-create function tests.same(what text, got anyelement, expected anyelement) returns void language plpgsql as $$
+-- The same for a statement without a result.
+create function tests.run(who text, statement text) returns void language plpgsql as $$
+begin
+  perform tests.become(who);
+  execute statement;
+  perform set_config('role', 'none', true);
+  perform set_config('request.jwt.claims', '', true);
+end $$;
+
+create function tests.same(what text, got anycompatible, expected anycompatible) returns void language plpgsql as $$
 begin
   perform tests.counted();
   if got is distinct from expected then

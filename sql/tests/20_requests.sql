@@ -1,0 +1,259 @@
+-- The life of a request: sending, claims, decisions, the second approval, proof, withdrawal, the public look-up.
+begin;
+select tests.start();
+select tests.cast_of_people();
+update private.app_settings set value = '1000' where key = 'rate_limit_factor';
+
+-- sending
+do $$
+declare k text := gen_random_uuid(); a jsonb; b jsonb; n1 int; f record;
+begin
+  a := tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', k, 'nonprofits', array['x', 'y', 'x'])) || ')');
+  perform tests.same('status', a ->> 'status', 'pending');
+  perform tests.same('number shape', a ->> 'request_number' ~ '^REQ-[0-9]{3,}$', true);
+  b := tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', k, 'description', 'Something else entirely')) || ')');
+  perform tests.same('a repeat gives the same number', b ->> 'request_number', a ->> 'request_number');
+  perform tests.same('a repeat says so', b ->> 'repeated', 'true');
+  perform tests.same('a repeat changes nothing', (select description from public.requests where id = a ->> 'id'), 'We need food for two weeks.');
+  perform tests.check('bob', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', k)) || ')', 'hint:request_not_found');
+  perform tests.same('doubles among the nonprofits fall away', (select count(*)::int from public.request_nonprofits where request_id = a ->> 'id'), 2);
+  perform tests.same('one confirmation mail', tests.mails('alice@tests.example', '%we have your request%'), 1);
+  perform tests.same('notification', (select count(*)::int from public.notifications where user_id = tests.id('alice') and title = 'Request Submitted'), 1);
+  perform tests.same('staff of both hear of it, volunteers do not', (select count(*)::int from public.notifications where request_id = a ->> 'id' and title like 'New request%'), 6);
+  perform tests.same('amount text', (select amount from public.requests where id = a ->> 'id'), '$250');
+  -- every rule of section 5 binds here too
+  for f in select * from (values
+    ('{"category_id": null}', 'category_id', 'Please select a category'), ('{"category_id": "nope"}', 'category_id', 'Please select a category'),
+    ('{"nonprofits": []}', 'nonprofits', 'Please select at least one nonprofit'), ('{"nonprofits": ["nope"]}', 'nonprofits', 'One of the chosen nonprofits is no longer available. Please choose another.'),
+    ('{"description": "too short"}', 'description', 'Description must be at least 10 characters'), ('{"description": "            x"}', 'description', 'Description must be at least 10 characters'),
+    ('{"amount": "lots"}', 'amount', 'Amount must be a number'), ('{"amount": "-5"}', 'amount', 'Amount must be a number'),
+    ('{"contact_consent": false}', 'contact_consent', 'You must agree to be contacted'), ('{"contact_consent": "yes"}', 'contact_consent', 'You must agree to be contacted'),
+    ('{"first_name": "A"}', 'first_name', 'First name is required'), ('{"last_name": " "}', 'last_name', 'Last name is required'),
+    ('{"email": "nobody"}', 'email', 'Please enter a valid email address'), ('{"phone": "1234"}', 'phone', 'Phone number is required'),
+    ('{"address": "1 A"}', 'address', 'Street address is required'), ('{"city": "P"}', 'city', 'City is required'),
+    ('{"state": "M"}', 'state', 'State/Province is required'), ('{"postal_code": "0"}', 'postal_code', 'Postal/ZIP code is required')) t (change, field, message)
+  loop
+    perform tests.check('anon', 'select public.submit_request(' || tests.answers(f.change::jsonb) || ')', 'hint:validation_failed');
+    begin
+      perform public.submit_request(trim(both '''' from tests.answers(f.change::jsonb))::jsonb);
+    exception when others then
+      declare d text; begin
+        get stacked diagnostics d = pg_exception_detail;
+        perform tests.same('message at ' || f.field, d::jsonb -> 'fields' ->> f.field, f.message);
+        perform tests.same('only ' || f.field, (select count(*)::int from jsonb_object_keys(d::jsonb -> 'fields')), 1);
+      end;
+    end;
+  end loop;
+  perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"nonprofits": ["a", "b", "c", "d"]}') || ')', 'hint:too_many_nonprofits');
+  perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"key": "no uuid"}') || ')', 'hint:validation_failed');
+  perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"amount": ""}') || ')', 'rows=1');
+  perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"amount": "$1,200.50"}') || ')', 'rows=1');
+  -- a draft becomes the request
+  a := tests.act('alice', 'select public.save_draft(''{"id": "r-draft", "description": "We need food for two weeks.", "amount": "abc", "step": 4}'')');
+  perform tests.same('a draft may be wrong', (select amount from public.requests where id = 'r-draft'), 'abc');
+  perform tests.check('bob', 'select public.save_draft(''{"id": "r-draft"}'')', 'hint:request_not_found');
+  a := tests.act('alice', 'select public.submit_request(' || tests.answers('{"draft_id": "r-draft"}') || ')');
+  perform tests.same('the draft is the request', a ->> 'id', 'r-draft');
+  perform tests.check('alice', 'select public.save_draft(''{"id": "r-draft"}'')', 'hint:request_already_decided');
+  perform tests.check('alice', 'delete from public.requests where id = ''r-draft''', 'rows=0');
+end $$;
+
+-- claims: the first that acts takes it
+do $$
+declare r jsonb;
+begin
+  perform tests.same('nobody opened it', tests.act('anon', 'select public.request_status(''req-900001'')') ->> 'status', 'pending');
+  r := tests.act('employee', 'select public.open_request(''REQ-900001'', ''x'')');
+  perform tests.same('employees read but do not decide', r -> 'can', '{"approve": false, "deny": false, "ask_info": false, "second_approval": false}');
+  perform tests.same('opened', tests.act('anon', 'select public.request_status(''900001'')') ->> 'status', 'in_review');
+  perform tests.same('look-up tells nothing of the person', (select count(*)::int from jsonb_object_keys(tests.act('anon', 'select public.request_status(''REQ-900001'')'))), 9);
+  perform tests.check('anon', 'select public.request_status(''12'')', 'hint:validation_failed');
+  perform tests.same('unknown number', tests.act('anon', 'select public.request_status(''REQ-999999'')'), '{"found": false}');
+  perform tests.act('manager', 'select public.request_more_info(''r-ax'', ''x'', ''The letter, please'')');
+  perform tests.same('waits for the person', tests.act('anon', 'select public.request_status(''REQ-900001'')') ->> 'status', 'pending');
+  perform tests.check('manager_y', 'select public.approve_request(''r-ax'', ''y'', 10)', 'hint:request_already_decided');
+  perform tests.check('manager_y', 'select * from public.requests where id = ''r-ax''', 'rows=0');
+  perform tests.check('manager_y', 'select * from public.request_documents', 'rows=0');
+  perform tests.check('manager_y', 'select * from public.incoming_requests where request_id = ''r-ax'' and status = ''taken'' and requester_name is null', 'rows=1');
+  perform tests.same('the other sees a line', tests.act('manager_y', 'select public.open_request(''r-ax'', ''y'')') ->> 'visible', 'false');
+  perform tests.same('asked by mail', tests.mails('alice@tests.example', '%one more thing%'), 1);
+  -- the answer
+  perform tests.check('bob', 'select public.answer_request_info(''r-ax'', ''hi'')', 'hint:request_not_found');
+  perform tests.check('alice', 'select public.answer_request_info(''r-ax'', ''  '')', 'hint:nothing_to_send');
+  insert into storage.objects (bucket_id, name) values ('request-documents', 'r-ax/more.pdf');
+  perform tests.check('alice', 'insert into storage.objects (bucket_id, name) values (''request-documents'', ''r-ax/other.pdf'')', 'rows=1');
+  perform tests.run('alice', 'insert into public.request_documents (request_id, name, path, mime_type, size_bytes) values (''r-ax'', ''more.pdf'', ''r-ax/more.pdf'', ''application/pdf'', 9)');
+  perform tests.same('kind', (select kind from public.request_documents where path = 'r-ax/more.pdf'), 'additional');
+  perform tests.act('alice', 'select public.answer_request_info(''r-ax'', ''Here it is'')');
+  perform tests.check('alice', 'select public.answer_request_info(''r-ax'', ''again'')', 'hint:request_already_decided');
+  perform tests.same('no longer waits', (select needs_more_proof from public.requests where id = 'r-ax'), false);
+  perform tests.same('staff hear', (select count(*)::int from public.notifications where title like '%was answered' and user_id = tests.id('manager')), 1);
+  -- a claimed request that is denied goes back to the others
+  perform tests.check('manager', 'select public.deny_request(''r-ax'', ''x'', '' '')', 'hint:validation_failed');
+  perform tests.check('manager', 'select public.deny_request(''r-ax'', ''x'', ''no'', ''made_up'')', 'hint:validation_failed');
+  r := tests.act('manager', 'select public.deny_request(''r-ax'', ''x'', ''Secret remark'', ''funding_limit'')');
+  perform tests.same('others go on', r, '{"status": "pending", "part": "denied", "others_open": 1}');
+  perform tests.check('manager_y', 'select * from public.requests where id = ''r-ax''', 'rows=1');
+  perform tests.check('manager', 'select public.approve_request(''r-ax'', ''x'', 10)', 'hint:request_already_decided');
+  r := tests.act('admin_y', 'select public.deny_request(''r-ax'', ''y'', ''Sorry'', ''outside_area'')');
+  perform tests.same('the last denial declines', r ->> 'status', 'declined');
+  r := tests.act('anon', 'select public.request_status(''REQ-900001'')');
+  perform tests.same('the public reason is from the list', r ->> 'reason', 'Outside the area served');
+  perform tests.same('free text stays private', r::text like '%Sorry%', false);
+  perform tests.same('the owner reads it', tests.act('alice', 'select public.request_detail(''r-ax'')') #>> '{request,denial_reason}', 'Sorry');
+  perform tests.check('alice', 'select public.withdraw_request(''r-ax'')', 'hint:request_already_decided');
+  -- sent again
+  r := tests.act('alice', 'select public.resubmit_request(''r-ax'')');
+  perform tests.same('a new draft with its documents', (select count(*)::int from public.request_documents where request_id = r ->> 'draft_id'), 2);
+  perform tests.same('once', tests.act('alice', 'select public.resubmit_request(''r-ax'')') ->> 'draft_id', r ->> 'draft_id');
+  perform tests.same('consent is asked again', (select contact_consent from public.requests where id = r ->> 'draft_id'), false);
+end $$;
+
+-- approval: budget, second approval, amounts
+do $$
+declare r jsonb; d text; q jsonb; used numeric;
+begin
+  q := tests.act('alice', 'select public.submit_request(' || tests.answers('{"nonprofits": ["x"]}') || ')');
+  foreach d in array array['0', '-1', '1.001', '10000000', '''NaN''', 'null'] loop
+    perform tests.check('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', ' || d || ')', 'hint:invalid_amount');
+  end loop;
+  perform tests.check('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 351)', 'hint:over_budget');
+  perform tests.check('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 351, true)', 'rows=1');
+  perform tests.act('admin', 'select public.set_second_approval(''x'', 100)');
+  r := tests.act('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 120)');
+  perform tests.same('needs a second', r ->> 'status', 'processing');
+  perform tests.same('nothing granted yet', (select approved from private.budget_totals('x')), 250.00);
+  perform tests.check('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 120)', 'hint:second_approval_by_other');
+  perform tests.check('manager2', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 130)', 'hint:amount_differs');
+  perform tests.check('manager', 'select public.request_more_info(' || quote_literal(q ->> 'id') || ', ''x'', ''more'')', 'hint:request_already_decided');
+  perform tests.check('manager2', 'select public.deny_request(' || quote_literal(q ->> 'id') || ', ''x'', ''no'')', 'rows=1');
+  r := tests.act('manager2', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', null)');
+  perform tests.same('approved', r, '{"status": "approved", "amount": "$120", "second_approval_needed": false}');
+  perform tests.same('granted', (select approved from private.budget_totals('x')), 370.00);
+  perform tests.same('mail', tests.mails('alice@tests.example', '%is approved%'), 1);
+  perform tests.same('amount text is the grant', (select amount from public.requests where id = q ->> 'id'), '$120');
+  begin
+    perform tests.become('admin');
+    perform public.approve_request(q ->> 'id', 'x', 5);
+    raise exception 'a decided request was approved again';
+  exception when sqlstate 'PT409' then
+    declare det text; msg text; begin
+      get stacked diagnostics det = pg_exception_detail, msg = message_text;
+      perform set_config('role', 'none', true);
+      perform tests.same('a stale decision says so', msg, 'This request has already been approved.');
+      perform tests.same('and carries the state', det::jsonb ->> 'status', 'approved');
+    end;
+  end;
+  perform tests.same('one Approval', (select count(*)::int from public.budget_transactions where request_id = q ->> 'id'), 1);
+  -- payouts
+  perform tests.check('manager', 'select public.record_payout(' || quote_literal(q ->> 'id') || ', 120.01)', 'hint:payout_exceeds_grant');
+  r := tests.act('manager', 'select public.record_payout(' || quote_literal(q ->> 'id') || ', 70.50)');
+  perform tests.same('outstanding', (r ->> 'outstanding')::numeric, 49.5);
+  perform tests.check('manager', 'select public.record_payout(' || quote_literal(q ->> 'id') || ', 50)', 'hint:payout_exceeds_grant');
+  perform tests.check('manager', 'select public.record_payout(' || quote_literal(q ->> 'id') || ', 49.50)', 'rows=1');
+  perform tests.check('service', 'insert into public.budget_transactions (nonprofit_id, type, amount, request_id) values (''x'', ''Payout'', 60, ' || quote_literal(q ->> 'id') || ')', 'hint:payout_exceeds_grant');
+  perform tests.check('manager', 'select public.record_payout(''r-ax'', 1)', 'hint:request_not_found');
+  -- transitions bind every caller
+  perform tests.check('service', 'update public.requests set status = ''pending'' where id = ' || quote_literal(q ->> 'id'), 'hint:status_transition');
+  perform tests.check('service', 'update public.requests set status = ''draft'' where id = ''r-by''', 'hint:status_transition');
+  -- dashboards are sums
+  r := tests.act('alice', 'select public.requester_dashboard()');
+  perform tests.same('aid received', (r ->> 'total_aid_received')::numeric, 370);
+  r := tests.act('manager', 'select public.nonprofit_budget(''x'')');
+  perform tests.same('remaining', (r ->> 'remainingAvailable')::numeric, 230);
+  perform tests.same('utilization', (r ->> 'utilization')::numeric, 37);
+  -- withdrawal
+  q := tests.act('alice', 'select public.submit_request(' || tests.answers('{"nonprofits": ["x", "y"]}') || ')');
+  perform tests.act('employee', 'select public.open_request(' || quote_literal(q ->> 'id') || ', ''x'')');
+  perform tests.act('alice', 'select public.withdraw_request(' || quote_literal(q ->> 'id') || ')');
+  perform tests.check('manager', 'select * from public.incoming_requests where status = ''withdrawn''', 'rows=1');
+  perform tests.check('manager_y', 'select * from public.incoming_requests where status = ''withdrawn''', 'rows=0');
+  perform tests.check('manager_y', 'select public.open_request(' || quote_literal(q ->> 'id') || ', ''y'')', 'hint:request_not_found');
+  perform tests.check('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 5)', 'hint:request_already_decided');
+  perform tests.same('look-up', tests.act('anon', 'select public.request_status(' || quote_literal(q ->> 'request_number') || ')') ->> 'status', 'withdrawn');
+end $$;
+
+-- guests: files, look-up, claims by a proved address alone
+do $$
+declare k text := gen_random_uuid(); s jsonb; s2 jsonb; g jsonb; code text; r jsonb; i int;
+begin
+  s := tests.act('anon', 'select public.create_guest_upload_slot(' || quote_literal(k) || ', ''Brief der Schule äö.pdf'', ''application/pdf'', 1000)');
+  perform tests.check('anon', 'select public.create_guest_upload_slot(' || quote_literal(k) || ', ''a.svg'', ''image/svg+xml'', 1000)', 'hint:file_type');
+  perform tests.check('anon', 'select public.create_guest_upload_slot(' || quote_literal(k) || ', ''a.pdf'', ''application/pdf'', 10485761)', 'hint:file_too_large');
+  perform tests.check('anon', 'insert into storage.objects (bucket_id, name) values (''request-documents'', ' || quote_literal(s ->> 'path') || ')', 'refused');
+  perform set_config('storage.operation', 'storage.object.sign_upload_url', true);
+  perform tests.check('anon', 'insert into storage.objects (bucket_id, name) values (''request-documents'', ' || quote_literal(s ->> 'path') || ')', 'rows=1');
+  perform tests.check('anon', 'insert into storage.objects (bucket_id, name) values (''request-documents'', ''guest/guessed.pdf'')', 'refused');
+  perform set_config('storage.operation', '', true);
+  perform tests.check('anon', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', k, 'slots', jsonb_build_array(s ->> 'id'))) || ')', 'hint:document_missing');
+  insert into storage.objects (bucket_id, name, created_at) values ('request-documents', s ->> 'path', now()), ('request-documents', 'guest/old.pdf', now() - interval '25 hours'), ('request-documents', 'guest/young.pdf', now() - interval '23 hours');
+  for i in 1 .. 4 loop s2 := tests.act('anon', 'select public.create_guest_upload_slot(' || quote_literal(k) || ', ''b.pdf'', ''application/pdf'', 1000)'); end loop;
+  perform tests.check('anon', 'select public.create_guest_upload_slot(' || quote_literal(k) || ', ''c.pdf'', ''application/pdf'', 1000)', 'hint:too_many_files');
+  perform tests.same('a slot goes', tests.act('anon', 'select public.remove_guest_upload_slot(' || quote_literal(s2 ->> 'id') || ')'), 'true');
+  g := tests.act('anon', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', k, 'slots', jsonb_build_array(s ->> 'id'), 'email', 'Bob@tests.example')) || ')');
+  perform tests.same('its name is kept', (select name from public.request_documents where request_id = g ->> 'id'), 'Brief der Schule äö.pdf');
+  perform tests.check('anon', 'select public.create_guest_upload_slot(' || quote_literal(k) || ', ''c.pdf'', ''application/pdf'', 1000)', 'hint:request_already_decided');
+  perform tests.same('swept: old and unsent alone', (select array_agg(n) from public.sweep_guest_files() n), array['guest/old.pdf']);
+  -- autoconfirm proves nothing
+  r := tests.act('bob', 'select public.claim_guest_requests()');
+  perform tests.same('unproved', r, '{"proved": false, "claimed_requests": 0, "claimed_donations": 0}');
+  perform tests.act('anon', 'select public.send_address_code(''bob@tests.example'')');
+  perform tests.same('same answer for a stranger', tests.act('anon', 'select public.send_address_code(''nobody@tests.example'')'), '{"sent": true}');
+  perform tests.same('the stranger is mailed as well', tests.mails('nobody@tests.example', '%code'), 1);
+  code := substring(tests.mail_text('bob@tests.example', '%code') from 'Your code: ([0-9]{6})');
+  perform tests.same('wrong code', tests.act('bob', 'select public.check_address_code(''bob@tests.example'', ''x'')'), '{"ok": false, "reason": "wrong_code", "tries_left": 4}');
+  perform tests.same('a code is for its address', tests.act('stranger', 'select public.check_address_code(''nobody@tests.example'', ' || quote_literal(code) || ')') ->> 'ok',
+    case when code = substring(tests.mail_text('nobody@tests.example', '%code') from 'Your code: ([0-9]{6})') then 'true' else 'false' end);
+  r := tests.act('bob', 'select public.check_address_code(''BOB@tests.example'', ' || quote_literal(code) || ')');
+  perform tests.same('claimed', r ->> 'claimed_requests', '1');
+  perform tests.same('match', r #>> '{matches,0,id}', tests.id('bob')::text);
+  perform tests.same('a code works once', tests.act('bob', 'select public.check_address_code(''bob@tests.example'', ' || quote_literal(code) || ')') ->> 'ok', 'false');
+  perform tests.check('bob', 'select * from public.requests where id = ' || quote_literal(g ->> 'id'), 'rows=1');
+  -- account match without a session: the proof and the account must fit the request's address
+  perform tests.check('anon', 'select public.submit_request(' || tests.answers(jsonb_build_object('email', 'alice@tests.example', 'account_id', tests.id('alice'), 'proof', r ->> 'proof')) || ')', 'hint:account_mismatch');
+  perform tests.check('anon', 'select public.submit_request(' || tests.answers(jsonb_build_object('email', 'bob@tests.example', 'account_id', tests.id('bob'), 'proof', 'guess')) || ')', 'hint:account_mismatch');
+  s := tests.act('anon', 'select public.submit_request(' || tests.answers(jsonb_build_object('email', 'bob@tests.example', 'account_id', tests.id('bob'), 'proof', r ->> 'proof')) || ')');
+  perform tests.same('attached', (select user_id from public.requests where id = s ->> 'id'), tests.id('bob'));
+  -- five tries and the code is spent
+  perform tests.act('anon', 'select public.send_address_code(''bob@tests.example'')');
+  for i in 1 .. 5 loop r := tests.act('anon', 'select public.check_address_code(''bob@tests.example'', ''x'')'); end loop;
+  code := substring(tests.mail_text('bob@tests.example', '%code') from 'Your code: ([0-9]{6})');
+  perform tests.same('spent', tests.act('anon', 'select public.check_address_code(''bob@tests.example'', ' || quote_literal(code) || ')') ->> 'reason', 'expired');
+end $$;
+
+-- a session that came from a mailed link proves the address; a password, a text message or an older address does not
+do $$
+declare v jsonb; m record; got boolean;
+begin
+  update private.account_addresses set since = now() - interval '1 hour' where user_id = tests.id('alice');
+  for m in select * from (values
+    ('password', 0, null, false), ('otp', 0, null, true), ('magiclink', 0, null, true), ('recovery', 0, '+1555', true), ('otp', 0, '+1555', false), ('otp', -7200, null, false), ('oauth', 0, null, false)) t (method, shift, phone, proves)
+  loop
+    update auth.users set phone = m.phone where id = tests.id('alice');
+    update private.account_addresses set proved_at = null where user_id = tests.id('alice');
+    perform set_config('request.jwt.claims', jsonb_build_object('role', 'authenticated', 'sub', tests.id('alice'),
+      'amr', jsonb_build_array(jsonb_build_object('method', m.method, 'timestamp', extract(epoch from now())::bigint + m.shift)))::text, true);
+    perform set_config('role', 'authenticated', true);
+    v := public.claim_guest_requests();
+    perform set_config('role', 'none', true);
+    perform tests.same('session by ' || m.method || coalesce(' with a phone ' || m.phone, '') || ' ' || m.shift, (v ->> 'proved')::boolean, m.proves);
+  end loop;
+  update auth.users set email = 'alice2@tests.example' where id = tests.id('alice');
+  perform tests.same('a new address is unproved', (select proved_at from private.account_addresses where user_id = tests.id('alice')), null::timestamptz);
+end $$;
+
+-- the look-up counts its uses
+do $$
+declare i int;
+begin
+  update private.app_settings set value = '1' where key = 'rate_limit_factor';
+  delete from private.rate_limits;
+  perform set_config('request.headers', '{"x-forwarded-for": "203.0.113.9, 198.51.100.7"}', true);
+  for i in 1 .. 30 loop perform tests.act('anon', 'select public.request_status(''REQ-900001'')'); end loop;
+  perform tests.check('anon', 'select public.request_status(''REQ-900001'')', 'hint:rate_limited');
+  perform set_config('request.headers', '{"x-forwarded-for": "198.51.100.7, 203.0.113.9"}', true);
+  perform tests.check('anon', 'select public.request_status(''REQ-900001'')', 'rows=1');
+end $$;
+
+select tests.count() as checks;
+rollback;
