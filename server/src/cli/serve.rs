@@ -1,5 +1,8 @@
 //! `serve`: configuration, database, states, listeners, and a graceful end.
 
+use std::sync::Arc;
+
+use actix_web::dev::ServerHandle;
 use actix_web::middleware::from_fn;
 use actix_web::{App as ActixApp, HttpServer};
 use anyhow::Context;
@@ -8,8 +11,12 @@ use clap::Args;
 use super::card;
 use crate::app::{self, App};
 use crate::config::{Api, Reader, ServerConfig, Source, SqlSource};
+use crate::db::{Pool, PoolOptions};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
-use crate::migrate;
+use crate::mail::inbox::{self, Inbox};
+use crate::mail::outbox::{self, Outbox};
+use crate::mail::{self, MailConfig, Sender, Smtp};
+use crate::migrate::{self, MigrateError, PlatformUrls};
 
 /// How long requests in flight may take when the server is asked to stop, in seconds.
 const DRAIN_SECONDS: u64 = 10;
@@ -40,24 +47,32 @@ async fn full(mut source: Source) -> anyhow::Result<()> {
     if config.development {
         development_defaults(&mut source, &config);
     }
+    let mut reader = Reader::new(&source);
+    let mail = MailConfig::read(&mut reader, config.development, &config.support_email);
+    let mail = reader.finish(mail)?;
     let database = Database::open(&config).await?;
-    let outcome = serve(&source, &config, &database).await;
+    let outcome = serve(&source, &config, &mail, &database).await;
     database.close().await;
     outcome
 }
 
-async fn serve(source: &Source, config: &ServerConfig, database: &Database) -> anyhow::Result<()> {
+async fn serve(source: &Source, config: &ServerConfig, mail: &MailConfig, database: &Database) -> anyhow::Result<()> {
     let urls = migrate::prepare(&database.url, config.jwt_secret.reveal()).await?;
     if let Some(migrations) = source_of(&config.migrations, migrate::Source::App) {
         migrate::dir(&database.url, &migrations).await?;
     }
     if let Some(seed) = source_of(&config.seed, migrate::Source::Demo) {
-        migrate::seed(&database.url, &seed).await?;
+        match migrate::seed(&database.url, &seed).await {
+            // Newer demo data is no reason to keep people from the accounts that they have made meanwhile.
+            Err(error @ MigrateError::ForeignUsers { .. }) => tracing::warn!(%error, "the demo data stays as it is"),
+            outcome => drop(outcome?),
+        }
     }
     if !config.listen.ip().is_loopback() && migrate::has_demo_accounts(&database.url).await? {
         anyhow::bail!("the database holds demo accounts, so the server does not listen on {}", config.listen);
     }
 
+    let mail = Mail::start(mail, &urls, config)?;
     let app = App::build(source, config, &urls)?;
     let keys = app.keys.clone();
     let server = HttpServer::new(move || {
@@ -81,8 +96,41 @@ async fn serve(source: &Source, config: &ServerConfig, database: &Database) -> a
         tracing::info!("stopping: requests in flight are finished first");
         handle.stop(true).await;
     });
-    server.await?;
-    Ok(())
+    let outcome = server.await;
+    mail.stop().await;
+    Ok(outcome?)
+}
+
+/// Delivery of the outbox and, where mail is caught instead of sent, the inbox that shows it.
+struct Mail {
+    outbox: Outbox,
+    inbox: Option<ServerHandle>,
+}
+
+impl Mail {
+    fn start(mail: &MailConfig, urls: &PlatformUrls, config: &ServerConfig) -> anyhow::Result<Self> {
+        let options = PoolOptions { application_name: "ferrobase mail".to_owned(), ..PoolOptions::default() };
+        let pool = Pool::new(&urls.service_url, &options)?;
+        let mut inbox = None;
+        let sender: Arc<dyn Sender> = match mail {
+            MailConfig::Smtp(smtp) => Arc::new(Smtp::new(smtp)?),
+            MailConfig::Inbox(from) => {
+                let listen = config.inbox_listen;
+                let server = inbox::spawn(listen, pool.clone());
+                inbox = Some(server.with_context(|| format!("the inbox cannot listen on {listen}"))?);
+                Arc::new(Inbox::new(pool.clone(), from.clone()))
+            }
+            MailConfig::Drop => Arc::new(mail::Drop),
+        };
+        Ok(Self { outbox: outbox::spawn(pool, urls.service_url.clone(), sender), inbox })
+    }
+
+    async fn stop(self) {
+        self.outbox.stop().await;
+        if let Some(inbox) = self.inbox {
+            inbox.stop(false).await;
+        }
+    }
 }
 
 /// The database: somebody else's by `DATABASE_URL`, or our own.
