@@ -1,8 +1,6 @@
-import { QueryClientProvider } from "@tanstack/react-query";
 import { lazy, Suspense, useSyncExternalStore } from "react";
 import { RouterProvider } from "react-router-dom";
 import { SessionProvider } from "@/features/session/session-provider";
-import { queryClient } from "@/lib/query-client";
 import { currentToasts, subscribeToasts } from "@/lib/toast";
 import { createRouter } from "./router";
 
@@ -21,11 +19,9 @@ function Toasts() {
 
 export function App() {
   return (
-    <QueryClientProvider client={queryClient}>
-      <SessionProvider>
-        <RouterProvider router={router} />
-        <Toasts />
-      </SessionProvider>
-    </QueryClientProvider>
+    <SessionProvider>
+      <RouterProvider router={router} />
+      <Toasts />
+    </SessionProvider>
   );
 }

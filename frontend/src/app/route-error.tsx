@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 import { useRouteError } from "react-router-dom";
-import { ErrorArt } from "@/components/art/error";
-import { State } from "@/components/states";
+import { GapArt } from "@/components/art/gap";
+import { State } from "@/components/state";
 import { Button } from "@/components/ui/button";
 import { t } from "@/messages";
 import { paths } from "./paths";
@@ -16,7 +16,7 @@ export function RouteError() {
   return (
     <main id="main" className="grid min-h-[60vh] flex-1 place-items-center">
       <State
-        art={ErrorArt}
+        art={GapArt}
         role="alert"
         heading="h1"
         title={t("common.crashedTitle")}

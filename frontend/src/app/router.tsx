@@ -1,9 +1,8 @@
 /** The route table: one array per audience, each behind its guard and inside its layout. */
 import { createBrowserRouter, Navigate, type RouteObject } from "react-router-dom";
-import { LoadingView } from "@/components/states";
+import { LoadingView } from "@/components/loading-view";
 import { SiteLayout } from "./layouts/site";
 import type { Access } from "./guard";
-import { Guarded } from "./guarded";
 import { paths } from "./paths";
 import { RouteError } from "./route-error";
 import { accountRoutes } from "./routes/account";
@@ -28,7 +27,10 @@ const open = (route: AppRoute): RouteObject => ({ path: route.path, lazy: route.
 
 const guarded = (access: Access) => (route: AppRoute) => ({
   path: route.path,
-  element: <Guarded access={{ ...access, ...route.access }} />,
+  lazy: async () => {
+    const { Guarded } = await import("./guarded");
+    return { element: <Guarded access={{ ...access, ...route.access }} /> };
+  },
   children: [{ index: true, lazy: route.lazy }],
 });
 
@@ -37,6 +39,9 @@ const behind = Object.values(audiences).flatMap(({ routes, access }) =>
 );
 const inLayout = (layout: "site" | "shell") =>
   behind.filter((entry) => entry.layout === layout).map((entry) => entry.object);
+
+const data = (children: RouteObject[]): RouteObject => ({ lazy: () => import("./layouts/data"), children });
+const inSite = publicRoutes.filter((route) => route.layout !== "shell");
 
 export const routes: RouteObject[] = [
   {
@@ -47,16 +52,18 @@ export const routes: RouteObject[] = [
         element: <SiteLayout />,
         errorElement: <RouteError />,
         children: [
-          ...publicRoutes.filter((route) => route.layout !== "shell").map(open),
-          ...inLayout("site"),
+          ...inSite.filter((route) => route.static).map(open),
+          data([...inSite.filter((route) => !route.static).map(open), ...inLayout("site")]),
           { path: "*", element: <Navigate to={paths.notFound} replace /> },
         ],
       },
-      {
-        lazy: () => import("./layouts/shell"),
-        errorElement: <RouteError />,
-        children: [...publicRoutes.filter((route) => route.layout === "shell").map(open), ...inLayout("shell")],
-      },
+      data([
+        {
+          lazy: () => import("./layouts/shell"),
+          errorElement: <RouteError />,
+          children: [...publicRoutes.filter((route) => route.layout === "shell").map(open), ...inLayout("shell")],
+        },
+      ]),
     ],
   },
 ];

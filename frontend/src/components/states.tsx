@@ -1,41 +1,18 @@
-/** The four designed states of anything that is loaded: empty, failed, refused, loading. */
-import { useQueryErrorResetBoundary } from "@tanstack/react-query";
-import type { ComponentType, ReactNode } from "react";
+/** The designed states of anything that is loaded: empty, failed, refused, and skeletons while it comes. */
+import type { ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { errorMessage, isNetworkError } from "@/lib/errors";
 import { t } from "@/messages";
 import { EmptyArt } from "./art/empty";
 import { ErrorArt } from "./art/error";
 import { GateArt } from "./art/gate";
-import { LoadingArt } from "./art/loading";
 import { OfflineArt } from "./art/offline";
-import type { PictureProps } from "./art/picture";
+import { State, type StateProps } from "./state";
 import { Button } from "./ui/button";
 import { Skeleton } from "./ui/skeleton";
 
-export interface StateProps {
-  art?: ComponentType<PictureProps>;
-  title: ReactNode;
-  children?: ReactNode;
-  /** The first step, or the way out: buttons. */
-  actions?: ReactNode;
-  /** `h1` when the state is the whole page. */
-  heading?: "h1" | "h2" | "h3";
-  role?: "alert" | "status";
-  className?: string;
-}
-
-/** The frame of all of them: picture, what happened, what to do. */
-export function State({ art: Art, title, children, actions, heading: Heading = "h2", role, className }: StateProps) {
-  return (
-    <div className={cn("state", className)} role={role}>
-      {Art ? <Art /> : null}
-      <Heading>{title}</Heading>
-      {typeof children === "string" ? <p>{children}</p> : children}
-      {actions ? <div className="actions">{actions}</div> : null}
-    </div>
-  );
-}
+export { LoadingView } from "./loading-view";
+export { State, type StateProps } from "./state";
 
 /** Nothing here yet: says what will appear, and offers the first step. */
 export function EmptyState({ art = EmptyArt, ...props }: StateProps) {
@@ -53,7 +30,6 @@ export interface FailedStateProps {
 /** Loading failed: what is safe, and 'Try again'. */
 export function FailedState({ error, title, onRetry, heading }: FailedStateProps) {
   const offline = isNetworkError(error);
-  const { reset } = useQueryErrorResetBoundary();
   return (
     <State
       art={offline ? OfflineArt : ErrorArt}
@@ -62,13 +38,7 @@ export function FailedState({ error, title, onRetry, heading }: FailedStateProps
       title={title ?? t(offline ? "common.offlineTitle" : "common.failedTitle")}
       actions={
         onRetry ? (
-          <Button
-            variant="primary"
-            onClick={() => {
-              reset();
-              onRetry();
-            }}
-          >
+          <Button variant="primary" onClick={onRetry}>
             {t("common.retry")}
           </Button>
         ) : null
@@ -85,15 +55,6 @@ export function RefusedState({ title, children, actions, heading }: Partial<Stat
     <State art={GateArt} heading={heading} title={title ?? t("common.refusedTitle")} actions={actions}>
       {children ?? <p>{t("common.refusedBody")}</p>}
     </State>
-  );
-}
-
-/** The full-screen loading view: the half-built bridge and the spec's words. */
-export function LoadingView() {
-  return (
-    <div className="grid min-h-[60vh] flex-1 place-items-center">
-      <State art={LoadingArt} role="status" title={<span className="block">{t("common.loading")}</span>} heading="h2" />
-    </div>
   );
 }
 

@@ -1,6 +1,7 @@
 /** The cache of server state. Reads are `queryOptions` of the features; writes invalidate by the same keys. */
 import { QueryClient } from "@tanstack/react-query";
 import { isNetworkError, isNotFound, isRefused, isSessionExpired } from "./errors";
+import { onPersonChange } from "./person-change";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -18,3 +19,5 @@ export const queryClient = new QueryClient({
     mutations: { retry: false },
   },
 });
+
+onPersonChange(() => queryClient.clear());

@@ -1,4 +1,5 @@
 /** What opens from the header's buttons. Opened at once: the press that asked for it is the reason it was loaded. */
+import { QueryClientProvider } from "@tanstack/react-query";
 import { Bell, CircleUserRound, LayoutDashboard, LogOut, Monitor, Moon, Sun } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link } from "react-router-dom";
@@ -14,6 +15,7 @@ import {
   DropdownMenuTrigger,
 } from "@/components/ui/dropdown-menu";
 import { useUnreadCount } from "@/features/notifications/api";
+import { queryClient } from "@/lib/query-client";
 import type { AppUser } from "@/lib/session";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
 import { t } from "@/messages";
@@ -46,7 +48,16 @@ export function ThemeItems({ children }: { children: ReactNode }) {
   );
 }
 
-export function AccountItems({ user, children }: { user: AppUser; children: ReactNode }) {
+/** The header stands around static pages too, so its menu brings the query cache along. */
+export function AccountItems(props: { user: AppUser; children: ReactNode }) {
+  return (
+    <QueryClientProvider client={queryClient}>
+      <AccountMenuItems {...props} />
+    </QueryClientProvider>
+  );
+}
+
+function AccountMenuItems({ user, children }: { user: AppUser; children: ReactNode }) {
   const unread = useUnreadCount(user.id);
   const logout = useLogout();
   return (

@@ -3,7 +3,7 @@ import type { AppRoute } from "./types";
 
 /** Open to everyone, inside header and footer. */
 export const publicRoutes: AppRoute[] = [
-  { path: paths.home, lazy: () => import("./public/home") },
+  { path: paths.home, lazy: () => import("./public/home"), static: true },
   { path: paths.login, lazy: () => import("./public/login") },
   { path: paths.nonprofitLogin, lazy: () => import("./public/login") },
   { path: paths.signup, lazy: () => import("./public/signup") },
@@ -15,5 +15,5 @@ export const publicRoutes: AppRoute[] = [
   { path: paths.submitRequest, lazy: () => import("./public/request-form") },
   { path: paths.requestSubmission, lazy: () => import("./public/request-form") },
   { path: paths.requestStatusLookup, lazy: () => import("./public/request-status") },
-  { path: paths.notFound, lazy: () => import("./public/not-found") },
+  { path: paths.notFound, lazy: () => import("./public/not-found"), static: true },
 ];

@@ -11,4 +11,6 @@ export interface AppRoute {
   access?: Access;
   /** `site`: header and footer; `shell`: sidebar. The audience's own by default. */
   layout?: "site" | "shell";
+  /** A public page without server data: it loads without the query cache. */
+  static?: boolean;
 }

@@ -1,6 +1,6 @@
 /** Provides `useSession()`: follows supabase-js's auth events and loads who the person is. */
-import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { announcePersonChange } from "@/lib/person-change";
 import { SessionContext, type SelectedNonprofit, type Session } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { getSupabase, mayHaveSession, whenClient } from "@/lib/supabase";
@@ -25,7 +25,6 @@ function initial(): State {
 }
 
 export function SessionProvider({ children }: { children: ReactNode }) {
-  const queryClient = useQueryClient();
   const [state, setState] = useState<State>(initial);
   /** The person being shown or loaded; answers for anyone else are dropped. */
   const auth = useRef<AuthUser | null>(null);
@@ -61,7 +60,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         auth.current = next;
         if (!next) {
           if (before) {
-            queryClient.clear();
+            announcePersonChange();
             if (leaving.current) forgetSelection();
           }
           const ended = before ? (leaving.current ? "choice" : "expired") : null;
@@ -71,7 +70,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         }
         if (before?.id === next.id && event !== "USER_UPDATED") return;
         if (before?.id !== next.id) {
-          queryClient.clear();
+          announcePersonChange();
           setState((now) => ({ ...now, status: "loading" }));
         }
         // supabase-js holds its lock during this callback: read after it
@@ -89,7 +88,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       stop();
       unsubscribe();
     };
-  }, [load, queryClient]);
+  }, [load]);
 
   const refresh = useCallback(async () => {
     const supabase = await getSupabase();

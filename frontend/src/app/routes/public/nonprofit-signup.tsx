@@ -3,7 +3,8 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router-dom";
 import { SentArt } from "@/components/art/sent";
 import { FormPage, PublicPage } from "@/components/pages";
-import { FailedState, LoadingView } from "@/components/states";
+import { LoadingState } from "@/components/loading-view";
+import { FailedState } from "@/components/states";
 import { Words } from "@/components/words";
 import { useBecomeNonprofit, type Provider } from "@/features/auth/api";
 import { CheckEmail } from "@/features/auth/check-email";
@@ -60,7 +61,7 @@ function FinishProviderSignup({ provider }: { provider: Provider }) {
           }}
         />
       ) : (
-        <LoadingView />
+        <LoadingState heading="h1" />
       )}
     </PublicPage>
   );

@@ -1,0 +1,17 @@
+import { t } from "@/messages";
+import { LoadingArt } from "./art/loading";
+import { State } from "./state";
+
+/** The full-screen loading view: the half-built bridge and the spec's words. It stands instead of a page. */
+export function LoadingView() {
+  return (
+    <main id="main" tabIndex={-1} className="grid min-h-[60vh] flex-1 place-items-center outline-none">
+      <LoadingState heading="h1" />
+    </main>
+  );
+}
+
+/** The same inside a page. */
+export function LoadingState({ heading }: { heading?: "h1" | "h2" }) {
+  return <State art={LoadingArt} role="status" heading={heading} title={t("common.loading")} />;
+}

@@ -1,0 +1,27 @@
+import type { ComponentType, ReactNode } from "react";
+import { cn } from "@/lib/cn";
+import type { PictureProps } from "./art/picture";
+
+export interface StateProps {
+  art?: ComponentType<PictureProps>;
+  title: ReactNode;
+  children?: ReactNode;
+  /** The first step, or the way out: buttons. */
+  actions?: ReactNode;
+  /** `h1` when the state is the whole page. */
+  heading?: "h1" | "h2" | "h3";
+  role?: "alert" | "status";
+  className?: string;
+}
+
+/** The frame of all of them: picture, what happened, what to do. */
+export function State({ art: Art, title, children, actions, heading: Heading = "h2", role, className }: StateProps) {
+  return (
+    <div className={cn("state", className)} role={role}>
+      {Art ? <Art /> : null}
+      <Heading>{title}</Heading>
+      {typeof children === "string" ? <p>{children}</p> : children}
+      {actions ? <div className="actions">{actions}</div> : null}
+    </div>
+  );
+}
