@@ -1,15 +1,14 @@
 -- The nonprofit's side: the list of incoming requests, opening one, and the three answers. Each answer is one transaction:
 -- role and state checked under a lock, then request, parts, budget, timeline, notifications and mail together.
 
--- How a request stands for one organization.
+-- How a request stands for one organization. Without SET, so that the planner inlines it.
 create function private.status_for_part(p_part text, p_status text) returns text
-language sql immutable set search_path = '' as $$
+language sql immutable as $$
   select case p_part when 'taken' then 'taken' when 'denied' then 'declined' when 'withdrawn' then 'withdrawn' when 'closed' then 'declined' else p_status end
 $$;
 
--- Not security_invoker: it also shows, without the person, requests that another nonprofit took. Every row is bound to an
--- organization in which the caller is staff.
-create view public.incoming_requests with (security_barrier = true) as
+-- Requests as each organization sees them; without the person where another nonprofit took it.
+create view private.incoming_requests as
   select r.id as request_id, p.nonprofit_id, r.request_number, r.category, r.category_id, r.amount, r.amount_requested,
     case when r.claimed_by = p.nonprofit_id then r.amount_approved end as amount_approved,
     private.status_for_part(p.state, r.status) as status, p.state as part,
@@ -21,10 +20,14 @@ create view public.incoming_requests with (security_barrier = true) as
     lower(concat_ws(' ', r.request_number, r.category, r.amount, v.name)) as search_text
   from public.request_nonprofits p
   join public.requests r on r.id = p.request_id
-  cross join lateral (select case when p.state in ('open', 'claimed') or p.state = 'withdrawn'
+  cross join lateral (select case when p.state in ('open', 'claimed', 'withdrawn')
       or (p.state = 'denied' and (r.claimed_by is null or r.claimed_by = p.nonprofit_id)) then concat_ws(' ', r.first_name, r.last_name) end as name) v
-  where p.nonprofit_id in (select private.my_staff_organizations())
-    and (p.state <> 'withdrawn' or p.opened_at is not null);
+  where p.state <> 'withdrawn' or p.opened_at is not null;
+
+-- Not security_invoker: it also shows requests that the caller may not read in full. Every row is bound to an
+-- organization in which the caller is staff, before any other condition is looked at.
+create view public.incoming_requests with (security_barrier = true) as
+  select * from private.incoming_requests i where i.nonprofit_id = any (array(select private.my_staff_organizations()));
 
 create function public.incoming_request_counts(nonprofit_id text) returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
@@ -311,11 +314,11 @@ begin
       else '{}'::jsonb end,
     'longest_waiting', case when works then (select to_jsonb(i) || jsonb_build_object('also_sent_to', (select coalesce(jsonb_agg(n.name), '[]'::jsonb) from public.request_nonprofits o
           join public.nonprofits n on n.id = o.nonprofit_id where o.request_id = i.request_id and o.nonprofit_id <> np)) - 'search_text'
-      from public.incoming_requests i where i.nonprofit_id = np and i.status = 'pending' and not i.needs_more_proof order by i.submitted_at limit 1) end,
+      from private.incoming_requests i where i.nonprofit_id = np and i.status = 'pending' and not i.needs_more_proof order by i.submitted_at limit 1) end,
     'recent', case when works then coalesce((select jsonb_agg(to_jsonb(i) - 'search_text' order by i.submitted_at desc)
-      from (select * from public.incoming_requests v where v.nonprofit_id = np order by v.submitted_at desc limit 3) i), '[]'::jsonb) else '[]'::jsonb end,
+      from (select * from private.incoming_requests v where v.nonprofit_id = np order by v.submitted_at desc limit 3) i), '[]'::jsonb) else '[]'::jsonb end,
     'requests', case when works then coalesce((select jsonb_agg(to_jsonb(i) - 'search_text' order by i.submitted_at desc)
-      from (select * from public.incoming_requests v where v.nonprofit_id = np order by v.submitted_at desc limit 5) i), '[]'::jsonb) else '[]'::jsonb end,
+      from (select * from private.incoming_requests v where v.nonprofit_id = np order by v.submitted_at desc limit 5) i), '[]'::jsonb) else '[]'::jsonb end,
     'categories', (with used as (
         select coalesce(lower(r.category), '') as c, count(*) as n from public.request_nonprofits p join public.requests r on r.id = p.request_id
         where p.nonprofit_id = np and (p.state <> 'withdrawn' or p.opened_at is not null) group by 1)

@@ -5,7 +5,7 @@ create view public.approved_grants with (security_barrier = true) as
     r.amount_approved as granted, p.paid, r.amount_approved - p.paid as outstanding, r.decided_at as approved_at
   from public.requests r
   cross join lateral (select coalesce(sum(t.amount), 0) as paid from public.budget_transactions t where t.request_id = r.id and t.type = 'Payout') p
-  where r.status = 'approved' and r.claimed_by in (select private.my_managed_organizations());
+  where r.status = 'approved' and r.claimed_by = any (array(select private.my_managed_organizations()));
 
 create function public.nonprofit_budget(nonprofit_id text) returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
