@@ -1,0 +1,263 @@
+//! First stage: an HTTP request becomes an [`ApiRequest`].
+//!
+//! Everything is parsed here and nothing is looked up: names are as written, and whether relations, columns
+//! and functions exist is for the plan.
+//!
+//! Reference: PostgREST `src/library/PostgREST/ApiRequest.hs`.
+
+mod combinators;
+mod csv;
+mod grammar;
+pub mod media;
+pub mod payload;
+pub mod prefer;
+pub mod query;
+pub mod range;
+pub mod types;
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use percent_encoding::percent_decode;
+
+use super::error::{ApiError, RangeFault};
+use media::MediaType;
+use payload::{Payload, Purpose};
+use prefer::Preferences;
+use query::QueryParams;
+use range::RowRange;
+
+/// A request as it came, its path without the prefix under which the API is mounted.
+#[derive(Clone, Debug, Default)]
+pub struct RawRequest {
+    pub method: String,
+    /// Begins with `/`.
+    pub path: String,
+    pub query: String,
+    /// Names in lower case, in order, repetitions kept.
+    pub headers: Vec<(String, Vec<u8>)>,
+    pub body: Bytes,
+}
+
+impl RawRequest {
+    /// The first header of that (lower-case) name.
+    pub fn header(&self, name: &str) -> Option<std::borrow::Cow<'_, str>> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| String::from_utf8_lossy(value))
+    }
+}
+
+/// What of the configuration decides how a request is understood.
+#[derive(Clone, Debug)]
+pub struct RequestRules<'a> {
+    /// Exposed schemas; the first is the default.
+    pub schemas: &'a [String],
+    /// The function served at `/` instead of the OpenAPI document.
+    pub root_function: Option<&'a str>,
+    /// `openapi-mode=disabled`.
+    pub root_disabled: bool,
+    /// Whether `Prefer: tx=…` is obeyed.
+    pub tx_override: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutation {
+    Insert,
+    Update,
+    /// PUT.
+    SingleUpsert,
+    Delete,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallMethod {
+    Post,
+    Get,
+    Head,
+}
+
+/// What is to be done, to what, in the request's schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    Read { relation: String, head: bool },
+    Mutate { relation: String, mutation: Mutation },
+    Call { function: String, method: CallMethod },
+    /// The OpenAPI document.
+    Root { head: bool },
+    /// OPTIONS.
+    RelationInfo { relation: String },
+    FunctionInfo { function: String },
+    RootInfo,
+}
+
+/// A request, parsed.
+#[derive(Clone, Debug)]
+pub struct ApiRequest {
+    pub action: Action,
+    pub method: String,
+    pub path: String,
+    pub schema: String,
+    /// Whether answers name their schema (`Content-Profile`).
+    pub profiled: bool,
+    pub query: QueryParams,
+    /// The range of the top level: header, `limit` and `offset` together.
+    pub range: RowRange,
+    pub payload: Option<Payload>,
+    /// The columns (or arguments) that the body or `columns` names.
+    pub columns: BTreeSet<String>,
+    pub preferences: Preferences,
+    pub accept: Vec<MediaType>,
+    pub content_type: MediaType,
+    /// JSON objects for `request.headers` and `request.cookies`.
+    pub headers_json: String,
+    pub cookies_json: String,
+}
+
+enum Resource {
+    Root,
+    Relation(String),
+    Function(String),
+}
+
+/// Parses `raw`. The order of the checks is the order in which errors take precedence.
+pub fn parse(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<ApiRequest, ApiError> {
+    let resource = resource(&raw.path, rules)?;
+    let (schema, profiled) = schema(raw, rules)?;
+    let action = action(resource, &raw.method)?;
+    let reading_call = matches!(action, Action::Call { method: CallMethod::Get | CallMethod::Head, .. });
+    let mut query = query::parse(raw.query.as_bytes(), reading_call)?;
+    let range = ranges(raw, &mut query)?;
+    let content_type = raw.header("content-type").map_or(MediaType::Json, |value| MediaType::parse(&value));
+    let (payload, columns) = payload(raw, &action, &content_type, &query)?;
+    let prefer: Vec<_> = raw
+        .headers
+        .iter()
+        .filter(|(name, _)| name == "prefer")
+        .map(|(_, value)| String::from_utf8_lossy(value))
+        .collect();
+    Ok(ApiRequest {
+        action,
+        method: raw.method.clone(),
+        path: raw.path.clone(),
+        schema,
+        profiled,
+        query,
+        range,
+        payload,
+        columns,
+        preferences: prefer::parse(prefer.iter().map(|value| &**value), rules.tx_override),
+        accept: raw.header("accept").map_or_else(|| vec![MediaType::Any], |value| media::parse_accept(&value)),
+        content_type,
+        headers_json: headers_json(raw),
+        cookies_json: cookies_json(raw),
+    })
+}
+
+fn resource(path: &str, rules: &RequestRules<'_>) -> Result<Resource, ApiError> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    if path.is_empty() {
+        return match (rules.root_disabled, rules.root_function) {
+            (true, _) => Err(ApiError::RootDisabled),
+            (false, Some(function)) => Ok(Resource::Function(function.to_owned())),
+            (false, None) => Ok(Resource::Root),
+        };
+    }
+    let mut segments = path.split('/').map(|part| percent_decode(part.as_bytes()).decode_utf8_lossy().into_owned());
+    match (segments.next(), segments.next(), segments.next()) {
+        (Some(relation), None, _) => Ok(Resource::Relation(relation)),
+        (Some(rpc), Some(function), None) if rpc == "rpc" => Ok(Resource::Function(function)),
+        _ => Err(ApiError::Path),
+    }
+}
+
+fn schema(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<(String, bool), ApiError> {
+    let header = match raw.method.as_str() {
+        "POST" | "PATCH" | "PUT" | "DELETE" => "content-profile",
+        _ => "accept-profile",
+    };
+    match raw.header(header) {
+        Some(wanted) if rules.schemas.iter().any(|schema| *schema == wanted) => Ok((wanted.into_owned(), true)),
+        Some(wanted) => {
+            Err(ApiError::Schema { requested: wanted.into_owned(), exposed: rules.schemas.to_vec() })
+        }
+        None => Ok((rules.schemas.first().cloned().unwrap_or_default(), rules.schemas.len() != 1)),
+    }
+}
+
+fn action(resource: Resource, method: &str) -> Result<Action, ApiError> {
+    Ok(match (resource, method) {
+        (Resource::Function(function), "HEAD") => Action::Call { function, method: CallMethod::Head },
+        (Resource::Function(function), "GET") => Action::Call { function, method: CallMethod::Get },
+        (Resource::Function(function), "POST") => Action::Call { function, method: CallMethod::Post },
+        (Resource::Function(function), "OPTIONS") => Action::FunctionInfo { function },
+        (Resource::Function(_), other) => return Err(ApiError::RpcMethod(other.to_owned())),
+        (Resource::Relation(relation), "HEAD") => Action::Read { relation, head: true },
+        (Resource::Relation(relation), "GET") => Action::Read { relation, head: false },
+        (Resource::Relation(relation), "POST") => Action::Mutate { relation, mutation: Mutation::Insert },
+        (Resource::Relation(relation), "PUT") => Action::Mutate { relation, mutation: Mutation::SingleUpsert },
+        (Resource::Relation(relation), "PATCH") => Action::Mutate { relation, mutation: Mutation::Update },
+        (Resource::Relation(relation), "DELETE") => Action::Mutate { relation, mutation: Mutation::Delete },
+        (Resource::Relation(relation), "OPTIONS") => Action::RelationInfo { relation },
+        (Resource::Root, "HEAD") => Action::Root { head: true },
+        (Resource::Root, "GET") => Action::Root { head: false },
+        (Resource::Root, "OPTIONS") => Action::RootInfo,
+        (_, other) => return Err(ApiError::Method(other.to_owned())),
+    })
+}
+
+/// Joins `Range`, `limit` and `offset` of the top level; leaves the result in `query.ranges` too.
+fn ranges(raw: &RawRequest, query: &mut QueryParams) -> Result<RowRange, ApiError> {
+    let header = match (raw.method.as_str(), raw.header("range")) {
+        ("GET", Some(value)) => range::parse_range_header(&value),
+        _ => RowRange::ALL,
+    };
+    let asked = query.ranges.get("limit").copied().unwrap_or(RowRange::ALL);
+    let top = if asked.is_limit_zero() { RowRange::NONE } else { header.intersect(asked) };
+    if (top.is_empty() || header.is_empty() || asked.is_empty()) && !asked.is_limit_zero() {
+        let fault = if header.is_empty() { RangeFault::LowerAboveUpper } else { RangeFault::NegativeLimit };
+        return Err(ApiError::Range(fault));
+    }
+    if raw.method == "PUT" && top != RowRange::ALL {
+        return Err(ApiError::PutRange);
+    }
+    query.ranges.insert("limit".to_owned(), top);
+    Ok(top)
+}
+
+fn payload(
+    raw: &RawRequest,
+    action: &Action,
+    content_type: &MediaType,
+    query: &QueryParams,
+) -> Result<(Option<Payload>, BTreeSet<String>), ApiError> {
+    let (purpose, columns) = match action {
+        Action::Mutate { mutation: Mutation::Insert | Mutation::Update, .. } => (Purpose::Rows, &query.columns),
+        Action::Mutate { mutation: Mutation::SingleUpsert, .. } => (Purpose::Rows, &None),
+        Action::Call { method: CallMethod::Post, .. } => (Purpose::Arguments, &query.columns),
+        _ => return Ok((None, BTreeSet::new())),
+    };
+    let (payload, keys) = payload::parse(raw.body.clone(), content_type, purpose, columns.as_deref())?;
+    Ok((Some(payload), keys))
+}
+
+fn headers_json(raw: &RawRequest) -> String {
+    let headers: serde_json::Map<String, serde_json::Value> = raw
+        .headers
+        .iter()
+        .filter(|(name, _)| name != "cookie")
+        .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned().into()))
+        .collect();
+    serde_json::Value::Object(headers).to_string()
+}
+
+fn cookies_json(raw: &RawRequest) -> String {
+    let header = raw.header("cookie").unwrap_or_default();
+    let cookies: serde_json::Map<String, serde_json::Value> = header
+        .split(';')
+        .filter(|part| !part.trim().is_empty())
+        .map(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            (name.trim().to_owned(), value.trim().trim_matches('"').to_owned().into())
+        })
+        .collect();
+    serde_json::Value::Object(cookies).to_string()
+}

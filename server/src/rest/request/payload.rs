@@ -1,0 +1,318 @@
+//! Request bodies: JSON, CSV, forms and raw bytes, with the keys they bring.
+//!
+//! JSON is kept as sent; it is scanned once for its keys and never built up in memory.
+//!
+//! Reference: PostgREST `src/library/PostgREST/ApiRequest/Payload.hs`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::csv;
+use super::media::MediaType;
+use super::query::split_pairs;
+use crate::rest::error::ApiError;
+
+/// A body as the database will get it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// JSON whose keys are the same in all its objects.
+    Json { raw: Bytes, keys: BTreeSet<String> },
+    /// JSON that was not looked into, because `columns` says what to take.
+    UncheckedJson(Bytes),
+    /// Arguments of a function.
+    Form(Vec<(String, String)>),
+    /// The whole body as one argument.
+    Raw(Bytes),
+}
+
+impl Payload {
+    /// The bytes handed to the database; a form has none.
+    pub fn raw(&self) -> Option<&Bytes> {
+        match self {
+            Self::Json { raw, .. } | Self::UncheckedJson(raw) | Self::Raw(raw) => Some(raw),
+            Self::Form(_) => None,
+        }
+    }
+}
+
+/// What the body is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Rows,
+    Arguments,
+}
+
+/// Reads `body` as `content_type` says. `columns_given`: the client names the columns, so that JSON is not
+/// checked here. Returns the payload and the keys it names.
+pub fn parse(
+    body: Bytes,
+    content_type: &MediaType,
+    purpose: Purpose,
+    columns: Option<&[String]>,
+) -> Result<(Payload, BTreeSet<String>), ApiError> {
+    let arguments = purpose == Purpose::Arguments;
+    match content_type {
+        MediaType::Json => match columns {
+            Some(columns) => Ok((Payload::UncheckedJson(body), columns.iter().cloned().collect())),
+            None if body.is_empty() && arguments => {
+                Ok((Payload::Json { raw: body, keys: BTreeSet::new() }, BTreeSet::new()))
+            }
+            None => json(body),
+        },
+        MediaType::Csv => {
+            let records = csv::parse(&body).map_err(ApiError::Body)?;
+            let Some(keys) = csv::uniform_keys(&records) else {
+                return Err(ApiError::Body("All lines must have same number of fields".to_owned()));
+            };
+            let raw = Bytes::from(csv::to_json(&records));
+            Ok((Payload::Json { raw, keys: keys.clone() }, keys))
+        }
+        MediaType::UrlEncoded => {
+            let mut pairs = Vec::new();
+            for (key, value) in split_pairs(body.strip_prefix(b"?").unwrap_or(&body)) {
+                let utf8 = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| ApiError::NotUtf8);
+                pairs.push((utf8(key)?, utf8(value.unwrap_or_default())?));
+            }
+            let keys: BTreeSet<String> = pairs.iter().map(|(key, _)| key.clone()).collect();
+            if arguments {
+                return Ok((Payload::Form(pairs), keys));
+            }
+            let row: serde_json::Map<String, serde_json::Value> =
+                pairs.into_iter().map(|(key, value)| (key, value.into())).collect();
+            let raw = Bytes::from(serde_json::Value::Object(row).to_string());
+            Ok((Payload::Json { raw, keys: keys.clone() }, keys))
+        }
+        MediaType::PlainText | MediaType::Xml | MediaType::OctetStream if arguments => {
+            Ok((Payload::Raw(body), BTreeSet::new()))
+        }
+        other => Err(ApiError::Body(format!("Content-Type not acceptable: {}", other.mime()))),
+    }
+}
+
+fn json(body: Bytes) -> Result<(Payload, BTreeSet<String>), ApiError> {
+    let invalid = || ApiError::Body("Empty or invalid json".to_owned());
+    let text = std::str::from_utf8(&body).map_err(|_| invalid())?;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let shape = deserializer.deserialize_any(ShapeVisitor).map_err(|_| invalid())?;
+    deserializer.end().map_err(|_| invalid())?;
+    match shape {
+        Shape::Uniform(keys) => {
+            let set: BTreeSet<String> = keys.into_iter().collect();
+            Ok((Payload::Json { raw: body, keys: set.clone() }, set))
+        }
+        Shape::Mixed => Err(ApiError::Body("All object keys must match".to_owned())),
+        // Anything that is neither an object nor an array counts as no rows.
+        Shape::Nothing => {
+            Ok((Payload::Json { raw: Bytes::from_static(b"[]"), keys: BTreeSet::new() }, BTreeSet::new()))
+        }
+    }
+}
+
+/// What the scan of a JSON body finds.
+enum Shape {
+    /// An object, or an array of objects that all have these keys.
+    Uniform(Vec<String>),
+    /// An array with something else in it.
+    Mixed,
+    /// A scalar or an empty array.
+    Nothing,
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+        let mut keys = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            map.next_value::<IgnoredAny>()?;
+            keys.push(key);
+        }
+        Ok(Shape::Uniform(keys))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
+        let mut first: Option<Vec<String>> = None;
+        let mut uniform = true;
+        loop {
+            let seed = RowSeed { expected: first.as_deref() };
+            match seq.next_element_seed(seed)? {
+                None => break,
+                Some(Row::Object { keys, same }) => match &first {
+                    None => first = Some(keys),
+                    Some(_) => uniform &= same,
+                },
+                Some(Row::Other) => uniform = false,
+            }
+            if first.is_none() {
+                uniform = false;
+            }
+        }
+        Ok(match (first, uniform) {
+            (_, false) => Shape::Mixed,
+            (Some(keys), true) => Shape::Uniform(keys),
+            (None, true) => Shape::Nothing,
+        })
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
+        Ok(Shape::Nothing)
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
+        Ok(Shape::Nothing)
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {
+        Ok(Shape::Nothing)
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
+        Ok(Shape::Nothing)
+    }
+    fn visit_str<E>(self, _: &str) -> Result<Shape, E> {
+        Ok(Shape::Nothing)
+    }
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Nothing)
+    }
+}
+
+enum Row {
+    /// `keys` only for the first object; later ones say whether theirs are the same.
+    Object { keys: Vec<String>, same: bool },
+    Other,
+}
+
+struct RowSeed<'a> {
+    expected: Option<&'a [String]>,
+}
+
+impl<'de> serde::de::DeserializeSeed<'de> for RowSeed<'_> {
+    type Value = Row;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Row, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for RowSeed<'_> {
+    type Value = Row;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row, A::Error> {
+        let Some(expected) = self.expected else {
+            let mut keys = Vec::new();
+            while let Some(key) = map.next_key::<String>()? {
+                map.next_value::<IgnoredAny>()?;
+                keys.push(key);
+            }
+            return Ok(Row::Object { keys, same: true });
+        };
+        // Rows mostly repeat the order of the first one; only when they do not are the sets compared.
+        let mut position = 0;
+        let mut differing: Option<BTreeSet<String>> = None;
+        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            map.next_value::<IgnoredAny>()?;
+            match &mut differing {
+                None if expected.get(position).is_some_and(|e| *e == key) => position += 1,
+                None => {
+                    let mut seen: BTreeSet<String> = expected[..position].iter().cloned().collect();
+                    seen.insert(key.into_owned());
+                    differing = Some(seen);
+                }
+                Some(seen) => {
+                    seen.insert(key.into_owned());
+                }
+            }
+        }
+        let same = match differing {
+            None => position == expected.len(),
+            Some(seen) => seen == expected.iter().cloned().collect(),
+        };
+        Ok(Row::Object { keys: Vec::new(), same })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Row, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Row::Other)
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Row, E> {
+        Ok(Row::Other)
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Row, E> {
+        Ok(Row::Other)
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Row, E> {
+        Ok(Row::Other)
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Row, E> {
+        Ok(Row::Other)
+    }
+    fn visit_str<E>(self, _: &str) -> Result<Row, E> {
+        Ok(Row::Other)
+    }
+    fn visit_unit<E>(self) -> Result<Row, E> {
+        Ok(Row::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(body: &str) -> Result<Vec<String>, String> {
+        parse(Bytes::copy_from_slice(body.as_bytes()), &MediaType::Json, Purpose::Rows, None)
+            .map(|(_, keys)| keys.into_iter().collect())
+            .map_err(|error| error.message())
+    }
+
+    #[test]
+    fn keys_of_a_body_must_be_the_same_in_every_row() {
+        let same = Ok(vec!["a".to_owned(), "b".to_owned()]);
+        let mixed = Err("All object keys must match".to_owned());
+        let invalid = Err("Empty or invalid json".to_owned());
+        let cases = [
+            (r#"{"b":1,"a":{"x":[1]}}"#, same.clone()),
+            (r#"[{"a":1,"b":2},{"b":3,"a":4}]"#, same.clone()),
+            (r#" [{"a":1,"b":2},{"a":1,"b":2,"a":3}] "#, same),
+            (r#"[{"a":1},{"a":1,"b":2}]"#, mixed.clone()),
+            (r#"[{"a":1},2]"#, mixed.clone()),
+            (r#"[2,{"a":1}]"#, mixed.clone()),
+            ("[1,2]", mixed),
+            ("[]", Ok(vec![])),
+            ("5", Ok(vec![])),
+            ("null", Ok(vec![])),
+            ("[{}]", Ok(vec![])),
+            ("", invalid.clone()),
+            ("{", invalid.clone()),
+            ("\u{feff}{}", invalid.clone()),
+            ("{} x", invalid),
+        ];
+        for (body, expected) in cases {
+            assert_eq!(keys(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_scalar_counts_as_no_rows() {
+        let (payload, _) = parse(Bytes::from_static(b"7"), &MediaType::Json, Purpose::Rows, None).expect("payload");
+        assert_eq!(payload.raw().map(|raw| &raw[..]), Some(&b"[]"[..]));
+    }
+
+    #[test]
+    fn raw_bodies_are_for_functions_only() {
+        let body = Bytes::from_static(b"x");
+        assert!(parse(body.clone(), &MediaType::PlainText, Purpose::Arguments, None).is_ok());
+        let error = parse(body, &MediaType::PlainText, Purpose::Rows, None).expect_err("refused");
+        assert_eq!(error.message(), "Content-Type not acceptable: text/plain");
+    }
+}

@@ -1,0 +1,268 @@
+//! The query string: which key means what, and each value parsed.
+//!
+//! Promises names and operators as written; whether columns, embeds and functions exist is for the plan.
+//!
+//! Reference: PostgREST `src/library/PostgREST/ApiRequest/QueryParams.hs` (`parse`).
+
+use std::collections::BTreeMap;
+
+use super::combinators::{self, Parsed, Parser};
+use super::grammar;
+use super::range::{RowRange, read_integer};
+use super::types::*;
+use crate::rest::error::{ApiError, Limit};
+
+/// Most query parameters of one request.
+pub const MAX_PARAMETERS: usize = 1000;
+/// Deepest nesting of parentheses in one value.
+pub const MAX_NESTING: usize = 100;
+
+/// A parsed query string.
+#[derive(Clone, Debug, Default)]
+pub struct QueryParams {
+    /// Keys sorted, values re-encoded: what `Content-Location` repeats.
+    pub canonical: String,
+    /// Function arguments of a reading call, in order.
+    pub arguments: Vec<(String, String)>,
+    /// `limit` and `offset`, by level (`limit`, `rel.limit`, …).
+    pub ranges: BTreeMap<String, RowRange>,
+    pub order: Vec<(EmbedPath, Vec<OrderItem>)>,
+    pub logic: Vec<(EmbedPath, LogicTree)>,
+    pub columns: Option<Vec<String>>,
+    pub select: Vec<SelectItem>,
+    pub filters: Vec<(EmbedPath, Filter)>,
+    /// The keys of all filters as written; a PUT compares them with the primary key.
+    pub filter_keys: Vec<String>,
+    pub on_conflict: Option<Vec<String>>,
+}
+
+impl QueryParams {
+    /// Filters on the root relation.
+    pub fn root_filters(&self) -> impl Iterator<Item = &Filter> {
+        self.filters.iter().filter(|(path, _)| path.is_empty()).map(|(_, filter)| filter)
+    }
+}
+
+/// Key and value; a key without `=` has none.
+type Pair = (Vec<u8>, Option<Vec<u8>>);
+
+/// Splits at `&` and `;` and decodes `+` and `%xx`; a stray `%` stays.
+pub fn split_pairs(raw: &[u8]) -> Vec<Pair> {
+    if raw.is_empty() {
+        return Vec::new();
+    }
+    let mut pairs: Vec<Pair> = Vec::new();
+    let mut rest = raw;
+    while !rest.is_empty() {
+        let end = rest.iter().position(|b| matches!(b, b'&' | b';'));
+        let (one, next) = end.map_or((rest, &rest[rest.len()..]), |n| (&rest[..n], &rest[n + 1..]));
+        let pair = match one.iter().position(|b| *b == b'=') {
+            Some(n) => (decode(&one[..n]), Some(decode(&one[n + 1..]))),
+            None => (decode(one), None),
+        };
+        pairs.push(pair);
+        rest = next;
+    }
+    pairs
+}
+
+fn decode(text: &[u8]) -> Vec<u8> {
+    let hex = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
+    let mut out = Vec::with_capacity(text.len());
+    let mut n = 0;
+    while n < text.len() {
+        match text[n] {
+            b'+' => out.push(b' '),
+            b'%' => {
+                let digits = text.get(n + 1).copied().and_then(hex).zip(text.get(n + 2).copied().and_then(hex));
+                match digits {
+                    Some((high, low)) => {
+                        out.push(high * 16 + low);
+                        n += 2;
+                    }
+                    None => out.push(b'%'),
+                }
+            }
+            b => out.push(b),
+        }
+        n += 1;
+    }
+    out
+}
+
+/// The canonical form: pairs sorted by key, equal keys gathered with their values joined by commas, every byte
+/// beyond ASCII written as the UTF-8 of the character of that number (the reference's double encoding).
+fn canonical(pairs: &[Pair]) -> String {
+    let mut sorted: Vec<&Pair> = pairs.iter().collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut out = String::new();
+    let mut n = 0;
+    while n < sorted.len() {
+        if n > 0 {
+            out.push('&');
+        }
+        let key = &sorted[n].0;
+        encode_into(&mut out, key);
+        out.push('=');
+        let mut first = true;
+        while n < sorted.len() && &sorted[n].0 == key {
+            if !first {
+                out.push(',');
+            }
+            first = false;
+            encode_into(&mut out, sorted[n].1.as_deref().unwrap_or_default());
+            n += 1;
+        }
+    }
+    out
+}
+
+fn encode_into(out: &mut String, bytes: &[u8]) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut escape = |out: &mut String, b: u8| {
+        out.push('%');
+        out.push(HEX[usize::from(b >> 4)] as char);
+        out.push(HEX[usize::from(b & 15)] as char);
+    };
+    for &b in bytes {
+        match b {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(b as char),
+            0x80.. => {
+                let mut buffer = [0; 2];
+                for b in (b as char).encode_utf8(&mut buffer).bytes() {
+                    escape(out, b);
+                }
+            }
+            b => escape(out, b),
+        }
+    }
+}
+
+fn last_word(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+/// Parses the query string `raw` (without `?`). `reading_call`: a GET or HEAD of a function, where a value
+/// that is not a filter is an argument.
+pub fn parse(raw: &[u8], reading_call: bool) -> Result<QueryParams, ApiError> {
+    let pairs = split_pairs(raw);
+    if pairs.len() > MAX_PARAMETERS {
+        return Err(ApiError::TooLarge(Limit::Parameters));
+    }
+    let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| ApiError::NotUtf8);
+    let mut decoded = Vec::with_capacity(pairs.len());
+    for (key, value) in &pairs {
+        decoded.push((utf8(key)?, value.as_deref().map(utf8).transpose()?));
+    }
+    let lookup = |name: &str| decoded.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.as_deref());
+    for (_, value) in &decoded {
+        check_nesting(value.as_deref().unwrap_or_default())?;
+    }
+
+    let mut params = QueryParams::default();
+    let (mut orders, mut logics, mut filters) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut limits, mut offsets) = (BTreeMap::new(), BTreeMap::new());
+    for (key, value) in decoded.iter().filter_map(|(key, value)| Some((key, value.as_deref()?))) {
+        match last_word(key) {
+            "order" => orders.push((key, value)),
+            "limit" => {
+                limits.insert(key.clone(), RowRange::ALL.restrict(read_integer(value)));
+            }
+            "offset" => {
+                let level = format!("{}limit", &key[..key.len() - "offset".len()]);
+                offsets.insert(level, read_integer(value).map_or(RowRange::ALL, RowRange::from_lower));
+            }
+            "and" | "or" => logics.push((key, value)),
+            _ if matches!(key.as_str(), "select" | "columns" | "on_conflict") => {}
+            _ => filters.push((key, value)),
+        }
+    }
+    for (key, value) in orders {
+        let (path, _) = parse_part("tree path", key, key, grammar::tree_path)?;
+        params.order.push((path, parse_part("order", value, value, grammar::order)?));
+    }
+    for (key, value) in logics {
+        let (path, op) = parse_part("logic path", key, key, grammar::logic_path)?;
+        let tree = parse_part("logic tree", value, &format!("{op}{value}"), grammar::logic_tree)?;
+        params.logic.push((path, tree));
+    }
+    if let Some(columns) = lookup("columns") {
+        params.columns = Some(parse_part("columns parameter", columns, columns, grammar::columns)?);
+    }
+    let select = lookup("select").unwrap_or("*");
+    params.select = parse_part("select parameter", select, select, grammar::select)?;
+    for (key, value) in filters {
+        let (path, field) = parse_part("tree path", key, key, grammar::tree_path)?;
+        params.filter_keys.push(key.clone());
+        let op = parse_part("filter", value, value, |p| {
+            if reading_call {
+                p.optional(|p| grammar::op_expr(p, grammar::rest))
+            } else {
+                grammar::op_expr(p, grammar::rest).map(Some)
+            }
+        })?;
+        match op {
+            Some(op) => params.filters.push((path, Filter { field, op })),
+            None => params.arguments.push((field.name, value.to_owned())),
+        }
+    }
+    if let Some(columns) = lookup("on_conflict") {
+        params.on_conflict = Some(parse_part("on_conflict parameter", columns, columns, grammar::columns)?);
+    }
+    params.ranges = join_ranges(limits, offsets);
+    params.canonical = canonical(&pairs);
+    Ok(params)
+}
+
+fn join_ranges(
+    limits: BTreeMap<String, RowRange>,
+    offsets: BTreeMap<String, RowRange>,
+) -> BTreeMap<String, RowRange> {
+    let mut ranges = limits;
+    for (level, offset) in offsets {
+        let lower = offset.lower;
+        ranges
+            .entry(level)
+            .and_modify(|limit| {
+                let upper = lower + limit.limit().unwrap_or(0) - 1;
+                *limit = RowRange { lower, upper: Some(upper) };
+            })
+            .or_insert(offset);
+    }
+    ranges
+}
+
+/// The embed path of a level of [`QueryParams::ranges`].
+pub fn range_path(level: &str) -> Result<EmbedPath, ApiError> {
+    parse_part("tree path", level, level, grammar::tree_path).map(|(path, _)| path)
+}
+
+fn parse_part<T>(
+    what: &'static str,
+    shown: &str,
+    text: &str,
+    grammar: impl Fn(&mut Parser<'_>) -> Parsed<T>,
+) -> Result<T, ApiError> {
+    combinators::parse(text, grammar).map_err(|fault| ApiError::Query {
+        message: format!(
+            "\"failed to parse {what} ({shown})\" (line {}, column {})",
+            fault.line, fault.column
+        ),
+        details: fault.details,
+    })
+}
+
+fn check_nesting(value: &str) -> Result<(), ApiError> {
+    let mut depth = 0usize;
+    for b in value.bytes() {
+        match b {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_NESTING {
+            return Err(ApiError::TooLarge(Limit::Nesting));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! The one way to make SQL: text and parameters together.
+
+use bytes::Bytes;
+
+use crate::rest::plan::types::Relation;
+use crate::rest::request::types::CastName;
+use crate::schema_cache::Name;
+
+/// A value sent beside the statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Param {
+    /// As text of no declared type: PostgreSQL decides from the context what it is.
+    Text(Bytes),
+    /// The bytes of a `bytea`.
+    Binary(Bytes),
+}
+
+/// A statement being written. Raw text comes from literals only, identifiers are quoted, values are bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sql {
+    text: String,
+    params: Vec<Param>,
+}
+
+impl Sql {
+    pub fn new() -> Self {
+        Self { text: String::with_capacity(512), params: Vec::new() }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    pub fn into_parts(self) -> (String, Vec<Param>) {
+        (self.text, self.params)
+    }
+
+    /// Text of this program.
+    pub fn raw(&mut self, text: &'static str) -> &mut Self {
+        self.text.push_str(text);
+        self
+    }
+
+    /// Text that the database itself spelled: types as `format_type` gives them, expressions of defaults,
+    /// functions of casts. It comes from the schema cache, never from a request.
+    pub fn catalog(&mut self, text: &Name) -> &mut Self {
+        self.text.push_str(text);
+        self
+    }
+
+    /// The type of a cast. Not quoted, because `"int"` is not `int`; the grammar let only letters, digits,
+    /// `_`, `$` and blanks through.
+    pub fn cast_name(&mut self, name: &CastName) -> &mut Self {
+        self.text.push_str(name.as_str());
+        self
+    }
+
+    /// A number of this program's own.
+    pub fn number(&mut self, number: u64) -> &mut Self {
+        self.text.push_str(&number.to_string());
+        self
+    }
+
+    /// A quoted identifier, cut at a NUL.
+    pub fn ident(&mut self, name: &str) -> &mut Self {
+        let name = name.split('\0').next().unwrap_or_default();
+        self.text.push('"');
+        for c in name.chars() {
+            if c == '"' {
+                self.text.push('"');
+            }
+            self.text.push(c);
+        }
+        self.text.push('"');
+        self
+    }
+
+    pub fn relation(&mut self, relation: &Relation) -> &mut Self {
+        self.qualified(&relation.schema, &relation.name)
+    }
+
+    pub fn qualified(&mut self, schema: &str, name: &str) -> &mut Self {
+        if !schema.is_empty() {
+            self.ident(schema).raw(".");
+        }
+        self.ident(name)
+    }
+
+    /// `relation.column`, or `relation.*`.
+    pub fn column(&mut self, relation: &Relation, column: &str) -> &mut Self {
+        self.relation(relation).raw(".");
+        if column == "*" { self.raw("*") } else { self.ident(column) }
+    }
+
+    /// A value as text of undeclared type.
+    pub fn bind(&mut self, value: &str) -> &mut Self {
+        self.bind_param(Param::Text(Bytes::copy_from_slice(value.as_bytes())))
+    }
+
+    pub fn bind_bytes(&mut self, value: &Bytes) -> &mut Self {
+        self.bind_param(Param::Text(value.clone()))
+    }
+
+    pub fn bind_param(&mut self, param: Param) -> &mut Self {
+        self.params.push(param);
+        self.text.push('$');
+        self.text.push_str(&self.params.len().to_string());
+        self
+    }
+
+    /// Writes `items` with `separator` between them.
+    pub fn list<T>(
+        &mut self,
+        separator: &'static str,
+        items: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Self, T),
+    ) -> &mut Self {
+        for (n, item) in items.into_iter().enumerate() {
+            if n > 0 {
+                self.raw(separator);
+            }
+            write(self, item);
+        }
+        self
+    }
+}
+
+/// `{"a","b"}`: an array as PostgreSQL reads it, each element quoted.
+pub fn array_literal(values: &[String]) -> String {
+    let mut out = String::from("{");
+    for (n, value) in values.iter().enumerate() {
+        if n > 0 {
+            out.push(',');
+        }
+        out.push('"');
+        for c in value.split('\0').next().unwrap_or_default().chars() {
+            if matches!(c, '"' | '\\') {
+                out.push('\\');
+            }
+            out.push(c);
+        }
+        out.push('"');
+    }
+    out.push('}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_cannot_end_their_quotes() {
+        let mut sql = Sql::new();
+        sql.ident("a\"; drop table x; --").raw(" ").ident("cut\0off");
+        assert_eq!(sql.text(), "\"a\"\"; drop table x; --\" \"cut\"");
+    }
+
+    #[test]
+    fn values_are_numbered_as_they_come() {
+        let mut sql = Sql::new();
+        sql.raw("select ").bind("x").raw(", ").bind("y");
+        assert_eq!(sql.text(), "select $1, $2");
+        assert_eq!(sql.params().len(), 2);
+    }
+
+    #[test]
+    fn array_elements_are_quoted_and_escaped() {
+        let values = ["a,b", "c\"d", "e\\f", ""].map(str::to_owned);
+        assert_eq!(array_literal(&values), r#"{"a,b","c\"d","e\\f",""}"#);
+    }
+}

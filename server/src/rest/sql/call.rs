@@ -1,0 +1,85 @@
+//! Function calls.
+//!
+//! Reference: PostgREST `src/library/PostgREST/Query/QueryBuilder.hs` (`callPlanToQuery`).
+
+use super::builder::{Param, Sql, array_literal};
+use super::write::{BodyColumn, BodyUse, from_body};
+use crate::rest::plan::call::{Arguments, Call, DirectValue};
+use crate::rest::plan::types::Relation;
+use crate::schema_cache::Parameter;
+
+pub fn call_query(sql: &mut Sql, call: &Call) {
+    let function = &call.function;
+    sql.raw("SELECT ");
+    if function.returns_scalar() || function.returns_set_of_scalar() {
+        sql.raw("pgrst_call.pgrst_scalar ");
+    } else {
+        let row = Relation::alias("pgrst_call");
+        match call.returning.as_slice() {
+            [] => {
+                sql.raw("*");
+            }
+            names => {
+                sql.list(", ", names, |sql, name| {
+                    sql.column(&row, name);
+                });
+            }
+        }
+        sql.raw(" ");
+    }
+    sql.raw("FROM ");
+    match &call.arguments {
+        Arguments::Whole { parameter, body } => invoke(sql, call, |sql| {
+            if &*parameter.type_name == "bytea" {
+                sql.bind_param(Param::Binary(body.clone()));
+            } else {
+                sql.bind_bytes(body).raw("::").catalog(&parameter.type_name);
+            }
+        }),
+        Arguments::Direct(arguments) => invoke(sql, call, |sql| {
+            sql.list(", ", arguments, |sql, (parameter, value)| {
+                name_argument(sql, parameter);
+                match value {
+                    DirectValue::One(text) => sql.bind(text),
+                    DirectValue::Many(texts) => sql.bind(&array_literal(texts)),
+                };
+                sql.raw("::").catalog(&parameter.bind_type);
+            });
+        }),
+        Arguments::FromJson { parameters, .. } if parameters.is_empty() => invoke(sql, call, |_| {}),
+        Arguments::FromJson { parameters, body } => {
+            let columns: Vec<BodyColumn<'_>> = parameters
+                .iter()
+                .map(|p| BodyColumn { name: &p.name, type_name: &p.bind_type, transform: None, default: None })
+                .collect();
+            // `from_body` writes FROM itself; what precedes it here is a select list and FROM.
+            sql.raw("(SELECT pgrst_body.* ");
+            from_body(sql, body, &columns, BodyUse::FirstRow, false);
+            sql.raw(") pgrst_body, LATERAL ");
+            invoke(sql, call, |sql| {
+                sql.list(", ", parameters, |sql, parameter| {
+                    name_argument(sql, parameter);
+                    sql.raw("pgrst_body.").ident(&parameter.name);
+                });
+            });
+        }
+    }
+}
+
+fn name_argument(sql: &mut Sql, parameter: &Parameter) {
+    if parameter.variadic {
+        sql.raw("VARIADIC ");
+    }
+    sql.ident(&parameter.name).raw(" := ");
+}
+
+fn invoke(sql: &mut Sql, call: &Call, arguments: impl FnOnce(&mut Sql)) {
+    let function = &call.function;
+    let scalar = function.returns_scalar() || function.returns_set_of_scalar();
+    if scalar {
+        sql.raw("(SELECT ");
+    }
+    sql.qualified(&function.name.schema, &function.name.name).raw("(");
+    arguments(sql);
+    sql.raw(if scalar { ") pgrst_scalar) pgrst_call" } else { ") pgrst_call" });
+}

@@ -1,0 +1,253 @@
+//! Third stage: a plan becomes one statement that answers with one row.
+//!
+//! That row is `total, page, location, body, response.headers, response.status, inserted`; PostgreSQL makes
+//! the body, so that types are formatted once and by the database.
+//!
+//! Reference: PostgREST `src/library/PostgREST/Query/Statements.hs`.
+
+pub mod builder;
+mod call;
+mod fragments;
+mod read;
+pub mod settings;
+mod write;
+
+use builder::Sql;
+
+use super::plan::mutate::WriteKind;
+use super::plan::negotiate::Handler;
+use super::plan::types::SOURCE;
+use super::plan::{DatabasePlan, Work};
+use super::request::media::{MediaType, PlanOption};
+use super::request::prefer::{Count, Resolution, Return};
+use super::request::range::RowRange;
+use super::request::{ApiRequest, Mutation};
+use crate::schema_cache::Function;
+
+/// The statements of one transaction after its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statements {
+    pub main: Sql,
+    /// `EXPLAIN` of the counting query, for planned and estimated counts of a relation.
+    pub explain: Option<Sql>,
+}
+
+pub fn statements(plan: &DatabasePlan, request: &ApiRequest, max_rows: Option<u64>) -> Statements {
+    let mut main = Sql::new();
+    if let MediaType::Plan { json, options, .. } = &plan.media {
+        explain(&mut main, *json, options);
+    }
+    let count = request.preferences.count;
+    match &plan.work {
+        Work::Read { .. } => main_read(&mut main, plan, count, request.range, max_rows),
+        Work::Write { mutation, .. } => main_write(&mut main, plan, *mutation, request),
+        Work::Call { call, .. } => {
+            let source = |sql: &mut Sql| call::call_query(sql, call);
+            let rows = |sql: &mut Sql| read::read_query(sql, &plan.read);
+            let function = Some(&*call.function);
+            main_rows(&mut main, plan, function, count, request.range, max_rows, source, rows);
+        }
+    }
+    let explain = match &plan.work {
+        Work::Read { .. } if count.is_some_and(Count::explains) => {
+            let mut sql = Sql::new();
+            explain(&mut sql, true, &[]);
+            read::count_query(&mut sql, &plan.read);
+            Some(sql)
+        }
+        _ => None,
+    };
+    Statements { main, explain }
+}
+
+fn explain(sql: &mut Sql, json: bool, options: &[PlanOption]) {
+    sql.raw(if json { "EXPLAIN (FORMAT JSON" } else { "EXPLAIN (FORMAT TEXT" });
+    for option in options {
+        sql.raw(", ").raw(match option {
+            PlanOption::Analyze => "ANALYZE",
+            PlanOption::Verbose => "VERBOSE",
+            PlanOption::Settings => "SETTINGS",
+            PlanOption::Buffers => "BUFFERS",
+            PlanOption::Wal => "WAL",
+        });
+    }
+    sql.raw(") ");
+}
+
+fn main_read(sql: &mut Sql, plan: &DatabasePlan, count: Option<Count>, range: RowRange, max_rows: Option<u64>) {
+    let source = |sql: &mut Sql| read::read_query(sql, &plan.read);
+    let rows = |sql: &mut Sql| {
+        sql.raw("SELECT * FROM ").raw(SOURCE);
+    };
+    main_rows(sql, plan, None, count, range, max_rows, source, rows);
+}
+
+/// The statement of a read or a call: a source, perhaps a count beside it, and the rows made into a body.
+#[allow(clippy::too_many_arguments)] // The two closures are the only difference between reads and calls.
+fn main_rows(
+    sql: &mut Sql,
+    plan: &DatabasePlan,
+    function: Option<&Function>,
+    count: Option<Count>,
+    range: RowRange,
+    max_rows: Option<u64>,
+    source: impl FnOnce(&mut Sql),
+    rows: impl FnOnce(&mut Sql),
+) {
+    sql.raw("WITH ").raw(SOURCE).raw(" AS (");
+    source(sql);
+    sql.raw(") ");
+    let counts = count.is_some_and(Count::counts);
+    // Without a limit of any kind the page is everything, and counting it again would be idle.
+    let counted_apart = counts && (max_rows.is_some() || range != RowRange::ALL);
+    if counted_apart {
+        sql.raw(", pgrst_source_count AS (");
+        read::count_query(sql, &plan.read);
+        if let (Some(Count::Estimated), Some(max_rows)) = (count, max_rows) {
+            // One more than the limit is enough to know that it is exceeded.
+            sql.raw(" LIMIT ").number(max_rows + 1);
+        }
+        sql.raw(") ");
+    }
+    sql.raw("SELECT ");
+    if counted_apart {
+        sql.raw("(SELECT pg_catalog.count(*) FROM pgrst_source_count)");
+    } else if counts {
+        page_count(sql, function);
+    } else {
+        sql.raw("null");
+    }
+    sql.raw("::bigint AS total_result_set, ");
+    page_count(sql, function);
+    sql.raw("::bigint AS page_total, null::text[] AS header, ");
+    body(sql, &plan.handler, function);
+    sql.raw(" AS body, ");
+    response_settings(sql);
+    sql.raw(", null::int AS response_inserted FROM (");
+    rows(sql);
+    sql.raw(") _postgrest_t");
+}
+
+fn page_count(sql: &mut Sql, function: Option<&Function>) {
+    if function.is_some_and(Function::returns_single) {
+        sql.raw("1");
+    } else {
+        sql.raw("pg_catalog.count(_postgrest_t)");
+    }
+}
+
+fn response_settings(sql: &mut Sql) {
+    sql.raw(
+        "nullif(current_setting('response.headers', true), '') AS response_headers, \
+         nullif(current_setting('response.status', true), '') AS response_status",
+    );
+}
+
+fn main_write(sql: &mut Sql, plan: &DatabasePlan, mutation: Mutation, request: &ApiRequest) {
+    let Work::Write { write, .. } = &plan.work else { return };
+    sql.raw("WITH ").raw(SOURCE).raw(" AS (");
+    write::write_query(sql, write);
+    sql.raw(") SELECT null::bigint AS total_result_set, pg_catalog.count(_postgrest_t) AS page_total, ");
+    match &write.kind {
+        WriteKind::Insert { primary_key, .. }
+            if request.preferences.returning == Some(Return::HeadersOnly) && !primary_key.is_empty() =>
+        {
+            sql.raw(
+                "CASE WHEN pg_catalog.count(_postgrest_t) = 1 THEN coalesce((\
+                 WITH data AS (SELECT row_to_json(_) AS row FROM pgrst_source AS _ LIMIT 1) \
+                 SELECT array_agg(json_data.key || '=' || coalesce('eq.' || json_data.value, 'is.null')) \
+                 FROM data CROSS JOIN json_each_text(data.row) AS json_data WHERE json_data.key IN (",
+            );
+            sql.list(", ", primary_key, |sql, name| {
+                sql.bind(name);
+            });
+            sql.raw(")), array[]::text[]) ELSE array[]::text[] END");
+        }
+        _ => {
+            sql.raw("null::text[]");
+        }
+    }
+    sql.raw(" AS header, ");
+    body(sql, &plan.handler, None);
+    sql.raw(" AS body, ");
+    response_settings(sql);
+    let upserts = request.preferences.resolution == Some(Resolution::MergeDuplicates);
+    let counts_inserted = match mutation {
+        Mutation::SingleUpsert => true,
+        Mutation::Insert => upserts,
+        Mutation::Update | Mutation::Delete => false,
+    };
+    sql.raw(if counts_inserted {
+        ", nullif(current_setting('pgrst.inserted', true), '')::int"
+    } else {
+        ", null::int"
+    });
+    sql.raw(" AS response_inserted FROM (");
+    if plan.handler == Handler::Nothing {
+        // Selected columns are of no use without a body, and may not be there.
+        sql.raw("SELECT * FROM ").raw(SOURCE);
+    } else {
+        read::read_query(sql, &plan.read);
+    }
+    sql.raw(") _postgrest_t");
+}
+
+/// The expression that makes the body out of `_postgrest_t`.
+fn body(sql: &mut Sql, handler: &Handler, function: Option<&Function>) {
+    let scalar = function.is_some_and(Function::returns_scalar);
+    match handler {
+        Handler::Json => json_body(sql, function, false),
+        Handler::ArrayStripped => json_body(sql, function, true),
+        Handler::Singular { stripped } => {
+            let item = if scalar { "json_agg(_postgrest_t.pgrst_scalar)->0" } else { "json_agg(_postgrest_t)->0" };
+            coalesced(sql, item, *stripped, ", 'null')");
+        }
+        Handler::GeoJson => {
+            sql.raw(
+                "json_build_object('type', 'FeatureCollection', 'features', \
+                 coalesce(json_agg(ST_AsGeoJSON(_postgrest_t)::json), '[]'))",
+            );
+        }
+        Handler::Csv => {
+            sql.raw(
+                "(SELECT coalesce(string_agg(a.k, ','), '') FROM (SELECT json_object_keys(r)::text as k \
+                 FROM (SELECT row_to_json(hh) as r from pgrst_source as hh limit 1) s) a) || E'\\n' || \
+                 coalesce(string_agg(substring(_postgrest_t::text, 2, length(_postgrest_t::text) - 2), E'\\n'), '')",
+            );
+        }
+        Handler::Custom { function: handler, row } => {
+            sql.qualified(&handler.schema, &handler.name);
+            match row {
+                _ if scalar => sql.raw("(_postgrest_t.pgrst_scalar)"),
+                None => sql.raw("(_postgrest_t)"),
+                Some(row) => sql.raw("(_postgrest_t::").qualified(&row.schema, &row.name).raw(")"),
+            };
+        }
+        Handler::Nothing => {
+            sql.raw("''::text");
+        }
+    }
+}
+
+fn json_body(sql: &mut Sql, function: Option<&Function>, stripped: bool) {
+    let is = |test: fn(&Function) -> bool| function.is_some_and(test);
+    let (item, otherwise) = if is(Function::returns_single_composite) {
+        ("json_agg(_postgrest_t)->0", ", 'null')")
+    } else if is(Function::returns_scalar) {
+        ("json_agg(_postgrest_t.pgrst_scalar)->0", ", 'null')")
+    } else if is(Function::returns_set_of_scalar) {
+        ("json_agg(_postgrest_t.pgrst_scalar)", ", '[]')")
+    } else {
+        ("json_agg(_postgrest_t)", ", '[]')")
+    };
+    coalesced(sql, item, stripped, otherwise);
+}
+
+fn coalesced(sql: &mut Sql, item: &'static str, stripped: bool, otherwise: &'static str) {
+    if stripped {
+        sql.raw("coalesce(json_strip_nulls(").raw(item).raw(")").raw(otherwise);
+    } else {
+        sql.raw("coalesce(").raw(item).raw(otherwise);
+    }
+}
+
