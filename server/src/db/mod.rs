@@ -1,7 +1,11 @@
 //! The one door to PostgreSQL: pools, and transactions that already carry who acts.
 
+mod exclusive;
 mod pool;
 mod transaction;
+mod unit;
 
+pub use exclusive::{ExclusiveOptions, ExclusivePool, PoolFigures};
 pub use pool::{DbError, Pool, PoolOptions};
 pub use transaction::Transaction;
+pub use unit::{Answers, End, OpenUnit, Param, Query, Unit};

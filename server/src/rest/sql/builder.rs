@@ -2,18 +2,10 @@
 
 use bytes::Bytes;
 
+use crate::db::{Param, Query};
 use crate::rest::plan::types::Relation;
 use crate::rest::request::types::CastName;
 use crate::schema_cache::Name;
-
-/// A value sent beside the statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Param {
-    /// As text of no declared type: PostgreSQL decides from the context what it is.
-    Text(Bytes),
-    /// The bytes of a `bytea`.
-    Binary(Bytes),
-}
 
 /// A statement being written. Raw text comes from literals only, identifiers are quoted, values are bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,8 +27,9 @@ impl Sql {
         &self.params
     }
 
-    pub fn into_parts(self) -> (String, Vec<Param>) {
-        (self.text, self.params)
+    /// As the database takes it.
+    pub fn query(&self) -> Query<'_> {
+        Query { text: &self.text, params: &self.params }
     }
 
     /// Text of this program.

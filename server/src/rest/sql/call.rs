@@ -2,8 +2,9 @@
 //!
 //! Reference: PostgREST `src/library/PostgREST/Query/QueryBuilder.hs` (`callPlanToQuery`).
 
-use super::builder::{Param, Sql, array_literal};
+use super::builder::{Sql, array_literal};
 use super::write::{BodyColumn, BodyUse, from_body};
+use crate::db::Param;
 use crate::rest::plan::call::{Arguments, Call, DirectValue};
 use crate::rest::plan::types::Relation;
 use crate::schema_cache::Parameter;
@@ -27,7 +28,9 @@ pub fn call_query(sql: &mut Sql, call: &Call) {
         }
         sql.raw(" ");
     }
-    sql.raw("FROM ");
+    if !matches!(&call.arguments, Arguments::FromJson { parameters, .. } if !parameters.is_empty()) {
+        sql.raw("FROM ");
+    }
     match &call.arguments {
         Arguments::Whole { parameter, body } => invoke(sql, call, |sql| {
             if &*parameter.type_name == "bytea" {
@@ -52,10 +55,8 @@ pub fn call_query(sql: &mut Sql, call: &Call) {
                 .iter()
                 .map(|p| BodyColumn { name: &p.name, type_name: &p.bind_type, transform: None, default: None })
                 .collect();
-            // `from_body` writes FROM itself; what precedes it here is a select list and FROM.
-            sql.raw("(SELECT pgrst_body.* ");
             from_body(sql, body, &columns, BodyUse::FirstRow, false);
-            sql.raw(") pgrst_body, LATERAL ");
+            sql.raw(", LATERAL ");
             invoke(sql, call, |sql| {
                 sql.list(", ", parameters, |sql, parameter| {
                     name_argument(sql, parameter);
