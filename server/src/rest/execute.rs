@@ -1,0 +1,220 @@
+//! Fourth stage: the transaction, and what it answered.
+//!
+//! Reference: PostgREST `src/library/PostgREST/MainTx.hs`.
+
+use bytes::Bytes;
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, Type};
+
+use super::authenticate::Identity;
+use super::error::{ApiError, DatabaseFault};
+use super::live::Settings;
+use super::plan::{DatabasePlan, Work};
+use super::request::media::MediaType;
+use super::request::prefer::{Count, Tx};
+use super::request::{ApiRequest, Mutation};
+use super::sql::settings::{TransactionSettings, begin, pre_request_query, settings_query};
+use super::sql::statements;
+use crate::db::{DbError, End, ExclusivePool, Query, Unit};
+use crate::schema_cache::IsolationLevel;
+
+/// The one row that the main statement gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResultSet {
+    /// Rows there are without limit and offset, if asked for.
+    pub total: Option<i64>,
+    /// Rows of this page, or written.
+    pub page: i64,
+    /// `column=eq.value` of the inserted row's primary key.
+    pub location: Vec<(String, String)>,
+    pub body: Bytes,
+    /// What SQL set as `response.headers` and `response.status`.
+    pub headers: Option<String>,
+    pub status: Option<String>,
+    /// Rows that an upsert inserted rather than updated.
+    pub inserted: Option<i32>,
+}
+
+/// What came out of a transaction.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    Rows(ResultSet),
+    /// The query plan.
+    Explained(Bytes),
+}
+
+/// Runs `plan` as `identity`. All checks on the result are made before anything is committed.
+pub async fn execute(
+    pool: &ExclusivePool,
+    settings: &Settings,
+    identity: &Identity,
+    request: &ApiRequest,
+    plan: &DatabasePlan,
+) -> Result<Outcome, ApiError> {
+    let config = &settings.config;
+    let fault = |error: DbError| ApiError::Database(DatabaseFault::from_db(error, !identity.is_anonymous));
+    let statements = statements(plan, request, config.max_rows);
+    let prelude = Prelude::new(settings, identity, request, plan);
+
+    let mut steps: Vec<Query<'_>> = vec![prelude.settings.query()];
+    steps.extend(prelude.pre_request.as_ref().map(|sql| sql.query()));
+    let main = steps.len();
+    steps.push(statements.main.query());
+    steps.extend(statements.explain.as_ref().map(|sql| sql.query()));
+
+    let rolls_back = match request.preferences.tx {
+        Some(Tx::Rollback) => true,
+        Some(Tx::Commit) => false,
+        None => config.tx_end.rollback,
+    };
+    // A read has nothing to keep or undo, so its end need not wait for the checks.
+    let end = match (rolls_back, has_checks(request, plan) && !plan.read_only) {
+        (true, _) => End::Rollback,
+        (false, true) => End::Decide,
+        (false, false) => End::Commit,
+    };
+    let answers = pool.run(&Unit { begin: prelude.begin, steps, end }).await.map_err(fault)?;
+    let rows = answers.rows.get(main).map(Vec::as_slice).unwrap_or_default();
+    if let MediaType::Plan { .. } = plan.media {
+        if let Some(open) = answers.open {
+            open.end(true).await.map_err(fault)?;
+        }
+        return explained(rows).map_err(|error| fault(error.into())).map(Outcome::Explained);
+    }
+    let mut result = match rows.first() {
+        Some(row) => result_set(row).map_err(|error| fault(error.into()))?,
+        None => ResultSet::default(),
+    };
+    let checked = check(request, plan, &result);
+    if let Some(open) = answers.open {
+        open.end(checked.is_ok()).await.map_err(fault)?;
+    }
+    checked?;
+    if statements.explain.is_some() {
+        let estimate = answers.rows.get(main + 1).and_then(|rows| planned_rows(rows));
+        result.total = match request.preferences.count {
+            Some(Count::Planned) => estimate,
+            Some(Count::Estimated) if result.total > config.max_rows.and_then(|max| i64::try_from(max).ok()) => {
+                result.total.max(estimate)
+            }
+            _ => result.total,
+        };
+    }
+    Ok(Outcome::Rows(result))
+}
+
+struct Prelude {
+    begin: &'static str,
+    settings: super::sql::builder::Sql,
+    pre_request: Option<super::sql::builder::Sql>,
+}
+
+impl Prelude {
+    fn new(settings: &Settings, identity: &Identity, request: &ApiRequest, plan: &DatabasePlan) -> Self {
+        let config = &settings.config;
+        let role = settings.roles.find(&identity.role);
+        let function = match &plan.work {
+            Work::Call { call, .. } => Some(&call.function),
+            Work::Read { .. } | Work::Write { .. } => None,
+        };
+        let isolation = function
+            .and_then(|function| function.isolation)
+            .or_else(|| role.and_then(|role| role.isolation))
+            .unwrap_or(IsolationLevel::ReadCommitted);
+        let transaction = TransactionSettings {
+            schema: &request.schema,
+            extra_search_path: &config.extra_search_path,
+            role_settings: role.map(|role| role.settings.as_slice()).unwrap_or_default(),
+            role: &identity.role,
+            claims: &identity.claims_json,
+            method: &request.method,
+            path: &request.path,
+            headers: &request.headers_json,
+            cookies: &request.cookies_json,
+            timezone: request.preferences.timezone.as_deref(),
+            function_settings: function.map(|function| function.hoisted_settings.as_slice()).unwrap_or_default(),
+            app_settings: &config.app_settings,
+        };
+        Self {
+            begin: begin(isolation, plan.read_only),
+            settings: settings_query(&transaction),
+            pre_request: config.pre_request.as_ref().map(pre_request_query),
+        }
+    }
+}
+
+/// Whether [`check`] could refuse the result.
+fn has_checks(request: &ApiRequest, plan: &DatabasePlan) -> bool {
+    let limited = request.preferences.enforced_max_affected().is_some();
+    plan.media.is_singular() || limited || matches!(plan.work, Work::Write { mutation: Mutation::SingleUpsert, .. })
+}
+
+fn check(request: &ApiRequest, plan: &DatabasePlan, result: &ResultSet) -> Result<(), ApiError> {
+    let singular = || match plan.media.is_singular() && result.page != 1 {
+        true => Err(ApiError::NotSingular { rows: result.page }),
+        false => Ok(()),
+    };
+    let within_limit = || match request.preferences.enforced_max_affected() {
+        Some(most) if result.page > most => Err(ApiError::MaxAffected { rows: result.page }),
+        _ => Ok(()),
+    };
+    match &plan.work {
+        Work::Read { .. } | Work::Write { mutation: Mutation::Insert, .. } => singular(),
+        Work::Write { mutation: Mutation::SingleUpsert, .. } if result.page != 1 => Err(ApiError::PutMismatch),
+        Work::Write { mutation: Mutation::SingleUpsert, .. } => Ok(()),
+        Work::Write { mutation: Mutation::Update | Mutation::Delete, .. } | Work::Call { .. } => {
+            singular()?;
+            within_limit()
+        }
+    }
+}
+
+/// A value's bytes as they came, whatever its type.
+struct RawBytes<'a>(&'a [u8]);
+
+impl<'a> FromSql<'a> for RawBytes<'a> {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        // jsonb begins with a version number.
+        Ok(Self(if *ty == Type::JSONB { raw.get(1..).unwrap_or_default() } else { raw }))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+fn result_set(row: &Row) -> Result<ResultSet, tokio_postgres::Error> {
+    let location: Option<Vec<String>> = row.try_get(2)?;
+    let body: Option<RawBytes<'_>> = row.try_get(3)?;
+    Ok(ResultSet {
+        total: row.try_get(0)?,
+        page: row.try_get(1)?,
+        location: location
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|pair| pair.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
+            .collect(),
+        body: body.map(|body| Bytes::copy_from_slice(body.0)).unwrap_or_default(),
+        headers: row.try_get(4)?,
+        status: row.try_get(5)?,
+        inserted: row.try_get(6)?,
+    })
+}
+
+/// The lines of an `EXPLAIN`, each ended.
+fn explained(rows: &[Row]) -> Result<Bytes, tokio_postgres::Error> {
+    let mut text = Vec::new();
+    for row in rows {
+        let line: RawBytes<'_> = row.try_get(0)?;
+        text.extend_from_slice(line.0);
+        text.push(b'\n');
+    }
+    Ok(text.into())
+}
+
+/// The planner's estimate of rows.
+fn planned_rows(rows: &[Row]) -> Option<i64> {
+    let raw: RawBytes<'_> = rows.first()?.try_get(0).ok()?;
+    let plan: serde_json::Value = serde_json::from_slice(raw.0).ok()?;
+    plan.get(0)?.get("Plan")?.get("Plan Rows")?.as_i64()
+}
