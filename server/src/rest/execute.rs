@@ -52,7 +52,8 @@ pub async fn execute(
     plan: &DatabasePlan,
 ) -> Result<Outcome, ApiError> {
     let config = &settings.config;
-    let fault = |error: DbError| ApiError::Database(DatabaseFault::from_db(error, !identity.is_anonymous));
+    let authenticated = config.anon_role.as_deref() != Some(&*identity.role);
+    let fault = |error: DbError| ApiError::Database(DatabaseFault::from_db(error, authenticated));
     let statements = statements(plan, request, config.max_rows);
     let prelude = Prelude::new(settings, identity, request, plan);
 

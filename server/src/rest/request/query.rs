@@ -119,7 +119,7 @@ fn canonical(pairs: &[Pair]) -> String {
 
 fn encode_into(out: &mut String, bytes: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let mut escape = |out: &mut String, b: u8| {
+    let escape = |out: &mut String, b: u8| {
         out.push('%');
         out.push(HEX[usize::from(b >> 4)] as char);
         out.push(HEX[usize::from(b & 15)] as char);

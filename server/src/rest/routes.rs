@@ -1,0 +1,232 @@
+//! From actix to the road and back.
+
+use std::time::Instant;
+
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{self, Data, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+
+use super::authenticate::bearer_token;
+use super::error::{ApiError, Limit};
+use super::live::Settings;
+use super::plan::{self, DatabasePlan, Plan, PlanRules};
+use super::request::{self, RawRequest, RequestRules};
+use super::response::{self, Response};
+use super::state::{COMPATIBLE_VERSION, Rest};
+use super::execute;
+use crate::config::RestConfig;
+use crate::config::rest::OpenApiMode;
+
+/// Longest request body, in bytes.
+pub const MAX_BODY: usize = 128 << 20;
+/// Longest path and query together, in bytes.
+pub const MAX_URL: usize = 64 << 10;
+
+/// Mounts the API at the root or, inside a scope, under its prefix (the state knows which).
+pub fn configure(service: &mut ServiceConfig) {
+    service.default_service(web::route().to(handle));
+}
+
+/// How long each stage took, in milliseconds.
+#[derive(Default)]
+struct Timing {
+    stages: Vec<(&'static str, f64)>,
+}
+
+impl Timing {
+    fn measure<T>(&mut self, stage: &'static str, work: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
+        let result = work();
+        self.note(stage, started);
+        result
+    }
+
+    fn note(&mut self, stage: &'static str, started: Instant) {
+        self.stages.push((stage, started.elapsed().as_secs_f64() * 1000.0));
+    }
+
+    fn header(&self) -> String {
+        let stages: Vec<String> = self.stages.iter().map(|(stage, ms)| format!("{stage};dur={ms:.1}")).collect();
+        stages.join(", ")
+    }
+}
+
+async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> HttpResponse {
+    let settings = rest.live.settings();
+    let config = &settings.config;
+    let head = request.method() == Method::HEAD;
+    let answer = match answer(&request, body, &rest, &settings).await {
+        Ok(answer) => answer,
+        Err(error) => Response::from_error(&error, !config.verbose_errors, head),
+    };
+    send(answer, &request, config)
+}
+
+async fn answer(
+    request: &HttpRequest,
+    body: web::Payload,
+    rest: &Rest,
+    settings: &Settings,
+) -> Result<Response, ApiError> {
+    let config = &settings.config;
+    let mut timing = Timing::default();
+    let authorization = request.headers().get("authorization").map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let identity = timing.measure("jwt", || {
+        let token = authorization.as_deref().and_then(bearer_token);
+        settings.authenticator.authenticate(token).map_err(ApiError::Token)
+    })?;
+    let cache = rest.cache().ok_or(ApiError::NoSchemaCache)?;
+    let raw = raw_request(request, body, &rest.mount).await?;
+    let rules = RequestRules {
+        schemas: &config.schemas,
+        root_function: config.root_spec.as_ref().map(|function| function.name.as_str()),
+        root_disabled: config.openapi.mode == OpenApiMode::Disabled,
+        tx_override: config.tx_end.allow_override,
+    };
+    let parsed = timing.measure("parse", || request::parse(&raw, &rules))?;
+    let plan_rules = PlanRules {
+        max_rows: config.max_rows,
+        aggregates: config.aggregates,
+        legacy_target_names: config.legacy_target_names,
+        plan_enabled: config.plan_enabled,
+    };
+    let planned = timing.measure("plan", || plan::plan(&parsed, &cache, &plan_rules))?;
+    let mut answer = match planned {
+        Plan::Info { allow } => response::info(&allow),
+        Plan::Document { .. } => return Err(ApiError::RootDisabled),
+        Plan::Database(plan) => {
+            let started = Instant::now();
+            let outcome = execute::execute(&rest.pool, settings, &identity, &parsed, &plan).await?;
+            timing.note("transaction", started);
+            let answered = timing.measure("response", || {
+                response::respond(&parsed, &plan, outcome, !config.verbose_errors)
+            })?;
+            with_warning(answered, &plan)
+        }
+    };
+    if config.server_timing {
+        answer.headers.push(("Server-Timing".to_owned(), timing.header()));
+    }
+    if !answer.has_header("vary") {
+        answer.headers.push(("Vary".to_owned(), "Accept, Prefer, Range".to_owned()));
+    }
+    Ok(answer)
+}
+
+/// Tells clients that still address an aliased embed by its relation's name.
+fn with_warning(mut answer: Response, plan: &DatabasePlan) -> Response {
+    let references = plan::legacy_references(&plan.read);
+    if !references.is_empty() {
+        let changes: Vec<String> = references.iter().map(|(name, alias)| format!("`{name}` to `{alias}`")).collect();
+        let text = format!(
+            "299 PostgRESTv{COMPATIBLE_VERSION} \"Embedded resource was referenced by relation name even though it \
+             has an alias. This is deprecated and will stop working in a future release. Update {} in query string \
+             filters, orders or limits.\"",
+            changes.join(", ")
+        );
+        answer.headers.push(("Warning".to_owned(), text));
+    }
+    answer
+}
+
+async fn raw_request(request: &HttpRequest, body: web::Payload, mount: &str) -> Result<RawRequest, ApiError> {
+    let uri = request.uri();
+    let path = uri.path().strip_prefix(mount).unwrap_or(uri.path());
+    let query = uri.query().unwrap_or_default();
+    if path.len() + query.len() > MAX_URL {
+        return Err(ApiError::TooLarge(Limit::Url));
+    }
+    let headers =
+        request.headers().iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
+    Ok(RawRequest {
+        method: request.method().as_str().to_owned(),
+        path: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
+        query: query.to_owned(),
+        headers,
+        body: read_body(body).await?,
+    })
+}
+
+/// The whole body, refused as soon as it is known to be too long.
+async fn read_body(mut payload: web::Payload) -> Result<Bytes, ApiError> {
+    let mut first: Option<Bytes> = None;
+    let mut gathered = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|error| ApiError::Body(format!("The request body cannot be read: {error}")))?;
+        if gathered.len() + first.as_ref().map_or(0, Bytes::len) + chunk.len() > MAX_BODY {
+            return Err(ApiError::TooLarge(Limit::Body));
+        }
+        // Mostly there is one chunk, which need not be copied.
+        match (&first, gathered.is_empty()) {
+            (None, true) => first = Some(chunk),
+            (Some(_), _) => {
+                if let Some(start) = first.take() {
+                    gathered.extend_from_slice(&start);
+                }
+                gathered.extend_from_slice(&chunk);
+            }
+            (None, false) => gathered.extend_from_slice(&chunk),
+        }
+    }
+    Ok(first.unwrap_or_else(|| gathered.freeze()))
+}
+
+fn send(answer: Response, request: &HttpRequest, config: &RestConfig) -> HttpResponse {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut builder = HttpResponse::build(status);
+    if let Some(reason) = answer.reason.as_deref().and_then(reason_phrase) {
+        builder.reason(reason);
+    }
+    for (name, value) in &answer.headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_str()), header_value(value)) {
+            builder.append_header((name, value));
+        }
+    }
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        builder.insert_header(("Retry-After", "1"));
+    }
+    if let Some(name) = &config.trace_header {
+        let value = request.headers().get(name.as_str()).cloned().unwrap_or_else(|| HeaderValue::from_static(""));
+        if let Ok(name) = HeaderName::try_from(name.as_str()) {
+            builder.insert_header((name, value));
+        }
+    }
+    if answer.headers_only || status == StatusCode::NO_CONTENT {
+        builder.finish()
+    } else {
+        builder.body(answer.body)
+    }
+}
+
+/// A header's bytes; text beyond ASCII goes out as UTF-8.
+fn header_value(text: &str) -> Result<HeaderValue, actix_web::http::header::InvalidHeaderValue> {
+    HeaderValue::from_bytes(text.as_bytes())
+}
+
+/// A reason phrase chosen by SQL, kept for ever because that is what the HTTP library asks for: so only plain
+/// text, only up to a length, and only the first few different ones.
+fn reason_phrase(text: &str) -> Option<&'static str> {
+    use parking_lot::Mutex;
+    use std::collections::HashSet;
+    const MOST: usize = 256;
+    const LONGEST: usize = 200;
+    static KNOWN: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+    let plain = text.len() <= LONGEST && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic());
+    if !plain || text.is_empty() {
+        return None;
+    }
+    let mut known = KNOWN.lock();
+    let known = known.get_or_insert_with(HashSet::new);
+    if let Some(found) = known.get(text) {
+        return Some(found);
+    }
+    if known.len() >= MOST {
+        return None;
+    }
+    let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    known.insert(kept);
+    Some(kept)
+}

@@ -1,0 +1,53 @@
+//! What a REST request needs to be answered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::live::Live;
+use crate::config::RestConfig;
+use crate::db::{DbError, ExclusiveOptions, ExclusivePool};
+use crate::schema_cache::SchemaCache;
+
+/// Version of the reference that this API is compatible with; part of `Warning` and `application_name`.
+pub const COMPATIBLE_VERSION: &str = "16.2";
+
+/// The REST API's state. Cheap to clone.
+#[derive(Clone)]
+pub struct Rest {
+    pub live: Arc<Live>,
+    pub pool: ExclusivePool,
+    /// The path under which the API is mounted, without a slash at its end; empty for the root.
+    pub mount: Arc<str>,
+    /// The schema cache that the pool's prepared statements belong to.
+    epoch: Arc<AtomicU64>,
+}
+
+impl Rest {
+    /// `live` loaded or loading; nothing is connected here.
+    pub fn new(live: Arc<Live>, mount: &str) -> Result<Self, DbError> {
+        let pool = {
+            let settings = live.settings();
+            let config: &RestConfig = &settings.config;
+            let options = ExclusiveOptions {
+                size: config.pool.size,
+                acquire_timeout: config.pool.acquisition_timeout,
+                max_lifetime: config.pool.max_lifetime,
+                max_idle: config.pool.max_idle_time,
+                application_name: format!("PostgREST {COMPATIBLE_VERSION}"),
+                prepare: config.prepared_statements,
+                ..ExclusiveOptions::default()
+            };
+            ExclusivePool::new(config.db_uri.reveal(), options)?
+        };
+        Ok(Self { live, pool, mount: mount.trim_end_matches('/').into(), epoch: Arc::new(AtomicU64::new(0)) })
+    }
+
+    /// The schema cache as of now. Statements prepared under an older one are given up.
+    pub fn cache(&self) -> Option<Arc<SchemaCache>> {
+        let cache = self.live.cache()?;
+        if self.epoch.swap(cache.epoch, Ordering::Relaxed) != cache.epoch {
+            self.pool.flush();
+        }
+        Some(cache)
+    }
+}
