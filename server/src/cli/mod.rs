@@ -4,6 +4,7 @@ mod card;
 mod database;
 mod migrate;
 mod serve;
+mod serve_rest;
 pub mod types;
 
 use std::path::PathBuf;

@@ -19,7 +19,7 @@ use crate::mail::{self, MailConfig, Sender, Smtp};
 use crate::migrate::{self, MigrateError, PlatformUrls};
 
 /// How long requests in flight may take when the server is asked to stop, in seconds.
-const DRAIN_SECONDS: u64 = 10;
+pub(super) const DRAIN_SECONDS: u64 = 10;
 
 #[derive(Args, Default)]
 pub struct ServeArgs {
@@ -35,6 +35,7 @@ pub fn run(args: ServeArgs, source: Source) -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     match args.only.as_slice() {
         [] => actix_web::rt::System::new().block_on(full(source)),
+        [Api::Rest] => actix_web::rt::System::new().block_on(super::serve_rest::run(source)),
         only => anyhow::bail!("--only {only:?} is not served by this build"),
     }
 }
@@ -170,7 +171,7 @@ fn source_of(setting: &SqlSource, embedded: migrate::Source) -> Option<migrate::
 }
 
 /// SIGTERM or Ctrl-C.
-async fn asked_to_stop() {
+pub(super) async fn asked_to_stop() {
     let interrupt = tokio::signal::ctrl_c();
     match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         Ok(mut terminate) => {
