@@ -78,6 +78,11 @@ pub struct OpenUnit {
 }
 
 impl OpenUnit {
+    /// The connection, for further statements of this transaction.
+    pub fn client(&self) -> Result<&Client, DbError> {
+        self.held.client()
+    }
+
     pub async fn end(mut self, commit: bool) -> Result<(), DbError> {
         self.held.client()?.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
         self.held.end_use();

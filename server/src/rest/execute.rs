@@ -9,6 +9,7 @@ use tokio_postgres::types::{FromSql, Type};
 use super::authenticate::Identity;
 use super::error::{ApiError, DatabaseFault};
 use super::live::Settings;
+use super::openapi::{self, Offer};
 use super::plan::{DatabasePlan, Work};
 use super::request::media::MediaType;
 use super::request::prefer::{Count, Tx};
@@ -16,7 +17,7 @@ use super::request::{ApiRequest, Mutation};
 use super::sql::settings::{TransactionSettings, begin, pre_request_query, settings_query};
 use super::sql::statements;
 use crate::db::{DbError, End, ExclusivePool, Query, Unit};
-use crate::schema_cache::IsolationLevel;
+use crate::schema_cache::{IsolationLevel, SchemaCache};
 
 /// The one row that the main statement gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,10 +53,9 @@ pub async fn execute(
     plan: &DatabasePlan,
 ) -> Result<Outcome, ApiError> {
     let config = &settings.config;
-    let authenticated = config.anon_role.as_deref() != Some(&*identity.role);
-    let fault = |error: DbError| ApiError::Database(DatabaseFault::from_db(error, authenticated));
+    let fault = database_fault(settings, identity);
     let statements = statements(plan, request, config.max_rows);
-    let prelude = Prelude::new(settings, identity, request, plan);
+    let prelude = Prelude::new(settings, identity, request, Some(plan));
 
     let mut steps: Vec<Query<'_>> = vec![prelude.settings.query()];
     steps.extend(prelude.pre_request.as_ref().map(|sql| sql.query()));
@@ -74,11 +74,11 @@ pub async fn execute(
         (false, true) => End::Decide,
         (false, false) => End::Commit,
     };
-    let answers = pool.run(&Unit { begin: prelude.begin, steps, end }).await.map_err(fault)?;
+    let answers = pool.run(&Unit { begin: prelude.begin, steps, end }).await.map_err(&fault)?;
     let rows = answers.rows.get(main).map(Vec::as_slice).unwrap_or_default();
     if let MediaType::Plan { .. } = plan.media {
         if let Some(open) = answers.open {
-            open.end(true).await.map_err(fault)?;
+            open.end(true).await.map_err(&fault)?;
         }
         return explained(rows).map_err(|error| fault(error.into())).map(Outcome::Explained);
     }
@@ -88,7 +88,7 @@ pub async fn execute(
     };
     let checked = check(request, plan, &result);
     if let Some(open) = answers.open {
-        open.end(checked.is_ok()).await.map_err(fault)?;
+        open.end(checked.is_ok()).await.map_err(&fault)?;
     }
     checked?;
     if statements.explain.is_some() {
@@ -104,6 +104,33 @@ pub async fn execute(
     Ok(Outcome::Rows(result))
 }
 
+/// What the root's document may show to `identity`.
+pub async fn inspect(
+    pool: &ExclusivePool,
+    settings: &Settings,
+    identity: &Identity,
+    request: &ApiRequest,
+    cache: &SchemaCache,
+) -> Result<Offer, ApiError> {
+    let fault = database_fault(settings, identity);
+    let prelude = Prelude::new(settings, identity, request, None);
+    let mut steps: Vec<Query<'_>> = vec![prelude.settings.query()];
+    steps.extend(prelude.pre_request.as_ref().map(|sql| sql.query()));
+    let answers = pool.run(&Unit { begin: prelude.begin, steps, end: End::Decide }).await.map_err(&fault)?;
+    let open = answers.open.ok_or_else(|| fault(DbError::TransactionEnded))?;
+    let client = open.client().map_err(&fault)?;
+    let offer = openapi::load(client, cache, settings.config.openapi.mode, &request.schema).await;
+    let offer = offer.map_err(|error| fault(error.into()))?;
+    open.end(true).await.map_err(&fault)?;
+    Ok(offer)
+}
+
+/// How failures look to `identity`: whether a refusal means 'sign in' or 'you may not'.
+fn database_fault(settings: &Settings, identity: &Identity) -> impl Fn(DbError) -> ApiError {
+    let authenticated = settings.config.anon_role.as_deref() != Some(&*identity.role);
+    move |error| ApiError::Database(DatabaseFault::from_db(error, authenticated))
+}
+
 struct Prelude {
     begin: &'static str,
     settings: super::sql::builder::Sql,
@@ -111,12 +138,13 @@ struct Prelude {
 }
 
 impl Prelude {
-    fn new(settings: &Settings, identity: &Identity, request: &ApiRequest, plan: &DatabasePlan) -> Self {
+    /// Without a plan nothing but reading is done.
+    fn new(settings: &Settings, identity: &Identity, request: &ApiRequest, plan: Option<&DatabasePlan>) -> Self {
         let config = &settings.config;
         let role = settings.roles.find(&identity.role);
-        let function = match &plan.work {
-            Work::Call { call, .. } => Some(&call.function),
-            Work::Read { .. } | Work::Write { .. } => None,
+        let function = match plan.map(|plan| &plan.work) {
+            Some(Work::Call { call, .. }) => Some(&call.function),
+            Some(Work::Read { .. } | Work::Write { .. }) | None => None,
         };
         let isolation = function
             .and_then(|function| function.isolation)
@@ -137,7 +165,7 @@ impl Prelude {
             app_settings: &config.app_settings,
         };
         Self {
-            begin: begin(isolation, plan.read_only),
+            begin: begin(isolation, plan.is_none_or(|plan| plan.read_only)),
             settings: settings_query(&transaction),
             pre_request: config.pre_request.as_ref().map(pre_request_query),
         }

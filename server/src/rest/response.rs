@@ -7,10 +7,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::{ApiError, RangeFault};
 use super::execute::{Outcome, ResultSet};
+use super::openapi::{self, Offer};
 use super::plan::{DatabasePlan, Work};
 use super::request::media::MediaType;
 use super::request::prefer::{Count, Preferences, Resolution, Return};
 use super::request::{ApiRequest, CallMethod, Mutation};
+use crate::config::RestConfig;
+use crate::schema_cache::SchemaCache;
 
 /// A response, ready to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +28,8 @@ pub struct Response {
 }
 
 impl Response {
-    fn new(status: u16) -> Self {
+    /// A status and nothing else yet.
+    pub fn new(status: u16) -> Self {
         Self { status, ..Self::default() }
     }
 
@@ -71,6 +75,22 @@ impl Response {
 /// The answer to OPTIONS.
 pub fn info(allow: &str) -> Response {
     Response::new(200).header("Access-Control-Allow-Origin", "*").header("Allow", allow)
+}
+
+/// The document at the root.
+pub fn document(
+    request: &ApiRequest,
+    offer: &Offer,
+    cache: &SchemaCache,
+    config: &RestConfig,
+    head: bool,
+) -> Response {
+    let mut response = typed(Response::new(200), &MediaType::OpenApi, request);
+    response.headers_only = head;
+    if !head {
+        response.body = Bytes::from(openapi::document(offer, cache, config).to_string());
+    }
+    response
 }
 
 /// The answer of a finished transaction. `minimal`: errors show code and message only.

@@ -10,13 +10,14 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 
 use super::authenticate::bearer_token;
+use super::cors;
 use super::error::{ApiError, Limit};
+use super::execute;
 use super::live::Settings;
 use super::plan::{self, DatabasePlan, Plan, PlanRules};
 use super::request::{self, RawRequest, RequestRules};
 use super::response::{self, Response};
 use super::state::{COMPATIBLE_VERSION, Rest};
-use super::execute;
 use crate::config::RestConfig;
 use crate::config::rest::OpenApiMode;
 
@@ -57,12 +58,22 @@ impl Timing {
 async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> HttpResponse {
     let settings = rest.live.settings();
     let config = &settings.config;
-    let head = request.method() == Method::HEAD;
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let asked = cors::Asked {
+        method: request.method().as_str(),
+        origin: header("origin"),
+        request_method: header("access-control-request-method"),
+        request_headers: header("access-control-request-headers"),
+    };
+    let for_browsers = match cors::judge(asked, &config.cors_allowed_origins) {
+        cors::Verdict::Preflight(headers) => return send(Response::new(200), headers, &request, config),
+        cors::Verdict::Actual(headers) => headers,
+    };
     let answer = match answer(&request, body, &rest, &settings).await {
         Ok(answer) => answer,
-        Err(error) => Response::from_error(&error, !config.verbose_errors, head),
+        Err(error) => Response::from_error(&error, !config.verbose_errors, request.method() == Method::HEAD),
     };
-    send(answer, &request, config)
+    send(answer, for_browsers, &request, config)
 }
 
 async fn answer(
@@ -96,7 +107,12 @@ async fn answer(
     let planned = timing.measure("plan", || plan::plan(&parsed, &cache, &plan_rules))?;
     let mut answer = match planned {
         Plan::Info { allow } => response::info(&allow),
-        Plan::Document { .. } => return Err(ApiError::RootDisabled),
+        Plan::Document { head } => {
+            let started = Instant::now();
+            let offer = execute::inspect(&rest.pool, settings, &identity, &parsed, &cache).await?;
+            timing.note("transaction", started);
+            timing.measure("response", || response::document(&parsed, &offer, &cache, config, head))
+        }
         Plan::Database(plan) => {
             let started = Instant::now();
             let outcome = execute::execute(&rest.pool, settings, &identity, &parsed, &plan).await?;
@@ -174,7 +190,7 @@ async fn read_body(mut payload: web::Payload) -> Result<Bytes, ApiError> {
     Ok(first.unwrap_or_else(|| gathered.freeze()))
 }
 
-fn send(answer: Response, request: &HttpRequest, config: &RestConfig) -> HttpResponse {
+fn send(answer: Response, for_browsers: cors::Headers, request: &HttpRequest, config: &RestConfig) -> HttpResponse {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut builder = HttpResponse::build(status);
     if let Some(reason) = answer.reason.as_deref().and_then(reason_phrase) {
@@ -184,6 +200,9 @@ fn send(answer: Response, request: &HttpRequest, config: &RestConfig) -> HttpRes
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_str()), header_value(value)) {
             builder.append_header((name, value));
         }
+    }
+    for (name, value) in for_browsers {
+        builder.append_header((name, value));
     }
     if status == StatusCode::SERVICE_UNAVAILABLE {
         builder.insert_header(("Retry-After", "1"));
