@@ -20,6 +20,8 @@ use crate::http::request_id::request_id;
 use crate::jwt::KeySet;
 use crate::jwt::bearer::Bearer;
 use crate::migrate::PlatformUrls;
+use crate::rest::live::Live;
+use crate::rest::{self, Rest};
 use crate::storage::{self, Storage, StorageConfig};
 use crate::web::{AppSettings, Providers};
 
@@ -28,6 +30,7 @@ use crate::web::{AppSettings, Providers};
 pub struct App {
     pub keys: ApiKeys,
     pub functions: Functions,
+    pub rest: Rest,
     pub storage: Storage,
     /// Reaches the database for `/health`.
     pub health: Pool,
@@ -36,7 +39,7 @@ pub struct App {
 
 impl App {
     /// Builds every state from the settings; `urls` name the logins that [`crate::migrate::prepare`] made.
-    pub fn build(source: &Source, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Self> {
+    pub async fn build(source: &Source, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Self> {
         let mut reader = Reader::new(source);
         let storage = StorageConfig::read(&mut reader, &config.data_dir);
         let storage = reader.finish(storage)?;
@@ -45,6 +48,7 @@ impl App {
         let tokens = Bearer::new(Arc::new(KeySet::from_secret(config.jwt_secret.reveal().as_bytes())));
         let requests = Pool::new(&urls.rest_url, &PoolOptions::default())?;
         Ok(Self {
+            rest: build_rest(source, config, urls).await?,
             functions: Functions::new(requests.clone(), tokens.clone()),
             storage: Storage::new(&storage, requests.clone(), tokens, &config.jwt_secret),
             health: requests,
@@ -67,11 +71,24 @@ impl App {
             .app_data(web::Data::new(self.health))
             .app_data(web::Data::new(self.functions))
             .app_data(web::Data::new(self.storage))
+            .app_data(web::Data::new(self.rest))
             .route("/health", web::get().to(health))
+            .service(web::scope("/rest/v1").wrap(from_fn(gateway::require_key)).configure(rest::configure))
             .service(web::scope("/functions/v1").wrap(from_fn(gateway::accept_key)).configure(functions::configure))
             .service(web::scope("/storage/v1").wrap(from_fn(gateway::accept_key)).configure(storage::configure));
         crate::web::configure(self.settings)(service);
     }
+}
+
+/// The REST API on the platform's database; `PGRST_*` settings count, but for the database and the keys.
+async fn build_rest(source: &Source, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Rest> {
+    let mut source = source.clone();
+    source.set("PGRST_DB_URI", urls.rest_url.as_str());
+    source.set_default("PGRST_JWT_SECRET", config.jwt_secret.reveal());
+    source.set_default("PGRST_DB_ANON_ROLE", "anon");
+    let live = Live::new(source, Pool::new(&urls.rest_url, &PoolOptions::default())?)?;
+    live.start().await?;
+    Ok(Rest::new(live, "/rest/v1")?)
 }
 
 /// `GET /health`: whether the process answers and reaches its database.

@@ -74,7 +74,7 @@ async fn serve(source: &Source, config: &ServerConfig, mail: &MailConfig, databa
     }
 
     let mail = Mail::start(mail, &urls, config)?;
-    let app = App::build(source, config, &urls)?;
+    let app = App::build(source, config, &urls).await?;
     let keys = app.keys.clone();
     let server = HttpServer::new(move || {
         let app = app.clone();
