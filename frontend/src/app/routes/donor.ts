@@ -1,4 +1,5 @@
+import { paths } from "../paths";
 import type { AppRoute } from "./types";
 
 /** Pages of donors. */
-export const donorRoutes: AppRoute[] = [];
+export const donorRoutes: AppRoute[] = [{ path: paths.donorDashboard, lazy: () => import("./donor/dashboard") }];

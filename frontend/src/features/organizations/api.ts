@@ -1,6 +1,7 @@
 /** Organizations: founding one, its settings and its logo. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import type { NonprofitRole } from "@/lib/session";
+import { newKey } from "@/lib/new-key";
 import { getSupabase } from "@/lib/supabase";
 import { completeCategories, type OnboardingForm, type SettingsForm } from "./schema";
 
@@ -137,7 +138,7 @@ export function useSaveLogo(id: string) {
   return useMutation({
     mutationFn: async ({ file, previous }: { file: File; previous: string | null }) => {
       const supabase = await getSupabase();
-      const path = `${id}/${crypto.randomUUID()}${extension(file)}`;
+      const path = `${id}/${newKey()}${extension(file)}`;
       const upload = await supabase.storage.from("logos").upload(path, file, { contentType: file.type });
       if (upload.error) throw upload.error;
       const { error } = await supabase

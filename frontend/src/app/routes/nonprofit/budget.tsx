@@ -1,0 +1,101 @@
+import { useQuery } from "@tanstack/react-query";
+import { Plus } from "lucide-react";
+import { useState } from "react";
+import { useSearchParams } from "react-router-dom";
+import { DashboardPage, SectionHead } from "@/components/pages";
+import { QueryView } from "@/components/query-view";
+import { FiguresSkeleton, ListSkeleton } from "@/components/states";
+import { Button } from "@/components/ui/button";
+import { Dialog } from "@/components/ui/dialog";
+import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
+import { budgetQuery, type Grant } from "@/features/budget/api";
+import { AllocationsDialog, DonationDialog, PayoutDialog } from "@/features/budget/components/entry-dialogs";
+import { BudgetFigures, SpendingByCategory } from "@/features/budget/components/figures";
+import { Donations, Payouts, Transactions } from "@/features/budget/components/ledgers";
+import { helpCategoriesQuery } from "@/features/help-categories/api";
+import { useOrganization } from "@/lib/session";
+import { t } from "@/messages";
+import "@/messages/en/budget";
+
+const tabs = ["transactions", "donations", "payouts"] as const;
+
+type Entry = { kind: "donation" } | { kind: "allocations" } | { kind: "payout"; grant: Grant };
+
+export function Component() {
+  const organization = useOrganization();
+  const query = useQuery(budgetQuery(organization.id));
+  const categories = useQuery(helpCategoriesQuery(organization.id));
+  const [params, setParams] = useSearchParams();
+  const tab = tabs.find((known) => known === params.get("tab")) ?? "transactions";
+  const [entry, setEntry] = useState<Entry | null>(null);
+  const close = () => setEntry(null);
+  const lists = { nonprofitId: organization.id, organizationName: organization.name };
+  return (
+    <DashboardPage
+      title={t("budget.title")}
+      lead={t("budget.lead", { name: organization.name })}
+      action={
+        <Button variant="primary" onClick={() => setEntry({ kind: "donation" })}>
+          <Plus aria-hidden="true" />
+          {t("budget.recordDonation")}
+        </Button>
+      }
+    >
+      <QueryView
+        query={query}
+        failedTitle={t("budget.loadFailed")}
+        loading={
+          <>
+            <FiguresSkeleton />
+            <ListSkeleton rows={3} />
+          </>
+        }
+      >
+        {(budget) => (
+          <>
+            <BudgetFigures budget={budget} />
+            <SpendingByCategory budget={budget} onChange={() => setEntry({ kind: "allocations" })} />
+          </>
+        )}
+      </QueryView>
+      <section>
+        <SectionHead title={t("budget.transactions")} />
+        <Tabs
+          value={tab}
+          onValueChange={(next) =>
+            setParams(next === "transactions" ? {} : { tab: next }, { replace: true, preventScrollReset: true })
+          }
+        >
+          <TabsList aria-label={t("budget.tabsLabel")}>
+            <Tab value="transactions">{t("budget.tabTransactions")}</Tab>
+            <Tab value="donations">{t("budget.tabDonations")}</Tab>
+            <Tab value="payouts">{t("budget.tabPayouts")}</Tab>
+          </TabsList>
+          <TabPanel value="transactions">
+            <Transactions {...lists} />
+          </TabPanel>
+          <TabPanel value="donations">
+            <Donations {...lists} />
+          </TabPanel>
+          <TabPanel value="payouts">
+            <Payouts nonprofitId={organization.id} onPay={(grant) => setEntry({ kind: "payout", grant })} />
+          </TabPanel>
+        </Tabs>
+      </section>
+      <Dialog open={entry !== null} onOpenChange={(open) => (open ? undefined : close())}>
+        {entry?.kind === "donation" ? <DonationDialog nonprofitId={organization.id} onClose={close} /> : null}
+        {entry?.kind === "payout" ? (
+          <PayoutDialog nonprofitId={organization.id} grant={entry.grant} onClose={close} />
+        ) : null}
+        {entry?.kind === "allocations" && query.data ? (
+          <AllocationsDialog
+            nonprofitId={organization.id}
+            spending={query.data.spendingByCategory}
+            categories={(categories.data ?? []).map((category) => category.name)}
+            onClose={close}
+          />
+        ) : null}
+      </Dialog>
+    </DashboardPage>
+  );
+}

@@ -1,0 +1,87 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearchParams } from "react-router-dom";
+import { DashboardPage } from "@/components/pages";
+import { QueryView } from "@/components/query-view";
+import { Button } from "@/components/ui/button";
+import { Notice } from "@/components/ui/notice";
+import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
+import { CategoriesEditor } from "@/features/help-categories/components/categories-editor";
+import { organizationQuery } from "@/features/organizations/api";
+import { BrandingSettings } from "@/features/organizations/components/branding-settings";
+import { CloseOrganization } from "@/features/organizations/components/close-organization";
+import { GeneralSettings } from "@/features/organizations/components/general-settings";
+import { can, useOrganization, useSession } from "@/lib/session";
+import { t } from "@/messages";
+import "@/messages/en/organization";
+import { paths } from "../../paths";
+
+const tabs = ["general", "branding", "categories"] as const;
+
+export function Component() {
+  const session = useSession();
+  const organization = useOrganization();
+  const navigate = useNavigate();
+  const [params, setParams] = useSearchParams();
+  const query = useQuery(organizationQuery(organization.id));
+  const tab = tabs.find((known) => known === params.get("tab")) ?? "general";
+  const mayEdit = can(session, "edit_organization");
+  return (
+    <DashboardPage
+      title={t("organization.settingsTitle")}
+      lead={t("organization.settingsLead", { name: organization.name })}
+      action={
+        <Button asChild className="wide-only">
+          <Link to={paths.nonprofitProfile(organization.id)}>{t("organization.publicPage")}</Link>
+        </Button>
+      }
+    >
+      <QueryView query={query}>
+        {(details) => {
+          const editable = mayEdit && details.status !== "closed";
+          return (
+            <Tabs
+              value={tab}
+              onValueChange={(next) =>
+                setParams(next === "general" ? {} : { tab: next }, { replace: true, preventScrollReset: true })
+              }
+            >
+              {details.status === "closed" ? (
+                <Notice tone="info" title={t("organization.closedTitle")} className="mb-6">
+                  {t("organization.closedBody")}
+                </Notice>
+              ) : null}
+              <TabsList aria-label={t("organization.tabsLabel")}>
+                <Tab value="general">{t("organization.tabGeneral")}</Tab>
+                <Tab value="branding">{t("organization.tabBranding")}</Tab>
+                <Tab value="categories">{t("organization.tabCategories")}</Tab>
+              </TabsList>
+              <TabPanel value="general">
+                <GeneralSettings details={details} mayEdit={editable} onSaved={session.refresh} />
+                {editable ? (
+                  <CloseOrganization
+                    details={details}
+                    onClosed={async () => {
+                      await session.refresh();
+                      void navigate(paths.nonprofitDashboard, { replace: true });
+                    }}
+                  />
+                ) : null}
+              </TabPanel>
+              <TabPanel value="branding">
+                <BrandingSettings details={details} mayEdit={editable} />
+              </TabPanel>
+              <TabPanel value="categories">
+                {mayEdit ? null : (
+                  <Notice tone="info" className="mb-6">
+                    {t("organization.readOnlyCategories")}
+                  </Notice>
+                )}
+                <CategoriesEditor nonprofitId={organization.id} mayChange={editable} lenient />
+              </TabPanel>
+            </Tabs>
+          );
+        }}
+      </QueryView>
+    </DashboardPage>
+  );
+}

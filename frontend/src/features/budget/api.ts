@@ -1,0 +1,232 @@
+/** The budget of one organization. Every figure is a sum that the database makes. */
+import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { getSupabase } from "@/lib/supabase";
+import { parseAmount } from "@/schemas/amount";
+import { allocationAmount, type AllocationsForm, type DonationForm, type PayoutForm } from "./schema";
+
+export interface CategorySpending {
+  category: string;
+  /** Approved, in dollars. */
+  amount: number;
+  allocated: number;
+  /** Of the allocation; null when nothing was set aside. */
+  percentage: number | null;
+}
+
+export interface Transaction {
+  id: string;
+  type: "Approval" | "Donation" | "Payout";
+  amount: number;
+  date: string;
+  category: string | null;
+  request_id: string | null;
+  request_number: string | null;
+  donor: string | null;
+}
+
+export interface Donation {
+  id: string;
+  donor_name: string;
+  donor_email: string | null;
+  amount: number;
+  status: "pledged" | "received" | "cancelled";
+  pledged_at: string;
+  received_at: string | null;
+}
+
+export interface Grant {
+  request_id: string;
+  request_number: string;
+  category: string;
+  requester_name: string;
+  granted: number;
+  paid: number;
+  outstanding: number;
+  approved_at: string;
+}
+
+export interface Budget {
+  totalAllocated: number;
+  totalDonated: number;
+  totalApproved: number;
+  totalPaid: number;
+  remainingAvailable: number;
+  /** Percent of the allocation that is approved, rounded. */
+  utilization: number;
+  spendingByCategory: CategorySpending[];
+}
+
+export const LEDGER_PAGE_SIZE = 20;
+
+const keys = {
+  all: (nonprofitId: string) => ["budget", nonprofitId] as const,
+  figures: (nonprofitId: string) => [...keys.all(nonprofitId), "figures"] as const,
+  list: (nonprofitId: string, list: string, page: number) => [...keys.all(nonprofitId), list, page] as const,
+};
+
+export const budgetQuery = (nonprofitId: string) =>
+  queryOptions({
+    queryKey: keys.figures(nonprofitId),
+    queryFn: async (): Promise<Budget> => {
+      const supabase = await getSupabase();
+      const { data, error } = await supabase.rpc("nonprofit_budget", { nonprofit_id: nonprofitId });
+      if (error) throw error;
+      return data as Budget;
+    },
+  });
+
+/** One page of a list, cut on the server. */
+export interface LedgerPage<T> {
+  rows: T[];
+  total: number;
+}
+
+interface LedgerAnswer {
+  data: unknown;
+  error: { code?: string } | null;
+  count: number | null;
+}
+
+function ledgerPage<T>({ data, error, count }: LedgerAnswer): LedgerPage<T> {
+  // asking behind the last page is an empty page, not a fault
+  if (error?.code === "PGRST103") return { rows: [], total: 0 };
+  if (error) throw error;
+  return { rows: (data ?? []) as T[], total: count ?? 0 };
+}
+
+const range = (page: number): [number, number] => [(page - 1) * LEDGER_PAGE_SIZE, page * LEDGER_PAGE_SIZE - 1];
+
+export const transactionsQuery = (nonprofitId: string, page: number) =>
+  queryOptions({
+    queryKey: keys.list(nonprofitId, "transactions", page),
+    queryFn: async (): Promise<LedgerPage<Transaction>> => {
+      const supabase = await getSupabase();
+      return ledgerPage(
+        await supabase
+          .from("budget_transactions")
+          .select("id, type, amount, date, category, request_id, request_number, donor", { count: "exact" })
+          .eq("nonprofit_id", nonprofitId)
+          .order("date", { ascending: false })
+          .order("id")
+          .range(...range(page)),
+      );
+    },
+    placeholderData: keepPreviousData,
+  });
+
+/** Pledges first (they wait for an answer), then the newest. */
+export const donationsQuery = (nonprofitId: string, page: number) =>
+  queryOptions({
+    queryKey: keys.list(nonprofitId, "donations", page),
+    queryFn: async (): Promise<LedgerPage<Donation>> => {
+      const supabase = await getSupabase();
+      return ledgerPage(
+        await supabase
+          .from("donations")
+          .select("id, donor_name, donor_email, amount, status, pledged_at, received_at", { count: "exact" })
+          .eq("nonprofit_id", nonprofitId)
+          .order("received_at", { ascending: false, nullsFirst: true })
+          .order("pledged_at", { ascending: false })
+          .order("id")
+          .range(...range(page)),
+      );
+    },
+    placeholderData: keepPreviousData,
+  });
+
+/** Approved requests: what is still to pay first. */
+export const grantsQuery = (nonprofitId: string, page: number) =>
+  queryOptions({
+    queryKey: keys.list(nonprofitId, "grants", page),
+    queryFn: async (): Promise<LedgerPage<Grant>> => {
+      const supabase = await getSupabase();
+      return ledgerPage(
+        await supabase
+          .from("approved_grants")
+          .select("request_id, request_number, category, requester_name, granted, paid, outstanding, approved_at", {
+            count: "exact",
+          })
+          .eq("nonprofit_id", nonprofitId)
+          .order("outstanding", { ascending: false })
+          .order("request_id")
+          .range(...range(page)),
+      );
+    },
+    placeholderData: keepPreviousData,
+  });
+
+function useBudgetWrite<Input>(nonprofitId: string, write: (input: Input) => Promise<void>) {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: write,
+    onSettled: () =>
+      Promise.all([
+        cache.invalidateQueries({ queryKey: keys.all(nonprofitId) }),
+        cache.invalidateQueries({ queryKey: ["nonprofit-dashboard", nonprofitId] }),
+        cache.invalidateQueries({ queryKey: ["incoming-requests", nonprofitId, "detail"] }),
+        cache.invalidateQueries({ queryKey: ["donor-messages", nonprofitId] }),
+      ]),
+  });
+}
+
+/** `key`: the same for each try of one entry, so that a repeated send counts once. */
+export const useRecordDonation = (nonprofitId: string) =>
+  useBudgetWrite(nonprofitId, async ({ form, key }: { form: DonationForm; key: string }) => {
+    const supabase = await getSupabase();
+    const { error } = await supabase.rpc("record_donation", {
+      nonprofit_id: nonprofitId,
+      amount: parseAmount(form.amount),
+      donor_name: form.donor_name,
+      donor_email: form.donor_email === "" ? null : form.donor_email,
+      key,
+    });
+    if (error) throw error;
+  });
+
+export const useReceiveDonation = (nonprofitId: string) =>
+  useBudgetWrite(nonprofitId, async (id: string) => {
+    const supabase = await getSupabase();
+    const { error } = await supabase.rpc("receive_donation", { donation_id: id });
+    if (error) throw error;
+  });
+
+export const useCancelDonation = (nonprofitId: string) =>
+  useBudgetWrite(nonprofitId, async (id: string) => {
+    const supabase = await getSupabase();
+    const { error } = await supabase.rpc("cancel_donation", { donation_id: id });
+    if (error) throw error;
+  });
+
+export const useRecordPayout = (nonprofitId: string) =>
+  useBudgetWrite(nonprofitId, async ({ requestId, form }: { requestId: string; form: PayoutForm }) => {
+    const supabase = await getSupabase();
+    const { error } = await supabase.rpc("record_payout", {
+      request_id: requestId,
+      amount: parseAmount(form.amount),
+      note: form.note === "" ? null : form.note,
+    });
+    if (error) throw error;
+  });
+
+/** Writes the lines that changed; each stands alone, so a failed one leaves the others saved. */
+export const useSaveAllocations = (nonprofitId: string) =>
+  useBudgetWrite(
+    nonprofitId,
+    async ({ form, before }: { form: AllocationsForm; before: readonly CategorySpending[] }) => {
+      const supabase = await getSupabase();
+      const known = new Map(before.map((line) => [line.category.toLocaleLowerCase(), line.allocated]));
+      const changed = form.lines
+        .map((line) => ({ category: line.category, amount: allocationAmount(line.amount) }))
+        .filter((line) => (known.get(line.category.toLocaleLowerCase()) ?? 0) !== line.amount);
+      const answers = await Promise.all(
+        changed.map((line) =>
+          supabase.rpc("set_budget_allocation", {
+            nonprofit_id: nonprofitId,
+            category: line.category,
+            amount: line.amount,
+          }),
+        ),
+      );
+      for (const { error } of answers) if (error) throw error;
+    },
+  );

@@ -1,0 +1,214 @@
+/** Recording a donation, a payout, the allocations. What was typed stays when the entry is not taken. */
+import { zodResolver } from "@hookform/resolvers/zod";
+import { Plus } from "lucide-react";
+import { useMemo, useState } from "react";
+import { useFieldArray, useForm, useWatch } from "react-hook-form";
+import { Field, Form } from "@/components/form";
+import { Button } from "@/components/ui/button";
+import { DialogClose, DialogContent } from "@/components/ui/dialog";
+import { Input } from "@/components/ui/input";
+import { fieldErrors } from "@/lib/errors";
+import { formatMoney } from "@/lib/format";
+import { newKey } from "@/lib/new-key";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/budget";
+import { parseAmount } from "@/schemas/amount";
+import { useRecordDonation, useRecordPayout, useSaveAllocations, type CategorySpending, type Grant } from "../api";
+import {
+  allocationAmount,
+  allocationsSchema,
+  donationSchema,
+  payoutSchema,
+  type AllocationsForm,
+  type DonationForm,
+  type PayoutForm,
+} from "../schema";
+import { MoneyField } from "./money-field";
+
+function Buttons({ submit, busy }: { submit: string; busy: boolean }) {
+  return (
+    <div className="actions mt-0!">
+      <Button type="submit" variant="primary" busy={busy} busyLabel={t("budget.saving")}>
+        {submit}
+      </Button>
+      <DialogClose asChild>
+        <Button>{t("common.cancel")}</Button>
+      </DialogClose>
+    </div>
+  );
+}
+
+const recordWords = (typed: string) => {
+  const amount = parseAmount(typed);
+  return amount === null ? t("budget.save") : t("budget.recordAmount", { amount: formatMoney(amount) });
+};
+
+export interface EntryProps {
+  nonprofitId: string;
+  onClose: () => void;
+}
+
+export function DonationDialog({ nonprofitId, onClose }: EntryProps) {
+  const form = useForm<DonationForm>({
+    resolver: zodResolver(donationSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { donor_name: "", donor_email: "", amount: "" },
+  });
+  const record = useRecordDonation(nonprofitId);
+  const [key] = useState(newKey);
+  const typed = useWatch({ control: form.control, name: "amount" });
+  const submit = async (values: DonationForm) => {
+    try {
+      await record.mutateAsync({ form: values, key });
+      toast({
+        title: t("budget.donationToast"),
+        description: t("budget.donationToastBody", {
+          amount: formatMoney(parseAmount(values.amount) ?? 0),
+          donor: values.donor_name,
+        }),
+      });
+      onClose();
+    } catch (error) {
+      for (const [name, message] of Object.entries(fieldErrors(error))) {
+        if (name === "amount" || name === "donor_name" || name === "donor_email") form.setError(name, { message });
+      }
+    }
+  };
+  return (
+    <DialogContent
+      title={t("budget.donationTitle")}
+      description={t("budget.donationBody")}
+      dirty={form.formState.isDirty}
+    >
+      <Form form={form} onSubmit={submit} error={record.error} errorTitle={t("budget.failedTitle")}>
+        <Field<DonationForm> name="donor_name" label={t("budget.donor")} hint={t("budget.donorHint")}>
+          {(control) => <Input autoComplete="off" {...control} />}
+        </Field>
+        <Field<DonationForm>
+          name="donor_email"
+          label={t("budget.donorEmail")}
+          hint={t("budget.donorEmailHint")}
+          optional
+        >
+          {(control) => <Input type="email" autoComplete="off" autoCapitalize="none" spellCheck={false} {...control} />}
+        </Field>
+        <MoneyField<DonationForm> name="amount" label={t("budget.amount")} />
+        <Buttons submit={recordWords(typed)} busy={record.isPending} />
+      </Form>
+    </DialogContent>
+  );
+}
+
+export function PayoutDialog({ nonprofitId, grant, onClose }: EntryProps & { grant: Grant }) {
+  const schema = useMemo(() => payoutSchema(grant.outstanding), [grant.outstanding]);
+  const form = useForm<PayoutForm>({
+    resolver: zodResolver(schema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { amount: String(grant.outstanding), note: "" },
+  });
+  const record = useRecordPayout(nonprofitId);
+  const typed = useWatch({ control: form.control, name: "amount" });
+  const submit = async (values: PayoutForm) => {
+    try {
+      await record.mutateAsync({ requestId: grant.request_id, form: values });
+      toast({
+        title: t("budget.payoutToast"),
+        description: t("budget.payoutToastBody", {
+          amount: formatMoney(parseAmount(values.amount) ?? 0),
+          number: grant.request_number,
+        }),
+      });
+      onClose();
+    } catch {
+      // the form shows why
+    }
+  };
+  return (
+    <DialogContent
+      title={t("budget.payoutTitle")}
+      description={t("budget.payoutAbout", { number: grant.request_number, category: grant.category })}
+      dirty={form.formState.isDirty}
+    >
+      <Form form={form} onSubmit={submit} error={record.error} errorTitle={t("budget.failedTitle")}>
+        <p className="text-ui text-soft">{t("budget.payoutBody")}</p>
+        <MoneyField<PayoutForm>
+          name="amount"
+          label={t("budget.amount")}
+          hint={t("budget.payoutOpen", { amount: formatMoney(grant.outstanding) })}
+        />
+        <Field<PayoutForm> name="note" label={t("budget.note")} optional>
+          {(control) => <Input autoComplete="off" {...control} />}
+        </Field>
+        <Buttons submit={recordWords(typed)} busy={record.isPending} />
+      </Form>
+    </DialogContent>
+  );
+}
+
+export interface AllocationsProps extends EntryProps {
+  spending: readonly CategorySpending[];
+  /** Names to offer besides those that have figures: the organization's categories. */
+  categories: readonly string[];
+}
+
+export function AllocationsDialog({ nonprofitId, spending, categories, onClose }: AllocationsProps) {
+  const known = spending.map((line) => ({
+    category: line.category,
+    amount: line.allocated > 0 ? String(line.allocated) : "",
+  }));
+  const more = categories
+    .filter((name) => !spending.some((line) => line.category.toLocaleLowerCase() === name.toLocaleLowerCase()))
+    .map((category) => ({ category, amount: "" }));
+  const form = useForm<AllocationsForm>({
+    resolver: zodResolver(allocationsSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { lines: [...known, ...more] },
+  });
+  const { fields, append } = useFieldArray({ control: form.control, name: "lines" });
+  const [fixed] = useState(known.length + more.length);
+  const save = useSaveAllocations(nonprofitId);
+  const submit = async (values: AllocationsForm) => {
+    try {
+      await save.mutateAsync({ form: values, before: spending });
+      const total = values.lines.reduce((sum, line) => sum + allocationAmount(line.amount), 0);
+      toast({
+        title: t("budget.allocationsToast"),
+        description: t("budget.allocationsToastBody", { amount: formatMoney(total) }),
+      });
+      onClose();
+    } catch {
+      // the form shows why
+    }
+  };
+  return (
+    <DialogContent
+      title={t("budget.allocationsTitle")}
+      description={t("budget.allocationsBody")}
+      dirty={form.formState.isDirty}
+    >
+      <Form form={form} onSubmit={submit} error={save.error} errorTitle={t("budget.failedTitle")}>
+        {fields.map((line, index) =>
+          index < fixed ? (
+            <MoneyField<AllocationsForm> key={line.id} name={`lines.${index}.amount`} label={line.category} />
+          ) : (
+            <div key={line.id} className="grid-2">
+              <Field<AllocationsForm> name={`lines.${index}.category`} label={t("budget.otherCategory")}>
+                {(control) => <Input autoComplete="off" {...control} />}
+              </Field>
+              <MoneyField<AllocationsForm> name={`lines.${index}.amount`} label={t("budget.amount")} />
+            </div>
+          ),
+        )}
+        <Button variant="quiet" className="justify-self-start" onClick={() => append({ category: "", amount: "" })}>
+          <Plus aria-hidden="true" />
+          {t("budget.addCategory")}
+        </Button>
+        <Buttons submit={t("budget.allocationsSave")} busy={save.isPending} />
+      </Form>
+    </DialogContent>
+  );
+}

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { allocationAmount, allocationsSchema, donationSchema, payoutSchema } from "./schema";
+
+const issues = (result: { error?: { issues: { path: PropertyKey[]; message: string }[] } }) =>
+  (result.error?.issues ?? []).map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+
+describe("recording a donation", () => {
+  it("asks for who gave it and how much; the address may be missing", () => {
+    expect(issues(donationSchema.safeParse({ donor_name: " ", donor_email: "", amount: "" }))).toEqual([
+      "donor_name: Write who gave it",
+      "amount: Write the amount",
+    ]);
+    expect(donationSchema.safeParse({ donor_name: "Daniel", donor_email: "", amount: "12.50" }).success).toBe(true);
+  });
+
+  it("refuses a wrong address", () => {
+    expect(issues(donationSchema.safeParse({ donor_name: "Daniel", donor_email: "daniel@", amount: "5" }))).toEqual([
+      "donor_email: Please enter a valid email address",
+    ]);
+  });
+});
+
+describe("recording a payout", () => {
+  it("takes up to what is left of the grant, to the cent", () => {
+    const schema = payoutSchema(99.5);
+    expect(schema.safeParse({ amount: "99.50", note: "" }).success).toBe(true);
+    expect(issues(schema.safeParse({ amount: "99.51", note: "" }))).toEqual([
+      "amount: This is more than what is left of the grant",
+    ]);
+  });
+});
+
+describe("allocations", () => {
+  it("takes an empty amount and a zero as nothing set aside", () => {
+    expect(
+      allocationsSchema.safeParse({
+        lines: [
+          { category: "Food", amount: "" },
+          { category: "Rent", amount: "0" },
+        ],
+      }).success,
+    ).toBe(true);
+    expect([allocationAmount(""), allocationAmount("0"), allocationAmount("1,200.5")]).toEqual([0, 0, 1200.5]);
+  });
+
+  it("names a category that stands twice, whatever its case", () => {
+    expect(
+      issues(
+        allocationsSchema.safeParse({
+          lines: [
+            { category: "Food", amount: "1" },
+            { category: "food ", amount: "2" },
+          ],
+        }),
+      ),
+    ).toEqual(["lines.1.category: This category is already in the list"]);
+  });
+});

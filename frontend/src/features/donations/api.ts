@@ -1,0 +1,125 @@
+/** A donor's own figures, gifts and messages: totals only, never a person. */
+import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { getSupabase } from "@/lib/supabase";
+import { parseAmount } from "@/schemas/amount";
+import type { PledgeForm } from "./schema";
+
+export interface Gift {
+  id: string;
+  nonprofit_id: string;
+  nonprofit_name: string;
+  /** Dollars. */
+  amount: number;
+  status: "pledged" | "received" | "cancelled";
+  pledged_at: string;
+  received_at: string | null;
+}
+
+export interface DonorMessage {
+  id: string;
+  nonprofit_id: string;
+  nonprofit_name: string;
+  subject: string;
+  message: string;
+  date: string;
+  unread: boolean;
+  /** What this donor answered. */
+  replies: { message: string; date: string }[];
+}
+
+export interface DonorDashboard {
+  total_donated: number;
+  /** Different people whose requests were approved since the first gift. */
+  people_impacted: number;
+  nonprofits_supported: number;
+  donations: Gift[];
+  paid_for: { category: string; amount: number }[];
+  messages: DonorMessage[];
+  unread_messages: number;
+}
+
+const key = (userId: string) => ["donor-dashboard", userId] as const;
+
+export const donorDashboardQuery = (userId: string) =>
+  queryOptions({
+    queryKey: key(userId),
+    queryFn: async (): Promise<DonorDashboard> => {
+      const supabase = await getSupabase();
+      const { data, error } = await supabase.rpc("donor_dashboard");
+      if (error) throw error;
+      return data as DonorDashboard;
+    },
+  });
+
+export interface NonprofitChoice {
+  id: string;
+  name: string;
+}
+
+/** Organizations that take donations, by name. */
+export const nonprofitChoicesQuery = queryOptions({
+  queryKey: ["nonprofit-choices"],
+  queryFn: async (): Promise<NonprofitChoice[]> => {
+    const supabase = await getSupabase();
+    const { data, error } = await supabase
+      .from("nonprofits")
+      .select("id, name")
+      .eq("status", "active")
+      .order("name")
+      .limit(1000);
+    if (error) throw error;
+    return data as NonprofitChoice[];
+  },
+});
+
+export interface Pledge {
+  form: PledgeForm;
+  /** The same for each try of one pledge, so that a repeated send counts once. */
+  key: string;
+  email: string;
+  name: string;
+}
+
+export function usePledge(userId: string) {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: async ({
+      form,
+      key: pledgeKey,
+      email,
+      name,
+    }: Pledge): Promise<{ nonprofit: string; amount: number }> => {
+      const supabase = await getSupabase();
+      const { data, error } = await supabase.rpc("pledge_donation", {
+        input: { nonprofit_id: form.nonprofit_id, amount: parseAmount(form.amount), email, name, key: pledgeKey },
+      });
+      if (error) throw error;
+      return data as { nonprofit: string; amount: number };
+    },
+    onSuccess: () => cache.invalidateQueries({ queryKey: key(userId) }),
+  });
+}
+
+export function useMarkMessageRead(userId: string) {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: async (id: string) => {
+      const supabase = await getSupabase();
+      const { error } = await supabase.rpc("mark_donor_message_read", { message_id: id });
+      if (error) throw error;
+    },
+    onSettled: () => cache.invalidateQueries({ queryKey: key(userId) }),
+  });
+}
+
+export function useReply(userId: string) {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ messageId, message }: { messageId: string; message: string }) => {
+      const supabase = await getSupabase();
+      const { error } = await supabase.rpc("reply_to_donor_message", { message_id: messageId, message });
+      if (error) throw error;
+    },
+    onSuccess: () => cache.invalidateQueries({ queryKey: key(userId) }),
+  });
+}

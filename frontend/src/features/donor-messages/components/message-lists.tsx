@@ -1,0 +1,145 @@
+/** Inbox and Sent: lines that open in place. */
+import { useQuery } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
+import { Pagination } from "@/components/pagination";
+import { QueryView } from "@/components/query-view";
+import { EmptyState } from "@/components/states";
+import { Tag } from "@/components/ui/badge";
+import { Button } from "@/components/ui/button";
+import { agoWords } from "@/lib/ago";
+import { formatDate } from "@/lib/format";
+import { t } from "@/messages";
+import "@/messages/en/donorMessages";
+import { inboxQuery, MESSAGES_PAGE_SIZE, sentQuery, useMarkAnswerRead } from "../api";
+
+interface LineProps {
+  subject: string;
+  meta: ReactNode;
+  preview: string;
+  message: string;
+  unread?: boolean;
+  onOpen?: () => void;
+}
+
+function Line({ subject, meta, preview, message, unread, onOpen }: LineProps) {
+  const [open, setOpen] = useState(false);
+  return (
+    <li className="item">
+      <h3 className="wrap-anywhere">
+        <button
+          type="button"
+          className="cursor-pointer text-left font-[inherit]"
+          aria-expanded={open}
+          onClick={() => {
+            setOpen(!open);
+            if (!open) onOpen?.();
+          }}
+        >
+          {subject}
+        </button>
+      </h3>
+      {unread ? <Tag>{t("donorMessages.unread")}</Tag> : <span />}
+      <p className="meta">{meta}</p>
+      <p
+        className={
+          open ? "col-span-full max-w-prose whitespace-pre-line wrap-anywhere" : "col-span-full truncate text-soft"
+        }
+      >
+        {open ? message : preview}
+      </p>
+    </li>
+  );
+}
+
+export function Inbox({ nonprofitId, onCompose }: { nonprofitId: string; onCompose: () => void }) {
+  const [page, setPage] = useState(1);
+  const query = useQuery(inboxQuery(nonprofitId, page));
+  const mark = useMarkAnswerRead(nonprofitId);
+  return (
+    <QueryView
+      query={query}
+      failedTitle={t("donorMessages.inboxFailed")}
+      isEmpty={({ rows }) => rows.length === 0}
+      empty={
+        <EmptyState
+          title={t("donorMessages.inboxEmptyTitle")}
+          actions={<Button onClick={onCompose}>{t("donorMessages.writeFirst")}</Button>}
+        >
+          {t("donorMessages.inboxEmpty")}
+        </EmptyState>
+      }
+    >
+      {({ rows, total }) => (
+        <div className="grid gap-4">
+          <ul className="list ruled">
+            {rows.map((item) => (
+              <Line
+                key={item.id}
+                subject={item.subject}
+                meta={
+                  <>
+                    <span>{t("donorMessages.from", { name: item.from })}</span>
+                    <span>{agoWords(item.date)}</span>
+                  </>
+                }
+                preview={item.preview}
+                message={item.message}
+                unread={item.unread}
+                onOpen={() => {
+                  if (item.unread) mark.mutate(item.id);
+                }}
+              />
+            ))}
+          </ul>
+          {total > MESSAGES_PAGE_SIZE ? (
+            <Pagination page={page} pageSize={MESSAGES_PAGE_SIZE} total={total} onPage={setPage} />
+          ) : null}
+        </div>
+      )}
+    </QueryView>
+  );
+}
+
+export function Sent({ nonprofitId, onCompose }: { nonprofitId: string; onCompose: () => void }) {
+  const [page, setPage] = useState(1);
+  const query = useQuery(sentQuery(nonprofitId, page));
+  return (
+    <QueryView
+      query={query}
+      failedTitle={t("donorMessages.sentFailed")}
+      isEmpty={({ rows }) => rows.length === 0}
+      empty={
+        <EmptyState
+          title={t("donorMessages.sentEmptyTitle")}
+          actions={<Button onClick={onCompose}>{t("donorMessages.writeFirst")}</Button>}
+        >
+          {t("donorMessages.sentEmpty")}
+        </EmptyState>
+      }
+    >
+      {({ rows, total }) => (
+        <div className="grid gap-4">
+          <ul className="list ruled">
+            {rows.map((item) => (
+              <Line
+                key={item.id}
+                subject={item.subject}
+                meta={
+                  <>
+                    <span>{t("donorMessages.recipients", { count: item.recipient_count })}</span>
+                    <span className="num">{formatDate(item.created_at)}</span>
+                  </>
+                }
+                preview={item.message}
+                message={item.message}
+              />
+            ))}
+          </ul>
+          {total > MESSAGES_PAGE_SIZE ? (
+            <Pagination page={page} pageSize={MESSAGES_PAGE_SIZE} total={total} onPage={setPage} />
+          ) : null}
+        </div>
+      )}
+    </QueryView>
+  );
+}

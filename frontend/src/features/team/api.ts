@@ -1,0 +1,76 @@
+/** The people of an organization, and invitations by mail. */
+import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import type { NonprofitRole } from "@/lib/session";
+import { getSupabase } from "@/lib/supabase";
+import type { AddMemberForm, EditMemberForm } from "./schema";
+
+export interface Member {
+  id: string;
+  full_name: string;
+  email: string;
+  role: NonprofitRole;
+  /** 'pending' until the invitation is accepted. */
+  user_id: string;
+  is_active: boolean;
+  invited_at: string | null;
+  joined_at: string | null;
+  created_at: string;
+}
+
+const teamKey = (nonprofitId: string) => ["team", nonprofitId] as const;
+
+/** Active first, then as they came. A team is small: searched in the page. */
+export const teamQuery = (nonprofitId: string) =>
+  queryOptions({
+    queryKey: teamKey(nonprofitId),
+    queryFn: async (): Promise<Member[]> => {
+      const supabase = await getSupabase();
+      const { data, error } = await supabase
+        .from("nonprofit_team_members")
+        .select("id, full_name, email, role, user_id, is_active, invited_at, joined_at, created_at")
+        .eq("nonprofit_id", nonprofitId)
+        .order("is_active", { ascending: false })
+        .order("created_at");
+      if (error) throw error;
+      return data as Member[];
+    },
+  });
+
+function useTeamWrite<Input>(nonprofitId: string, write: (input: Input) => Promise<void>) {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: write,
+    onSettled: () =>
+      Promise.all([
+        cache.invalidateQueries({ queryKey: teamKey(nonprofitId) }),
+        cache.invalidateQueries({ queryKey: ["nonprofit-dashboard", nonprofitId] }),
+      ]),
+  });
+}
+
+/** Adds a member; the database mails the invitation. */
+export const useAddMember = (nonprofitId: string) =>
+  useTeamWrite(nonprofitId, async (form: AddMemberForm) => {
+    const supabase = await getSupabase();
+    const { error } = await supabase.from("nonprofit_team_members").insert({ ...form, nonprofit_id: nonprofitId });
+    if (error) throw error;
+  });
+
+export interface MemberChange extends Partial<EditMemberForm> {
+  id: string;
+  is_active?: boolean;
+}
+
+export const useChangeMember = (nonprofitId: string) =>
+  useTeamWrite(nonprofitId, async ({ id, ...change }: MemberChange) => {
+    const supabase = await getSupabase();
+    const { error } = await supabase.from("nonprofit_team_members").update(change).eq("id", id).select("id").single();
+    if (error) throw error;
+  });
+
+export const useResendInvitation = (nonprofitId: string) =>
+  useTeamWrite(nonprofitId, async (memberId: string) => {
+    const supabase = await getSupabase();
+    const { error } = await supabase.rpc("resend_team_invitation", { member_id: memberId });
+    if (error) throw error;
+  });

@@ -1,0 +1,142 @@
+/** Adding and editing a member. */
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useForm, useWatch } from "react-hook-form";
+import { Field, Form } from "@/components/form";
+import { Button } from "@/components/ui/button";
+import { DialogClose, DialogContent } from "@/components/ui/dialog";
+import { Input } from "@/components/ui/input";
+import { Select } from "@/components/ui/select";
+import { errorHint } from "@/lib/errors";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/team";
+import { useAddMember, useChangeMember, type Member } from "../api";
+import {
+  addMemberSchema,
+  allRoles,
+  editMemberSchema,
+  offeredRoles,
+  type AddMemberForm,
+  type EditMemberForm,
+} from "../schema";
+
+const roleOptions = (roles: readonly Member["role"][]) =>
+  roles.map((role) => ({ value: role, label: t(`team.role.${role}`) }));
+
+/** A second row with the same address breaks a unique index. */
+const isTaken = (error: unknown) => (error as { code?: string }).code === "23505";
+
+const missing = () => toast({ variant: "destructive", title: t("team.missingTitle"), description: t("team.missing") });
+
+export function AddMember({ nonprofitId, onClose }: { nonprofitId: string; onClose: () => void }) {
+  const form = useForm<AddMemberForm>({
+    resolver: zodResolver(addMemberSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { full_name: "", email: "", role: "employee" },
+  });
+  const add = useAddMember(nonprofitId);
+  const role = useWatch({ control: form.control, name: "role" });
+  const submit = async (values: AddMemberForm) => {
+    try {
+      await add.mutateAsync(values);
+      toast({ title: t("team.addedTitle"), description: t("team.addedBody", { email: values.email }) });
+      onClose();
+    } catch (error) {
+      if (isTaken(error)) form.setError("email", { message: t("team.alreadyMember") });
+      else toast({ variant: "destructive", title: t("team.addErrorTitle"), description: t("team.addError") });
+    }
+  };
+  return (
+    <DialogContent title={t("team.addTitle")} description={t("team.addBody")} dirty={form.formState.isDirty}>
+      <Form
+        form={form}
+        onSubmit={submit}
+        onInvalid={missing}
+        error={add.error && !isTaken(add.error) ? add.error : null}
+        errorTitle={t("team.addErrorTitle")}
+      >
+        <Field<AddMemberForm> name="full_name" label={t("team.fullName")}>
+          {(control) => <Input autoComplete="off" {...control} />}
+        </Field>
+        <Field<AddMemberForm> name="email" label={t("team.email")}>
+          {(control) => <Input type="email" autoComplete="off" autoCapitalize="none" spellCheck={false} {...control} />}
+        </Field>
+        <Field<AddMemberForm> name="role" label={t("team.role")} hint={t(`team.roleHint.${role}`)}>
+          {(control) => <Select options={roleOptions(offeredRoles)} {...control} />}
+        </Field>
+        <div className="actions mt-0!">
+          <Button type="submit" variant="primary" busy={add.isPending} busyLabel={t("team.adding")}>
+            {t("team.addConfirm")}
+          </Button>
+          <DialogClose asChild>
+            <Button>{t("common.cancel")}</Button>
+          </DialogClose>
+        </div>
+      </Form>
+    </DialogContent>
+  );
+}
+
+export function EditMember({
+  nonprofitId,
+  member,
+  onClose,
+}: {
+  nonprofitId: string;
+  member: Member;
+  onClose: () => void;
+}) {
+  const form = useForm<EditMemberForm>({
+    resolver: zodResolver(editMemberSchema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { full_name: member.full_name, role: member.role },
+  });
+  const change = useChangeMember(nonprofitId);
+  const role = useWatch({ control: form.control, name: "role" });
+  const submit = async (values: EditMemberForm) => {
+    try {
+      await change.mutateAsync({ id: member.id, ...values });
+      toast({
+        title: t("team.updatedTitle"),
+        description: t("team.updatedBody", { name: values.full_name, role: t(`team.role.${values.role}`) }),
+      });
+      onClose();
+    } catch (error) {
+      if (errorHint(error) !== "last_admin") {
+        toast({ variant: "destructive", title: t("team.updateErrorTitle"), description: t("team.updateError") });
+      }
+    }
+  };
+  return (
+    <DialogContent
+      title={t("team.editTitle", { name: member.full_name || member.email })}
+      description={member.email}
+      dirty={form.formState.isDirty}
+    >
+      <Form
+        form={form}
+        onSubmit={submit}
+        onInvalid={missing}
+        error={change.error}
+        errorTitle={t("team.updateErrorTitle")}
+      >
+        <Field<EditMemberForm> name="full_name" label={t("team.fullName")}>
+          {(control) => <Input autoComplete="off" {...control} />}
+        </Field>
+        <Field<EditMemberForm> name="role" label={t("team.role")} hint={t(`team.roleHint.${role}`)}>
+          {(control) => <Select options={roleOptions(allRoles)} {...control} />}
+        </Field>
+        <div className="actions mt-0!">
+          <Button type="submit" variant="primary" busy={change.isPending} busyLabel={t("common.saving")}>
+            {t("team.save")}
+          </Button>
+          <DialogClose asChild>
+            <Button>{t("common.cancel")}</Button>
+          </DialogClose>
+        </div>
+      </Form>
+    </DialogContent>
+  );
+}
