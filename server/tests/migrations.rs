@@ -347,3 +347,21 @@ async fn ddl_tells_the_api_to_reload_its_schema_cache() {
     assert_eq!(heard.as_deref(), Some("reload schema"));
     db.stop().await;
 }
+
+#[tokio::test]
+async fn an_owner_without_superuser_rights_can_set_up_the_platform() {
+    let db = Fixture::new().await;
+    db.one("create role manager login createrole password 'm'").await;
+    db.one("create database managed owner manager").await;
+    let url = format!("postgresql://manager:m@127.0.0.1:{}/managed", db.url.split([':', '/']).nth(5).expect("port"));
+    let urls = migrate::prepare(&url, "secret").await.expect("prepare");
+    for url in [&urls.rest_url, &urls.auth_url, &urls.service_url] {
+        query(url, "select 1").await.expect("login");
+    }
+    // Policies on storage and references to auth are written by the owner's migrations.
+    db.write("1_a.sql", "create table notes (id int); create policy own on storage.objects for select using (true);");
+    let source = db.write("2_b.sql", "alter table notes enable row level security;");
+    assert_eq!(migrate::dir(&url, &source).await.expect("migrate").files.len(), 2);
+    query(&urls.auth_url, "create table auth.t ()").await.expect("the auth server's own schema");
+    db.stop().await;
+}

@@ -2,6 +2,9 @@
 
 mod card;
 mod database;
+mod doctor;
+mod healthcheck;
+mod keys;
 mod migrate;
 mod serve;
 mod serve_rest;
@@ -35,17 +38,40 @@ enum Command {
     /// Generate types from the database, as 'supabase gen types' does
     #[command(subcommand)]
     Types(types::TypesCommand),
+    /// API keys: new ones, or those in use
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Look for what is missing or too open in configuration and database
+    Doctor,
+    /// Ask the running server whether it is well; for containers
+    Healthcheck,
 }
 
 /// Parses the command line, runs the command and says how it ended.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            let text = error.to_string();
+            let sentence = text.lines().next().unwrap_or_default();
+            eprintln!("ferrobase: {} (see 'ferrobase --help')", sentence.trim_start_matches("error: "));
+            return ExitCode::from(2);
+        }
+        // Help and version are asked for, not wrong.
+        Err(answer) => {
+            let _ = answer.print();
+            return ExitCode::SUCCESS;
+        }
+    };
     let outcome = Source::from_process(cli.config.as_deref()).and_then(|source| {
         match cli.command.unwrap_or_else(|| Command::Serve(serve::ServeArgs::default())) {
             Command::Serve(args) => serve::run(args, source),
             Command::Migrate(args) => migrate::migrate(args, &source),
             Command::Seed(args) => migrate::seed(args, &source),
             Command::Types(command) => types::run(command, &source),
+            Command::Keys(command) => keys::run(command, &source),
+            Command::Doctor => doctor::run(&source),
+            Command::Healthcheck => healthcheck::run(&source),
         }
     });
     match outcome {

@@ -14,7 +14,7 @@ use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse, web};
 use serde_json::json;
 
-pub use keys::ApiKeys;
+pub use keys::{ApiKeys, sign_key};
 
 const APIKEY: HeaderName = HeaderName::from_static("apikey");
 

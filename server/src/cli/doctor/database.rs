@@ -1,0 +1,195 @@
+//! What the database says about itself.
+
+use tokio_postgres::{Client, NoTls};
+
+use super::Finding;
+
+/// A question to the catalogs whose every row is one finding: its first column is the sentence.
+struct Question {
+    sql: &'static str,
+    /// Said when there is no row.
+    good: &'static str,
+    as_finding: fn(String) -> Finding,
+}
+
+/// `$1` is the list of exposed schemas in each.
+const QUESTIONS: [Question; 10] = [
+    Question {
+        good: "roles",
+        as_finding: Finding::Problem,
+        sql: "select format('role %s is missing: run ferrobase migrate', wanted)
+              from unnest(array['anon', 'authenticated', 'service_role', 'authenticator', 'supabase_auth_admin',
+                                'supabase_storage_admin', 'ferrobase_admin']) as wanted
+              where $1::text[] is not null and not exists (select from pg_roles where rolname = wanted)",
+    },
+    Question {
+        good: "service_role passes row level security",
+        as_finding: Finding::Problem,
+        sql: "select 'service_role has no BYPASSRLS: a superuser has to run ''alter role service_role bypassrls'''
+              from pg_roles where $1::text[] is not null and rolname = 'service_role' and not rolbypassrls",
+    },
+    Question {
+        good: "authenticator may become every API role and is no superuser",
+        as_finding: Finding::Problem,
+        sql: "select case when rolsuper or rolbypassrls
+                       then format('authenticator must not be %s', case when rolsuper then 'a superuser' else 'BYPASSRLS' end)
+                       else format('authenticator may not become %s: grant %1$s to authenticator', wanted) end
+              from pg_roles, unnest(array['anon', 'authenticated', 'service_role']) as wanted
+              where $1::text[] is not null and rolname = 'authenticator'
+                and exists (select from pg_roles where rolname = wanted)
+                and (rolsuper or rolbypassrls or not pg_has_role('authenticator', wanted, 'member'))",
+    },
+    Question {
+        good: "the auth server may change its schema",
+        as_finding: Finding::Problem,
+        sql: "select format('supabase_auth_admin lacks %s', lack)
+              from (select 'CREATE on this database' as lack
+                    where not has_database_privilege('supabase_auth_admin', current_database(), 'create')
+                    union all
+                    select 'the ownership of schema auth'
+                    from pg_namespace where nspname = 'auth' and not pg_has_role('supabase_auth_admin', nspowner, 'member')
+                   ) as lacks
+              where $1::text[] is not null and exists (select from pg_roles where rolname = 'supabase_auth_admin')",
+    },
+    Question {
+        good: "the schema cache reloads by itself after DDL",
+        as_finding: Finding::Note,
+        sql: "select 'there is no event trigger pgrst_ddl_watch (it takes a superuser): after DDL of your own run ''notify pgrst, $$reload schema$$'''
+              where $1::text[] is not null and not exists (select from pg_event_trigger where evtname = 'pgrst_ddl_watch' and evtenabled <> 'D')",
+    },
+    Question {
+        good: "extensions pgcrypto and uuid-ossp",
+        as_finding: Finding::Note,
+        sql: "select format('extension %s is not installed', wanted)
+              from unnest(array['pgcrypto', 'uuid-ossp']) as wanted
+              where $1::text[] is not null and not exists (select from pg_extension where extname = wanted)",
+    },
+    Question {
+        good: "every exposed table has row level security",
+        as_finding: Finding::Problem,
+        sql: "select format('%I.%I has no row level security, and %s may %s: alter table %1$I.%2$I enable row level security',
+                            n.nspname, c.relname, string_agg(distinct r.rolname, ' and '),
+                            lower(string_agg(distinct verb, ', ')))
+              from pg_class c
+              join pg_namespace n on n.oid = c.relnamespace
+              cross join (select oid, rolname from pg_roles where rolname in ('anon', 'authenticated')) r
+              cross join unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE']) as verb
+              where n.nspname = any ($1) and c.relkind in ('r', 'p') and not c.relrowsecurity
+                and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'e')
+                and has_schema_privilege(r.oid, n.oid, 'usage') and has_table_privilege(r.oid, c.oid, verb)
+              group by n.nspname, c.relname
+              order by 1",
+    },
+    Question {
+        good: "no exposed view passes by row level security",
+        as_finding: Finding::Note,
+        sql: "select format('view %I.%I reads with its owner''s rights (alter view … set (security_invoker = on) if that is not meant)',
+                            n.nspname, c.relname)
+              from pg_class c join pg_namespace n on n.oid = c.relnamespace
+              where n.nspname = any ($1) and c.relkind = 'v'
+                and not coalesce((select option_value::boolean from pg_options_to_table(c.reloptions)
+                                  where option_name = 'security_invoker'), false)
+                and (has_table_privilege('anon', c.oid, 'select') or has_table_privilege('authenticated', c.oid, 'select'))
+              order by 1",
+    },
+    Question {
+        good: "every exposed security definer function fixes its search path",
+        as_finding: Finding::Problem,
+        sql: "select format('%s runs with its owner''s rights but does not set search_path', p.oid::regprocedure)
+              from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+              where (n.nspname = any ($1) or n.nspname = 'functions') and p.prosecdef
+                and not exists (select from unnest(p.proconfig) as setting where setting like 'search_path=%')
+                and (has_function_privilege('anon', p.oid, 'execute') or has_function_privilege('authenticated', p.oid, 'execute'))
+              order by 1",
+    },
+    Question {
+        good: "API roles cannot create objects",
+        as_finding: Finding::Problem,
+        sql: "select format('%s may create objects in schema %I: revoke create on schema %2$I from public, %1$s', r.rolname, n.nspname)
+              from pg_namespace n
+              cross join (select oid, rolname from pg_roles where rolname in ('anon', 'authenticated')) r
+              where n.nspname = any ($1) and has_schema_privilege(r.oid, n.oid, 'create')
+              order by 1",
+    },
+];
+
+/// Everything found in the database behind `url`, whose owner it logs in.
+pub async fn examine(url: &str, schemas: &[String]) -> anyhow::Result<Vec<Finding>> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls)
+        .await
+        .map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))?;
+    let connection = tokio::spawn(connection);
+    let mut findings = vec![version(&client).await?, rights(&client).await?];
+    let are_there: bool = client
+        .query_one("select count(*) = 2 from pg_roles where rolname in ('anon', 'authenticated')", &[])
+        .await?
+        .get(0);
+    // Without the API roles there is nobody whose rights could be looked at.
+    for question in if are_there { &QUESTIONS[..] } else { &QUESTIONS[..1] } {
+        let rows = client.query(question.sql, &[&schemas]).await?;
+        if rows.is_empty() {
+            findings.push(Finding::Good(question.good.to_owned()));
+        }
+        findings.extend(rows.iter().map(|row| (question.as_finding)(row.get(0))));
+    }
+    findings.extend(mail(&client).await?);
+    connection.abort();
+    Ok(findings)
+}
+
+async fn version(client: &Client) -> Result<Finding, tokio_postgres::Error> {
+    let row = client
+        .query_one("select current_setting('server_version'), current_setting('server_version_num')::int", &[])
+        .await?;
+    let (text, number): (String, i32) = (row.get(0), row.get(1));
+    let text = format!("PostgreSQL {text}");
+    Ok(if number < 150_000 {
+        Finding::Problem(format!("{text} is too old: 15 or newer is needed"))
+    } else {
+        Finding::Good(text)
+    })
+}
+
+/// What the owner may do: a superuser anything, others need two rights for the first migration.
+async fn rights(client: &Client) -> Result<Finding, tokio_postgres::Error> {
+    let row = client
+        .query_one(
+            "select rolname, rolsuper, rolcreaterole, has_database_privilege(current_database(), 'create')
+             from pg_catalog.pg_roles where rolname = current_user",
+            &[],
+        )
+        .await?;
+    let (name, superuser, createrole, create): (String, bool, bool, bool) =
+        (row.get(0), row.get(1), row.get(2), row.get(3));
+    let lacking: Vec<&str> = [("CREATEROLE", createrole), ("CREATE on this database", create)]
+        .into_iter()
+        .filter_map(|(right, there)| (!there && !superuser).then_some(right))
+        .collect();
+    Ok(if lacking.is_empty() {
+        Finding::Good(format!("{name} may set up the platform{}", if superuser { " (superuser)" } else { "" }))
+    } else {
+        Finding::Problem(format!("{name} lacks {}", lacking.join(" and ")))
+    })
+}
+
+/// Mail that nobody will deliver any more.
+async fn mail(client: &Client) -> Result<Option<Finding>, tokio_postgres::Error> {
+    let there: bool = client.query_one("select to_regclass('ferrobase.outbox') is not null", &[]).await?.get(0);
+    if !there {
+        return Ok(None);
+    }
+    let row = client
+        .query_one(
+            "select count(*) filter (where failed_at is not null),
+                    count(*) filter (where failed_at is null and attempts > 0),
+                    coalesce(max(last_error), '') from ferrobase.outbox",
+            &[],
+        )
+        .await?;
+    let (failed, waiting, error): (i64, i64, String) = (row.get(0), row.get(1), row.get(2));
+    Ok(Some(match (failed, waiting) {
+        (0, 0) => Finding::Good("no mail is stuck".to_owned()),
+        (0, _) => Finding::Note(format!("{waiting} mail(s) wait for another try: {error}")),
+        _ => Finding::Problem(format!("{failed} mail(s) could not be delivered (see ferrobase.outbox): {error}")),
+    }))
+}

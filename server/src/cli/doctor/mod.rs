@@ -1,0 +1,55 @@
+//! `doctor`: looks at configuration and database and names what is missing or too open, a line each.
+
+mod database;
+
+use super::database::{Database, block_on};
+use crate::config::{Reader, ServerConfig, Source};
+use crate::mail::MailConfig;
+
+/// One line of the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    Good(String),
+    /// Works, with a limit that one should know.
+    Note(String),
+    /// Does not work or is not safe; makes the command fail.
+    Problem(String),
+}
+
+pub fn run(source: &Source) -> anyhow::Result<()> {
+    let mut findings = configuration(source);
+    let schemas = Reader::new(source)
+        .list(&["PGRST_DB_SCHEMAS", "PGRST_DB_SCHEMA"])
+        .unwrap_or_else(|| vec!["public".to_owned(), "graphql_public".to_owned()]);
+    match block_on(Database::with(source, async |url| database::examine(&url, &schemas).await)) {
+        Ok(found) => findings.extend(found),
+        Err(error) => findings.push(Finding::Problem(format!("{error:#}"))),
+    }
+    let mut problems = 0;
+    for finding in &findings {
+        match finding {
+            Finding::Good(text) => println!("ok       {text}"),
+            Finding::Note(text) => println!("note     {text}"),
+            Finding::Problem(text) => {
+                problems += 1;
+                println!("problem  {text}");
+            }
+        }
+    }
+    anyhow::ensure!(problems == 0, "{problems} problem(s) found");
+    Ok(())
+}
+
+/// Every setting that is wrong.
+fn configuration(source: &Source) -> Vec<Finding> {
+    let mut reader = Reader::new(source);
+    let config = ServerConfig::read(&mut reader);
+    MailConfig::read(&mut reader, config.development, &config.support_email);
+    match reader.finish(config) {
+        Ok(config) if config.development => {
+            vec![Finding::Note("configuration: development mode, with keys that everybody knows".to_owned())]
+        }
+        Ok(_) => vec![Finding::Good("configuration".to_owned())],
+        Err(problems) => problems.0.into_iter().map(Finding::Problem).collect(),
+    }
+}
