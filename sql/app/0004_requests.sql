@@ -76,7 +76,7 @@ create table public.requests (
 );
 create index requests_owner on public.requests (user_id, updated_at desc);
 create index requests_owner_sent on public.requests (user_id, submitted_at desc) where status <> 'draft';
-create index requests_guest_address on public.requests (lower(email)) where user_id is null;
+create index requests_address on public.requests (lower(email));
 create index requests_category on public.requests (category_id);
 create index requests_claimed on public.requests (claimed_by, status);
 comment on column public.requests.amount is '''Not specified'' or ''$N''; from approval on the approved amount.';
