@@ -63,6 +63,12 @@ language sql stable set search_path = '' as $$
   select current_user in ('anon', 'authenticated')
 $$;
 
+-- A client may bring its own id only if it is a uuid; anything else is replaced by a fresh one.
+create function private.client_id(p text) returns text
+language sql volatile set search_path = '' as $$
+  select case when p ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p else gen_random_uuid()::text end
+$$;
+
 -- ----------------------------------------------------------------------------------------------- small values
 
 create function private.valid_email(p text) returns boolean

@@ -140,6 +140,7 @@ language plpgsql set search_path = '' as $$
 begin
   if tg_op = 'INSERT' then
     if private.is_client() then
+      new.id := private.client_id(new.id);
       new.admin_user_id := coalesce(new.admin_user_id, auth.uid());
       new.status := case when private.setting('nonprofit_approval_required') = 'true' then 'awaiting_approval' else 'active' end;
       new.created_at := now(); new.closed_at := null;
@@ -230,6 +231,16 @@ begin
 end $$;
 create trigger keep_an_admin after update or delete on public.nonprofit_team_members
   for each row execute function private.keep_an_admin();
+
+-- A member's new role shows on the account as well.
+create function private.on_team_role_changed() returns trigger
+language plpgsql security definer set search_path = '' as $$
+begin
+  update public.user_roles u set nonprofit_role = new.role where u.user_id::text = new.user_id and u.role = 'nonprofit';
+  return null;
+end $$;
+create trigger role_changed after update of role on public.nonprofit_team_members
+  for each row when (new.role <> old.role and new.user_id <> 'pending') execute function private.on_team_role_changed();
 
 -- A deleted account leaves its teams.
 create function private.on_account_deleted() returns trigger

@@ -194,6 +194,7 @@ begin
     end if;
     if tg_op = 'INSERT' then
       new.user_id := coalesce(new.user_id, auth.uid()); new.created_at := now();
+      new.id := private.client_id(new.id);  -- it names the folder of the request's files
       new.resubmitted_from := null;
     else
       new.id := old.id; new.user_id := old.user_id; new.created_at := old.created_at; new.resubmitted_from := old.resubmitted_from;

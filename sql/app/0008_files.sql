@@ -36,7 +36,7 @@ $$;
 create policy "documents: read with the request" on storage.objects for select to authenticated
   using (bucket_id = 'request-documents' and (
     exists (select 1 from public.request_documents d where d.path = objects.name)
-    or private.owns_request((storage.foldername(name))[1])));
+    or ((storage.foldername(name))[1] <> 'guest' and private.owns_request((storage.foldername(name))[1]))));
 create policy "documents: owner uploads" on storage.objects for insert to authenticated
   with check (bucket_id = 'request-documents' and array_length(storage.foldername(name), 1) = 1
     and private.may_upload_document((storage.foldername(name))[1]));

@@ -154,7 +154,10 @@ begin
   if (select count(*) from private.guest_upload_slots x where x.submit_key = create_guest_upload_slot.key) >= 5 then
     perform private.fail(422, 'too_many_files', 'You can only upload a maximum of 5 files.', '{"max": 5}');
   end if;
-  if random() < 0.05 then perform public.sweep_guest_files(); end if;
+  -- the first slot of each quarter of an hour sweeps
+  insert into private.rate_limits (key, window_start, hits) values ('sweep', date_bin('15 minutes', now(), timestamptz '2000-01-01'), 1)
+  on conflict do nothing;
+  if found then perform public.sweep_guest_files(); end if;
   insert into private.guest_upload_slots (id, submit_key, path, name, mime_type, size_bytes, address)
   values (new_id, create_guest_upload_slot.key, 'guest/' || private.new_token() || '.' || ext, file, create_guest_upload_slot.mime_type,
     create_guest_upload_slot.size_bytes, who)
@@ -284,8 +287,12 @@ begin
       perform private.fail(403, 'account_mismatch', 'This account does not match the address you proved. Please try again.');
     end if;
   end if;
-  if uid is null then perform private.require_rate('submit:' || private.client_address(), 10, interval '1 hour');
-  else perform private.require_rate('submit:' || uid, 30, interval '1 hour'); end if;
+  if uid is null then
+    perform private.require_rate('submit:' || private.client_address(), 10, interval '1 hour');
+    perform private.require_rate('submit-for:' || lower(r.email), 10, interval '1 day');  -- each sends that address a mail
+  else
+    perform private.require_rate('submit:' || uid, 30, interval '1 hour');
+  end if;
 
   if private.clean(input ->> 'draft_id') is null then
     insert into public.requests (id, user_id, form, step) values (r.id, owner, r.form, 5);

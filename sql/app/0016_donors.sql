@@ -30,7 +30,7 @@ begin
     'heading', 'Thank you for your pledge',
     'paragraphs', jsonb_build_array('You want to give ' || private.amount_text(a) || ' to ' || n.name || '.',
       n.name || ' writes to you about how to send it. We take no card details.'),
-    'why', 'You get this mail because someone pledged a donation with this address on AidBridge.'));
+    'why', 'You get this mail because someone pledged a donation with this address on AidBridge.', 'unsubscribe', private.unsubscribe_link(n.id, mail)));
   return jsonb_build_object('donation_id', d.id, 'nonprofit', n.name, 'amount', a, 'repeated', false);
 end $$;
 

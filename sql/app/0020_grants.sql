@@ -70,7 +70,7 @@ grant execute on function public.age(public.profiles), public."needsMoreProof"(p
 grant execute on function public.sweep_guest_files() to service_role;
 
 -- helpers that policies, constraints, views and invoker triggers run as the caller; none is reachable through the API
-grant execute on function private.valid_email(text), private.clean(text), private.amount_number(text), private.is_client(), private.fail(int, text, text, jsonb),
+grant execute on function private.valid_email(text), private.clean(text), private.amount_number(text), private.is_client(), private.client_id(text), private.fail(int, text, text, jsonb),
   private.setting(text), private.touch(),
   private.my_organizations(text[], boolean), private.my_staff_organizations(), private.my_managed_organizations(), private.my_admin_organizations(),
   private.is_staff_somewhere(), private.staff_may_see(text), private.staff_may_see_person(text), private.owns_request(text),

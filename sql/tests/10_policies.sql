@@ -63,6 +63,8 @@ begin
   perform tests.matrix('insert into public.requests (user_id, description) values (' || alice || ', ''d'')', '{"alice": "rows=1"}', 'refused');
   perform tests.matrix('update public.requests set description = ''d2'' where id in (''r-draft'', ''r-ax'', ''r-done'')', '{"alice": "rows=1"}');
   perform tests.matrix('delete from public.requests', '{"alice": "rows=1"}');
+  perform tests.check('alice', 'insert into public.requests (id, user_id) values (''guest'', ' || alice || ')', 'rows=1');
+  perform tests.check('alice', 'with r as (insert into public.requests (id, user_id) values (''guest'', ' || alice || ') returning id) select * from r where id = ''guest''', 'rows=0');
   perform tests.check('alice', 'update public.requests set status = ''pending'' where id = ''r-draft''', 'hint:use_submit_request');
   perform tests.check('alice', 'update public.requests set status = ''approved'', amount_approved = 5 where id = ''r-ax''', 'rows=0');
   perform tests.check('alice', 'insert into public.requests (user_id, nonprofits) values (' || alice || ', array[''a'', ''b'', ''c'', ''d''])', 'hint:too_many_nonprofits');

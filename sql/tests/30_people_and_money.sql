@@ -60,9 +60,9 @@ begin
   -- the plain insert of the spec's section 7
   perform tests.check('donor', 'insert into public.nonprofits (name, legal_status, registration_number, employee_count, mission, admin_user_id) values (''D'', ''l'', ''r'', 1, ''m'', auth.uid()) returning *', 'rows=1');
   update private.app_settings set value = 'true' where key = 'nonprofit_approval_required';
-  perform tests.run('donor', 'insert into public.nonprofits (id, name, legal_status, registration_number, employee_count, mission, admin_user_id) values (''d'', ''D'', ''l'', ''r'', 1, ''m'', auth.uid())');
-  perform tests.check('anon', 'select * from public.nonprofits where id = ''d''', 'rows=0');
-  perform tests.check('donor', 'select * from public.nonprofits where id = ''d''', 'rows=1');
+  perform tests.run('donor', 'insert into public.nonprofits (id, name, legal_status, registration_number, employee_count, mission, admin_user_id) values (''7e570000-0000-4000-8000-00000000000d'', ''D'', ''l'', ''r'', 1, ''m'', auth.uid())');
+  perform tests.check('anon', 'select * from public.nonprofits where id = ''7e570000-0000-4000-8000-00000000000d''', 'rows=0');
+  perform tests.check('donor', 'select * from public.nonprofits where id = ''7e570000-0000-4000-8000-00000000000d''', 'rows=1');
   update private.app_settings set value = 'false' where key = 'nonprofit_approval_required';
 end $$;
 
@@ -99,6 +99,7 @@ begin
   perform tests.act('admin', 'select public.leave_organization(''x'')');
   perform tests.same('the seat passed on', (select admin_user_id from public.nonprofits where id = 'x'), tests.id('manager'));
   perform tests.check('admin', 'select public.nonprofit_budget(''x'')', 'hint:not_a_member');
+  perform tests.same('the new role shows on the account', (select nonprofit_role from public.user_roles where user_id = tests.id('manager')), 'admin');
   perform tests.check('manager', 'select public.leave_organization(''x'')', 'hint:last_admin');
   -- the account itself may go; the organization then has no admin, and nothing else is lost
   delete from auth.users where id = tests.id('manager');
