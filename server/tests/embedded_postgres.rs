@@ -164,3 +164,32 @@ async fn an_interrupted_creation_leaves_nothing_in_the_way() {
     assert!(!partial.exists());
     running.stop().await;
 }
+
+#[tokio::test]
+async fn below_a_private_home_the_cluster_moves_only_where_its_user_cannot_enter() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let home = Root::new("home");
+    std::fs::set_permissions(&home.0, std::fs::Permissions::from_mode(0o700)).expect("mode");
+    let data_root = home.0.join("checkout/.ferrobase");
+    let options = EmbeddedOptions { data_root: data_root.clone(), port: 0, ..EmbeddedOptions::default() };
+    let running = EmbeddedPostgres::start(&options).await.expect("start");
+    query(&running.url, "create table t as select 5 as n").await.expect("write");
+    let is_root = std::fs::metadata(&home.0).expect("home").uid() == 0;
+    let owner = std::fs::metadata(&running.cluster).expect("cluster").uid();
+    if is_root {
+        let moved = running.relocated.clone().expect("root's home is closed to PostgreSQL's user");
+        assert!(moved.starts_with("/var/lib/ferrobase") && running.cluster.starts_with(&moved), "{}", moved.display());
+        assert_ne!(owner, 0, "PostgreSQL never runs as root");
+    } else {
+        assert_eq!(running.relocated, None);
+        assert_eq!(owner, std::fs::metadata(&home.0).expect("home").uid());
+    }
+    let moved = running.relocated.clone();
+    running.stop().await;
+    let again = EmbeddedPostgres::start(&options).await.expect("the same place is found again");
+    assert_eq!(query(&again.url, "select n from t").await.expect("read"), "5");
+    again.stop().await;
+    if let Some(moved) = moved {
+        let _ = std::fs::remove_dir_all(moved);
+    }
+}

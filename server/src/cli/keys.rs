@@ -18,24 +18,24 @@ pub enum KeysCommand {
 }
 
 pub fn run(command: KeysCommand, source: &Source) -> anyhow::Result<()> {
-    match command {
-        KeysCommand::Generate => print!("{}", generate()?),
+    let text = match command {
+        KeysCommand::Generate => generate()?,
         KeysCommand::Show => {
             let mut reader = Reader::new(source);
             let config = ServerConfig::read(&mut reader);
             let config = reader.finish(config)?;
             let keys = ApiKeys::from_config(&config);
-            println!("ANON_KEY={}", keys.anon());
-            println!("SERVICE_ROLE_KEY={}", keys.service_role());
+            let mut text = format!("ANON_KEY={}\nSERVICE_ROLE_KEY={}\n", keys.anon(), keys.service_role());
             if let Some(key) = &config.publishable_key {
-                println!("SB_PUBLISHABLE_KEY={key}");
+                text.push_str(&format!("SB_PUBLISHABLE_KEY={key}\n"));
             }
             if let Some(key) = &config.secret_key {
-                println!("SB_SECRET_KEY={}", key.reveal());
+                text.push_str(&format!("SB_SECRET_KEY={}\n", key.reveal()));
             }
+            text
         }
-    }
-    Ok(())
+    };
+    super::print_all(&text)
 }
 
 /// One `NAME=value` a line. Values hold only characters that no shell or file format minds.

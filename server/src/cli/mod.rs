@@ -82,3 +82,13 @@ pub fn run() -> ExitCode {
         }
     }
 }
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no error.
+fn print_all(text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

@@ -175,7 +175,8 @@ fn lock(root: &Path) -> Result<std::fs::File, EmbeddedError> {
         }
         Err(e) => return Err(io(e.into())),
     }
-    file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id())).map_err(io)?;
+    // Who holds it is told to others on a best effort: on a full disk there are better messages than this one.
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
     Ok(file)
 }
 

@@ -25,17 +25,13 @@ pub fn run(source: &Source) -> anyhow::Result<()> {
         Ok(found) => findings.extend(found),
         Err(error) => findings.push(Finding::Problem(format!("{error:#}"))),
     }
-    let mut problems = 0;
-    for finding in &findings {
-        match finding {
-            Finding::Good(text) => println!("ok       {text}"),
-            Finding::Note(text) => println!("note     {text}"),
-            Finding::Problem(text) => {
-                problems += 1;
-                println!("problem  {text}");
-            }
-        }
-    }
+    let lines = findings.iter().map(|finding| match finding {
+        Finding::Good(text) => format!("ok       {text}\n"),
+        Finding::Note(text) => format!("note     {text}\n"),
+        Finding::Problem(text) => format!("problem  {text}\n"),
+    });
+    super::print_all(&lines.collect::<String>())?;
+    let problems = findings.iter().filter(|finding| matches!(finding, Finding::Problem(_))).count();
     anyhow::ensure!(problems == 0, "{problems} problem(s) found");
     Ok(())
 }

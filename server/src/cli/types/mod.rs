@@ -29,8 +29,7 @@ pub fn run(command: TypesCommand, source: &Source) -> anyhow::Result<()> {
         schemas = exposed.unwrap_or_else(|| vec!["public".to_owned(), "graphql_public".to_owned()]);
     }
     let text = block_on(Database::with(source, async |url| typescript(&url, &schemas).await))?;
-    print!("{text}");
-    Ok(())
+    super::print_all(&text)
 }
 
 /// What the generated file tells supabase-js about the REST server.
