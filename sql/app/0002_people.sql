@@ -111,8 +111,10 @@ language plpgsql security definer set search_path = '' as $$
 begin
   update public.profiles p set
     email = new.email,
-    full_name = coalesce(left(private.clean(new.raw_user_meta_data ->> 'full_name'), 200), p.full_name),
-    phone = case when new.raw_user_meta_data ? 'phone' then left(private.clean(new.raw_user_meta_data ->> 'phone'), 40) else p.phone end
+    full_name = case when new.raw_user_meta_data ->> 'full_name' is distinct from old.raw_user_meta_data ->> 'full_name'
+      then coalesce(left(private.clean(new.raw_user_meta_data ->> 'full_name'), 200), p.full_name) else p.full_name end,
+    phone = case when new.raw_user_meta_data ->> 'phone' is distinct from old.raw_user_meta_data ->> 'phone'
+      then left(private.clean(new.raw_user_meta_data ->> 'phone'), 40) else p.phone end
   where p.id = new.id
     and (old.email is distinct from new.email or old.raw_user_meta_data is distinct from new.raw_user_meta_data);
   if lower(coalesce(old.email, '')) <> lower(coalesce(new.email, '')) then
@@ -125,6 +127,12 @@ begin
 end $$;
 create trigger aidbridge_account_changed after update of email, raw_user_meta_data on auth.users
   for each row execute function private.on_account_changed();
+
+-- Accounts that were there before this migration.
+insert into public.profiles (id, email, full_name)
+  select u.id, u.email, left(private.clean(u.raw_user_meta_data ->> 'full_name'), 200) from auth.users u on conflict do nothing;
+insert into public.user_roles (user_id) select u.id from auth.users u on conflict do nothing;
+insert into private.account_addresses (user_id, email) select u.id, lower(u.email) from auth.users u where coalesce(u.email, '') <> '' on conflict do nothing;
 
 -- True when the caller proved the account's present address by a mailed code or link: our own code, or a session whose
 -- `amr` names a mailed method later than the address became the account's. Remembers the second kind. Autoconfirm is no proof.

@@ -78,6 +78,7 @@ create index requests_owner on public.requests (user_id, updated_at desc);
 create index requests_owner_sent on public.requests (user_id, submitted_at desc) where status <> 'draft';
 create index requests_address on public.requests (lower(email));
 create index requests_category on public.requests (category_id);
+create index requests_resubmitted on public.requests (resubmitted_from) where resubmitted_from is not null;
 create index requests_claimed on public.requests (claimed_by, status);
 comment on column public.requests.amount is '''Not specified'' or ''$N''; from approval on the approved amount.';
 comment on column public.requests.nonprofits is 'Chosen nonprofit ids; request_nonprofits says how each of them stands.';
@@ -114,6 +115,7 @@ create table public.request_events (
   for_requester boolean not null default true,
   created_at timestamptz not null default clock_timestamp()
 );
+create index request_events_nonprofit on public.request_events (nonprofit_id) where nonprofit_id is not null;
 create index request_events_request on public.request_events (request_id, created_at);
 
 create table public.request_documents (

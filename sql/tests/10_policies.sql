@@ -123,6 +123,34 @@ begin
   end loop;
 end $$;
 
+-- what holds for everything, later additions included
+do $$
+declare x record;
+begin
+  for x in select c.oid::regclass::text as name, c.relrowsecurity as secured, (select count(*) from pg_policy p where p.polrelid = c.oid) as policies
+    from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
+  loop
+    perform tests.same(x.name || ' has row level security and a policy', x.secured and x.policies > 0, true);
+  end loop;
+  for x in select p.oid::regprocedure::text as name from pg_proc p
+    where p.pronamespace in ('public'::regnamespace, 'private'::regnamespace, 'functions'::regnamespace) and p.prosecdef
+      and not coalesce(p.proconfig @> array['search_path=""'], false)
+  loop
+    raise exception 'security definer without a search path: %', x.name;
+  end loop;
+  perform tests.same('functions that anon may call', (select array_agg(p.proname::text order by p.proname) from pg_proc p
+      where p.pronamespace = 'public'::regnamespace and has_function_privilege('anon', p.oid, 'execute')),
+    array['check_address_code', 'confirm_newsletter', 'create_guest_upload_slot', 'me', 'pledge_donation', 'remove_guest_upload_slot', 'request_status',
+      'send_address_code', 'submit_request', 'subscribe_newsletter', 'team_invitation', 'unsubscribe']);
+  perform tests.same('tables that anon may touch', (select array_agg(c.relname::text order by c.relname) from pg_class c
+      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'v') and has_table_privilege('anon', c.oid, 'select, insert, update, delete')),
+    array['categories', 'denial_reasons', 'nonprofits']);
+  perform tests.same('foreign keys without an index on their column', (
+    select coalesce(string_agg(k.conrelid::regclass || '.' || k.conname, ', '), '') from pg_constraint k
+    where k.contype = 'f' and k.connamespace = 'public'::regnamespace and k.confdeltype in ('c', 'n') and k.confrelid <> 'public.denial_reasons'::regclass
+      and not exists (select 1 from pg_index i where i.indrelid = k.conrelid and i.indkey[0] = k.conkey[1])), '');
+end $$;
+
 -- files
 do $$
 begin

@@ -15,6 +15,9 @@ begin
   perform tests.same('profile', (select p.first_name || '|' || p.last_name || '|' || p.email from public.profiles p where p.id = tests.id('s1')), 'S1|Tester|s1@tests.example');
   update auth.users set raw_user_meta_data = raw_user_meta_data || '{"full_name": "New Name", "phone": "999", "role": "nonprofit"}' where id = tests.id('s1');
   perform tests.same('My Profile', (select full_name || phone from public.profiles where id = tests.id('s1')), 'New Name999');
+  update public.profiles set full_name = 'From the form' where id = tests.id('s1');
+  update auth.users set raw_user_meta_data = raw_user_meta_data || '{"phone": "1000"}' where id = tests.id('s1');
+  perform tests.same('an unchanged name in the metadata does not undo the form', (select full_name || phone from public.profiles where id = tests.id('s1')), 'From the form1000');
   perform tests.same('later metadata gives no role', (select role from public.user_roles where user_id = tests.id('s1')), 'requester');
   -- the role page
   perform tests.check('s1', 'insert into public.user_roles (user_id, role, nonprofit_role) values (' || quote_literal(tests.id('s1')) || ', ''donor'', ''admin'') on conflict (user_id) do update set role = excluded.role, nonprofit_role = excluded.nonprofit_role', 'rows=1');
