@@ -9,6 +9,7 @@ import "./en/common";
 
 export interface Catalogue {
   common: typeof import("./en/common").common;
+  marketing: typeof import("./en/marketing").marketing;
   shell: typeof import("./en/shell").shell;
   account: typeof import("./en/account").account;
   home: typeof import("./en/home").home;

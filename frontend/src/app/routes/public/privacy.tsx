@@ -1,0 +1,6 @@
+import { privacy } from "@/messages/en/content/legal";
+import { LegalPage } from "./legal-page";
+
+export function Component() {
+  return <LegalPage text={privacy} />;
+}

@@ -1,0 +1,41 @@
+/** Pledges: a promise of money to a nonprofit. No card data passes through here. */
+import { queryOptions, useMutation } from "@tanstack/react-query";
+import { getSupabase } from "@/lib/supabase";
+
+export interface NonprofitName {
+  id: string;
+  name: string;
+}
+
+/** Active nonprofits by name, for the choice of whom to give to. */
+export const nonprofitNamesQuery = () =>
+  queryOptions({
+    queryKey: ["pledges", "nonprofits"],
+    queryFn: async (): Promise<NonprofitName[]> => {
+      const supabase = await getSupabase();
+      const { data, error } = await supabase.from("nonprofits").select("id, name").eq("status", "active").order("name");
+      if (error) throw error;
+      return data as NonprofitName[];
+    },
+  });
+
+export interface Pledge {
+  nonprofit_id: string;
+  /** Dollars. */
+  amount: number;
+  email: string;
+  name: string;
+  /** Made once per form: a repeated send gives the same pledge. */
+  key: string;
+}
+
+export function usePledge() {
+  return useMutation({
+    mutationFn: async (input: Pledge): Promise<{ nonprofit: string; amount: number }> => {
+      const supabase = await getSupabase();
+      const { data, error } = await supabase.rpc("pledge_donation", { input });
+      if (error) throw error;
+      return data as { nonprofit: string; amount: number };
+    },
+  });
+}

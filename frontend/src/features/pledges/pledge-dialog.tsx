@@ -1,0 +1,136 @@
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useForm } from "react-hook-form";
+import { z } from "zod";
+import { Field, Form } from "@/components/form";
+import { QueryView } from "@/components/query-view";
+import { Button } from "@/components/ui/button";
+import { Dialog, DialogClose, DialogContent, DialogTrigger } from "@/components/ui/dialog";
+import { Input } from "@/components/ui/input";
+import { Notice } from "@/components/ui/notice";
+import { Select } from "@/components/ui/select";
+import { fieldErrors } from "@/lib/errors";
+import { formatMoney } from "@/lib/format";
+import { t } from "@/messages";
+import "@/messages/en/marketing";
+import { email, optionalAmount, amountOf, text } from "@/schemas/atoms";
+import { nonprofitNamesQuery, usePledge, type NonprofitName } from "./api";
+
+const schema = z.object({
+  nonprofit_id: text(1, t("marketing.pledgeNonprofitRequired")),
+  amount: optionalAmount().refine((value) => (amountOf(value) ?? 0) > 0, t("marketing.pledgeAmountRequired")),
+  email: email(),
+  name: z.string().trim(),
+});
+type Values = z.infer<typeof schema>;
+
+function PledgeForm({
+  nonprofits,
+  onDirty,
+}: {
+  nonprofits: readonly NonprofitName[];
+  onDirty: (dirty: boolean) => void;
+}) {
+  const pledge = usePledge();
+  const [key] = useState(() => crypto.randomUUID());
+  const form = useForm<Values>({
+    resolver: zodResolver(schema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { nonprofit_id: "", amount: "", email: "", name: "" },
+  });
+  if (pledge.isSuccess) {
+    return (
+      <Notice tone="good" role="status" title={t("marketing.pledgeDone")}>
+        <p>
+          {t("marketing.pledgeDoneBody", {
+            nonprofit: pledge.data.nonprofit,
+            amount: formatMoney(pledge.data.amount),
+            email: form.getValues("email"),
+          })}
+        </p>
+        <DialogClose asChild>
+          <Button className="mt-3">{t("common.close")}</Button>
+        </DialogClose>
+      </Notice>
+    );
+  }
+  const asked = fieldErrors(pledge.error);
+  return (
+    <Form
+      form={form}
+      error={pledge.error && Object.keys(asked).length === 0 ? pledge.error : null}
+      errorTitle={t("marketing.pledgeFailed")}
+      onChange={() => onDirty(true)}
+      onSubmit={(values) =>
+        pledge.mutate(
+          { ...values, amount: amountOf(values.amount) ?? 0, key },
+          {
+            onSuccess: () => onDirty(false),
+            onError: (error) => {
+              for (const [name, message] of Object.entries(fieldErrors(error))) {
+                form.setError(name as keyof Values, { message });
+              }
+            },
+          },
+        )
+      }
+    >
+      <Field name="nonprofit_id" label={t("marketing.pledgeNonprofit")}>
+        {(control) => <Select options={nonprofits.map(({ id, name }) => ({ value: id, label: name }))} {...control} />}
+      </Field>
+      <Field name="amount" label={t("marketing.pledgeAmount")}>
+        {(control) => (
+          <span className="affix money block">
+            <span aria-hidden="true">$</span>
+            <Input inputMode="decimal" autoComplete="off" {...control} />
+          </span>
+        )}
+      </Field>
+      <Field name="email" label={t("marketing.pledgeEmail")} hint={t("marketing.pledgeEmailHint")}>
+        {(control) => <Input type="email" autoComplete="email" inputMode="email" {...control} />}
+      </Field>
+      <Field name="name" label={t("marketing.pledgeName")} optional>
+        {(control) => <Input autoComplete="name" {...control} />}
+      </Field>
+      <div className="actions">
+        <Button type="submit" variant="primary" busy={pledge.isPending} busyLabel={t("marketing.pledgeSending")}>
+          {t("marketing.pledgeSubmit")}
+        </Button>
+        <DialogClose asChild>
+          <Button>{t("common.cancel")}</Button>
+        </DialogClose>
+      </div>
+    </Form>
+  );
+}
+
+/** 'Make a Donation': a promise, not a payment. */
+export function PledgeDialog() {
+  const [open, setOpen] = useState(false);
+  const [dirty, setDirty] = useState(false);
+  const nonprofits = useQuery({ ...nonprofitNamesQuery(), enabled: open });
+  return (
+    <Dialog
+      open={open}
+      onOpenChange={(next) => {
+        setOpen(next);
+        setDirty(false);
+      }}
+    >
+      <DialogTrigger asChild>
+        <Button size="big">{t("marketing.makeDonation")}</Button>
+      </DialogTrigger>
+      <DialogContent title={t("marketing.pledgeTitle")} description={t("marketing.pledgeBody")} dirty={dirty}>
+        <QueryView
+          query={nonprofits}
+          failedTitle={t("marketing.pledgeNotLoaded")}
+          empty={<Notice>{t("marketing.pledgeNoNonprofits")}</Notice>}
+        >
+          {(data) => <PledgeForm nonprofits={data} onDirty={setDirty} />}
+        </QueryView>
+      </DialogContent>
+    </Dialog>
+  );
+}
