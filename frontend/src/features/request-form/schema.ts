@@ -48,7 +48,7 @@ const MOST_DOLLARS = 9_999_999.99;
 
 /** Optional, numeric; below ten million dollars. */
 export const amountSchema = optionalAmount().refine(
-  (typed) => (amountOf(typed) ?? 0) <= MOST_DOLLARS,
+  (typed) => !((amountOf(typed) ?? 0) > MOST_DOLLARS),
   t("requestForm.amountMost"),
 );
 

@@ -17,6 +17,8 @@ export const lookup = define("lookup", {
   awarded: "{amount} awarded",
   reason: "Reason: {reason}",
   pending: "It waits to be read.",
+  pendingOpened: "It was opened and waits for an answer.",
+  waitsForYou: "It waits for you. A nonprofit needs more proof.",
   inReview: "A nonprofit reads it now.",
   processing: "It was read. The decision is being made.",
   declined: "It was declined.",

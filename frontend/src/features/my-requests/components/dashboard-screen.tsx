@@ -95,7 +95,7 @@ export function RequesterDashboardScreen() {
       )}
       <section aria-labelledby="recent">
         <SectionHead title={t("myRequests.recent")} id="recent">
-          <Link className="back" to={paths.myRequests}>
+          <Link className="back text-link" to={paths.myRequests}>
             {t("myRequests.viewAll")} <ChevronRight aria-hidden="true" />
           </Link>
         </SectionHead>

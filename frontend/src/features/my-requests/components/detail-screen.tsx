@@ -162,13 +162,14 @@ function Nonprofits({ nonprofits }: Pick<RequestDetail, "nonprofits">) {
 }
 
 /** What was asked and answered about this request. */
-function Conversation({ timeline }: Pick<RequestDetail, "timeline">) {
+function Conversation({ timeline, asked }: Pick<RequestDetail, "timeline"> & { asked: boolean }) {
   const messages = timeline.filter(
     ({ type, note }) => note && (type === "info_requested" || type === "info_answered" || type === "denied"),
   );
-  if (messages.length === 0) return null;
+  // the one open question stands above already
+  if (messages.length === 0 || (asked && messages.length === 1)) return null;
   return (
-    <section aria-labelledby="messages">
+    <section aria-labelledby="messages" className="no-print">
       <h2 id="messages" className="mb-3 text-xl">
         {t("myRequests.conversation")}
       </h2>
@@ -226,75 +227,75 @@ function Detail({ detail }: { detail: RequestDetail }) {
         </>
       }
       badge={<StatusBadge status={request.status} needsMoreProof={request.needs_more_proof} size="big" />}
-      rail={
-        <section aria-labelledby="timeline-title">
+    >
+      <div className="detail">
+        {can.add_documents ? <ProofPanel detail={detail} /> : null}
+        {request.status === "declined" && request.denial_reason ? (
+          <Notice tone="info" title={t("myRequests.deniedTitle")}>
+            <p className="break-words whitespace-pre-line">{request.denial_reason}</p>
+          </Notice>
+        ) : null}
+        {request.status === "approved" ? (
+          <Notice
+            tone="good"
+            title={t("myRequests.approvedTitle", { amount: formatMoney(request.amount_approved ?? 0) })}
+          >
+            {t("myRequests.approvedBody")}
+          </Notice>
+        ) : null}
+        <section className="tl" aria-labelledby="timeline-title">
           <h2 id="timeline-title" className="mb-4 text-lg">
             {t("myRequests.timeline")}
           </h2>
           <Timeline label={t("myRequests.timeline")} steps={timelineOf(request)} />
         </section>
-      }
-    >
-      {can.add_documents ? <ProofPanel detail={detail} /> : null}
-      {request.status === "declined" && request.denial_reason ? (
-        <Notice tone="bad" title={t("myRequests.deniedTitle")}>
-          <p className="break-words whitespace-pre-line">{request.denial_reason}</p>
-        </Notice>
-      ) : null}
-      {request.status === "approved" ? (
-        <Notice
-          tone="good"
-          title={t("myRequests.approvedTitle", { amount: formatMoney(request.amount_approved ?? 0) })}
-        >
-          {t("myRequests.approvedBody")}
-        </Notice>
-      ) : null}
-      <section aria-labelledby="details">
-        <h2 id="details" className="mb-3 text-xl">
-          {t("myRequests.details")}
-        </h2>
-        <blockquote className="words">{request.description}</blockquote>
-        <Facts detail={detail} />
-      </section>
-      <Nonprofits nonprofits={detail.nonprofits} />
-      <Conversation timeline={detail.timeline} />
-      {can.resubmit ? (
-        <div className="no-print grid justify-items-start gap-2">
-          <Button
-            variant="primary"
-            busy={resubmit.isPending}
-            onClick={() =>
-              resubmit.mutate(request.id, {
-                onSuccess: (draftId) => void navigate(paths.draft(draftId)),
-                onError: (error) =>
-                  toast({
-                    variant: "destructive",
-                    title: t("myRequests.resubmitFailed"),
-                    description: errorMessage(error),
-                  }),
-              })
-            }
-          >
-            {t("myRequests.resubmit")}
-          </Button>
-          <p className="small text-soft">{t("myRequests.resubmitBody")}</p>
-        </div>
-      ) : null}
-      <div className="apart">
-        <span className="row">
-          <Button asChild>
-            <Link to={paths.myRequests}>{t("myRequests.allRequests")}</Link>
-          </Button>
-          <Button variant="quiet" onClick={() => window.print()}>
-            <Printer aria-hidden="true" />
-            {t("myRequests.print")}
-          </Button>
-        </span>
-        {can.cancel ? (
-          <Button variant="dangerQuiet" onClick={() => setAsking(true)}>
-            {t("myRequests.cancel")}
-          </Button>
+        <section aria-labelledby="details">
+          <h2 id="details" className="mb-3 text-xl">
+            {t("myRequests.details")}
+          </h2>
+          <blockquote className="own-words">{request.description}</blockquote>
+          <Facts detail={detail} />
+        </section>
+        <Nonprofits nonprofits={detail.nonprofits} />
+        <Conversation timeline={detail.timeline} asked={can.add_documents} />
+        {can.resubmit ? (
+          <div className="no-print grid justify-items-start gap-2">
+            <Button
+              variant="primary"
+              busy={resubmit.isPending}
+              onClick={() =>
+                resubmit.mutate(request.id, {
+                  onSuccess: (draftId) => void navigate(paths.draft(draftId)),
+                  onError: (error) =>
+                    toast({
+                      variant: "destructive",
+                      title: t("myRequests.resubmitFailed"),
+                      description: errorMessage(error),
+                    }),
+                })
+              }
+            >
+              {t("myRequests.resubmit")}
+            </Button>
+            <p className="small text-soft">{t("myRequests.resubmitBody")}</p>
+          </div>
         ) : null}
+        <div className="apart">
+          <span className="row">
+            <Button asChild>
+              <Link to={paths.myRequests}>{t("myRequests.allRequests")}</Link>
+            </Button>
+            <Button variant="quiet" onClick={() => window.print()}>
+              <Printer aria-hidden="true" />
+              {t("myRequests.print")}
+            </Button>
+          </span>
+          {can.cancel ? (
+            <Button variant="dangerQuiet" onClick={() => setAsking(true)}>
+              {t("myRequests.cancel")}
+            </Button>
+          ) : null}
+        </div>
       </div>
       <ConfirmDialog
         open={asking}

@@ -129,14 +129,23 @@ export function Frame({ step, title, lead, saving, expired, hrefOf, children }: 
         </div>
       }
       progress={
-        <ProgressBridge
-          label={t("requestForm.progressLabel")}
-          steps={names()}
-          step={step === "sent" ? 6 : number}
-          links={
-            step === "sent" ? undefined : reached.map((name) => (stepNumber[name] < number ? hrefOf(name) : undefined))
-          }
-        />
+        <div className="pt-1 pb-2">
+          <ProgressBridge
+            label={t("requestForm.progressLabel")}
+            steps={names()}
+            step={step === "sent" ? 6 : number}
+            links={
+              step === "sent"
+                ? undefined
+                : reached.map((name) => (stepNumber[name] < number ? hrefOf(name) : undefined))
+            }
+          />
+          {step === "sent" ? null : (
+            <p className="saved-line">
+              <SaveState saving={saving} />
+            </p>
+          )}
+        </div>
       }
     >
       {step === "sent" ? null : <SaveNotices saving={saving} expired={expired} />}

@@ -37,7 +37,7 @@ export function SelectNonprofitScreen() {
             {nonprofits.map((nonprofit) => (
               <li key={nonprofit.id}>
                 <ChoiceCard
-                  className={nonprofit.id === selectedNonprofit?.id ? "tick-card on" : "tick-card"}
+                  className={nonprofit.id === selectedNonprofit?.id ? "plain-card on" : "plain-card"}
                   title={nonprofit.name}
                   aria-busy={select.isPending && select.variables.id === nonprofit.id}
                   description={

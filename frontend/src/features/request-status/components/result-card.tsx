@@ -21,7 +21,8 @@ function fact(found: FoundStatus): string {
     case "withdrawn":
       return t("lookup.withdrawnFact");
     default:
-      return t("lookup.pending");
+      if (found.needs_more_proof) return t("lookup.waitsForYou");
+      return t(found.review_started_at ? "lookup.pendingOpened" : "lookup.pending");
   }
 }
 

@@ -1,0 +1,102 @@
+import { describe, expect, it } from "vitest";
+import {
+  allowedStep,
+  emptyAnswers,
+  furthestStep,
+  identify,
+  isBlank,
+  splitName,
+  toggleNonprofit,
+  type Answers,
+} from "./answers";
+
+const identity = {
+  firstName: "Marie",
+  lastName: "Désir",
+  email: "marie@mail.example",
+  phone: "+1 207 555 0142",
+  address: "18 Main Street",
+  city: "Portland",
+  state: "ME",
+  postalCode: "04101",
+};
+const np = (n: number) => ({ id: `np-00${n}`, name: `Nonprofit ${n}` });
+
+const complete: Answers = {
+  ...emptyAnswers("00000000-0000-4000-8000-000000000001"),
+  category: { id: "cat-001", name: "Food Assistance" },
+  nonprofits: [np(1)],
+  identity,
+  description: "We need food until my new job starts.",
+};
+
+describe("the steps of the wizard", () => {
+  it("begins at the category", () => {
+    expect(furthestStep(emptyAnswers("k"))).toBe("category");
+  });
+
+  it.each([
+    ["nonprofits", { ...complete, nonprofits: [] }],
+    ["info", { ...complete, identity: { ...identity, email: "marie@" } }],
+    ["info", { ...complete, identity: { ...identity, postalCode: "0" } }],
+    ["details", { ...complete, description: "too short" }],
+    ["details", { ...complete, amount: "a lot" }],
+    ["review", complete],
+    ["sent", { ...complete, consent: true }],
+  ] as const)("reaches %s, where an answer is missing", (step, answers) => {
+    expect(furthestStep(answers)).toBe(step);
+  });
+
+  it("lets an address go back, but not past what is answered", () => {
+    expect(allowedStep("category", complete)).toBe("category");
+    expect(allowedStep("details", complete)).toBe("details");
+    expect(allowedStep("review", { ...complete, nonprofits: [] })).toBe("nonprofits");
+    expect(allowedStep("sent", complete)).toBe("review");
+  });
+
+  it("opens an address without a step, or with an unknown one, at the category", () => {
+    expect(allowedStep(null, complete)).toBe("category");
+    expect(allowedStep("payment", complete)).toBe("category");
+  });
+});
+
+describe("choosing nonprofits", () => {
+  it("ticks and unticks", () => {
+    expect(toggleNonprofit([np(1)], np(2))).toEqual({ nonprofits: [np(1), np(2)], full: false });
+    expect(toggleNonprofit([np(1), np(2)], np(1))).toEqual({ nonprofits: [np(2)], full: false });
+  });
+
+  it("refuses a fourth and keeps the three", () => {
+    const three = [np(1), np(2), np(3)];
+    expect(toggleNonprofit(three, np(4))).toEqual({ nonprofits: three, full: true });
+    expect(toggleNonprofit(three, np(3)).full).toBe(false);
+  });
+});
+
+describe("identifying a person from the session", () => {
+  it("splits the full name into the first word and the rest", () => {
+    expect(splitName("Marie-Thérèse Désir Beauvoir")).toEqual({
+      firstName: "Marie-Thérèse",
+      lastName: "Désir Beauvoir",
+    });
+    expect(splitName("Cher")).toEqual({ firstName: "Cher", lastName: "" });
+  });
+
+  it("fills what is empty, keeps what was typed, and takes the account's address", () => {
+    const session = { email: "account@mail.example", fullName: "Ann Lee", phoneNumber: "12345" };
+    expect(identify({ ...identity, firstName: "", phone: "999999" }, session)).toEqual({
+      ...identity,
+      firstName: "Ann",
+      phone: "999999",
+      email: "account@mail.example",
+    });
+  });
+});
+
+describe("answers worth keeping", () => {
+  it("are none when only the contact data is filled in from the session", () => {
+    expect(isBlank({ ...emptyAnswers("k"), identity })).toBe(true);
+    expect(isBlank({ ...emptyAnswers("k"), description: "Hello" })).toBe(false);
+    expect(isBlank({ ...emptyAnswers("k"), draftId: "d" })).toBe(false);
+  });
+});

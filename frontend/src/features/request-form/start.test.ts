@@ -1,0 +1,105 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { emptyAnswers, type Answers } from "./answers";
+import { keptOfDraft, startFromDraft, startHere } from "./start";
+import { forget, keep, readKept, type Kept } from "./storage";
+
+const answers = (patch: Partial<Answers> = {}): Answers => ({
+  ...emptyAnswers("key-1"),
+  description: "Typed words",
+  ...patch,
+});
+const kept = (patch: Partial<Kept> = {}): Kept => ({
+  answers: answers(),
+  dirty: true,
+  syncedAt: null,
+  sent: null,
+  ...patch,
+});
+
+beforeEach(() => {
+  localStorage.clear();
+  sessionStorage.clear();
+});
+
+describe("the browser's copy", () => {
+  it("stays in the browser signed out, and with the tab signed in", () => {
+    keep({ userId: null, draftId: null }, kept());
+    expect(localStorage).toHaveLength(1);
+    keep({ userId: "u1", draftId: null }, kept());
+    expect(localStorage).toHaveLength(1);
+    expect(sessionStorage).toHaveLength(1);
+  });
+
+  it("is never another account's", () => {
+    keep({ userId: "u1", draftId: null }, kept());
+    expect(readKept({ userId: "u2", draftId: null })).toBeNull();
+    expect(readKept({ userId: null, draftId: null })).toBeNull();
+  });
+
+  it("survives what cannot be read", () => {
+    localStorage.setItem("aidbridge-request:guest:new", "{broken");
+    expect(readKept({ userId: null, draftId: null })).toBeNull();
+    localStorage.setItem("aidbridge-request:guest:new", JSON.stringify({ version: 0, answers: { key: "k" } }));
+    expect(readKept({ userId: null, draftId: null })).toBeNull();
+  });
+
+  it("goes when it is forgotten", () => {
+    keep({ userId: null, draftId: null }, kept());
+    forget({ userId: null, draftId: null });
+    expect(readKept({ userId: null, draftId: null })).toBeNull();
+  });
+});
+
+describe("arriving", () => {
+  it("begins with an own key when nothing is kept", () => {
+    const first = startHere(null, "wizard");
+    expect(first.answers.key).toMatch(/^[0-9a-f-]{36}$/);
+    expect(first.answers.key).not.toBe(startHere(null, "wizard").answers.key);
+  });
+
+  it("goes on with what a guest typed, the key included", () => {
+    keep({ userId: null, draftId: null }, kept());
+    expect(startHere(null, "wizard").answers).toMatchObject({ key: "key-1", description: "Typed words" });
+  });
+
+  it("takes a guest's answers along at sign-in, once", () => {
+    keep({ userId: null, draftId: null }, kept());
+    expect(startHere("u1", "wizard")).toMatchObject({ dirty: true, answers: { description: "Typed words" } });
+    expect(readKept({ userId: null, draftId: null })).toBeNull();
+    expect(startHere("u2", "wizard").answers.description).toBe("");
+  });
+
+  it("prefers the account's own unsent answers to a guest's", () => {
+    keep({ userId: null, draftId: null }, kept());
+    keep({ userId: "u1", draftId: null }, kept({ answers: answers({ description: "Mine, signed in" }) }));
+    expect(startHere("u1", "wizard").answers.description).toBe("Mine, signed in");
+  });
+});
+
+describe("opening a saved draft", () => {
+  const { key: _, ...saved } = answers({ draftId: "d1", description: "From the account" });
+  const draft = { answers: saved, updatedAt: "2026-11-20T10:00:00Z", gone: 0 };
+
+  it("shows the account's answers when the browser has none", () => {
+    expect(startFromDraft(null, draft).answers.description).toBe("From the account");
+  });
+
+  it("shows unsaved words of this browser first", () => {
+    const local = kept({
+      answers: answers({ draftId: "d1", description: "Not saved yet" }),
+      syncedAt: "2026-11-20T09:00:00Z",
+    });
+    expect(startFromDraft(local, draft).answers.description).toBe("Not saved yet");
+  });
+
+  it("shows the account's when it was changed elsewhere, under the same key", () => {
+    const local = kept({ answers: answers({ draftId: "d1" }), dirty: false, syncedAt: "2026-11-20T09:00:00Z" });
+    expect(startFromDraft(local, draft).answers).toMatchObject({ key: "key-1", description: "From the account" });
+  });
+
+  it("finds the copy also where the draft was begun", () => {
+    keep({ userId: "u1", draftId: null }, kept({ answers: answers({ draftId: "d1" }) }));
+    expect(keptOfDraft("u1", "d1")?.answers.draftId).toBe("d1");
+    expect(keptOfDraft("u1", "d2")).toBeNull();
+  });
+});
