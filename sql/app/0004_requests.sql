@@ -201,7 +201,7 @@ begin
     else
       new.id := old.id; new.user_id := old.user_id; new.created_at := old.created_at; new.resubmitted_from := old.resubmitted_from;
     end if;
-    new.request_number := null; new.submitted_at := null; new.review_started_at := null; new.decided_at := null; new.amount_approved := null;
+    new.request_number := null; new.submit_key := null; new.submitted_at := null; new.review_started_at := null; new.decided_at := null; new.amount_approved := null;
     new.claimed_by := null; new.first_approved_by := null; new.first_approved_at := null; new.needs_more_proof := false;
     new.pending_notes := null; new.denial_reason := null; new.denial_reason_code := null;
   end if;

@@ -287,7 +287,7 @@ begin
     'number', r.request_number, 'heading', 'Please send one more thing',
     'paragraphs', jsonb_build_array(private.greeting(r), org || ' read your request for ' || r.category || '. They write:'),
     'quote', ask, 'button', case when r.user_id is null then 'Sign in to answer' else 'Add documents' end,
-    'link', case when r.user_id is null then private.site_link('/signup?next=' || '/request/' || r.id) else private.request_link(r) end,
+    'link', case when r.user_id is null then private.site_link('/login?next=%2Frequest%2F' || r.id) else private.request_link(r) end,
     'after', case when r.user_id is null then 'Sign up or sign in with this email address, and your request is there. ' else '' end
       || 'You do not have it? Write that as your answer. You will not lose your place.', 'why', private.why_request(r)));
   return '{"status": "pending", "needs_more_proof": true}';

@@ -11,6 +11,9 @@ begin
   if not errors ? 'employee_count' and input ->> 'employee_count' !~ '^\s*[0-9]{1,6}\s*$' then
     errors := errors || '{"employee_count": "Please enter a whole number"}';
   end if;
+  if private.clean(input ->> 'email') is not null and not private.valid_email(private.clean(input ->> 'email')) then
+    errors := errors || '{"email": "Please enter a valid email address"}';
+  end if;
   if errors <> '{}' then
     perform private.fail(422, 'validation_failed', 'Please complete all required fields', jsonb_build_object('fields', errors));
   end if;
@@ -23,7 +26,7 @@ begin
   values (private.clean(input ->> 'name'), private.clean(input ->> 'legal_status'), private.clean(input ->> 'registration_number'),
     (input ->> 'employee_count')::int, private.clean(input ->> 'mission'), uid,
     case when private.setting('nonprofit_approval_required') = 'true' then 'awaiting_approval' else 'active' end,
-    (select p.email from public.profiles p where p.id = uid), private.clean(input ->> 'location'))
+    private.clean(input ->> 'email'), private.clean(input ->> 'location'))
   returning * into n;
   for c in select x from jsonb_array_elements(case when jsonb_typeof(input -> 'categories') = 'array' then input -> 'categories' else '[]'::jsonb end) x loop
     if saved < 2 and private.clean(c ->> 'name') is not null and private.clean(c ->> 'description') is not null then
