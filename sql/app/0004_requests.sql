@@ -272,6 +272,16 @@ begin
   perform 1 from public.requests where id = p_request_id and user_id = auth.uid() for update;
 end $$;
 
+-- Drafts go with their account; what was sent stays, without it.
+create function private.on_account_deleted_drafts() returns trigger
+language plpgsql security definer set search_path = '' as $$
+begin
+  delete from public.requests where user_id = old.id and status = 'draft';
+  return old;
+end $$;
+create trigger aidbridge_account_deleted_drafts before delete on auth.users
+  for each row execute function private.on_account_deleted_drafts();
+
 -- ------------------------------------------------------------------------------------------ names of the product
 
 -- The client's names for three fields of a request, selectable beside the columns.

@@ -108,6 +108,7 @@ begin
   delete from auth.users where id = tests.id('manager');
   perform tests.same('the team row stays without an account', (select user_id || is_active from public.nonprofit_team_members where id = 'm-manager'), 'pendingfalse');
   delete from auth.users where id = tests.id('alice');
+  perform tests.same('drafts do not', (select count(*)::int from public.requests where id = 'r-draft'), 0);
   perform tests.same('requests outlive the account', (select count(*)::int from public.requests where id in ('r-ax', 'r-done') and user_id is null), 2);
 end $$;
 
