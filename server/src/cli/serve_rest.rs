@@ -1,14 +1,15 @@
 //! `serve --only rest`: a drop-in PostgREST at `/`, configured by `PGRST_*` alone.
 
-use actix_web::dev::Server;
+use actix_server::Server;
 use actix_web::web::Data;
-use actix_web::{App as ActixApp, HttpServer};
+use actix_web::App as ActixApp;
 use anyhow::Context;
 
 use super::serve::{DRAIN_SECONDS, asked_to_stop};
 use crate::config::rest::RestServer;
 use crate::config::{RestConfig, Source};
 use crate::db::{Pool, PoolOptions};
+use crate::http::listen::{Listener, serve};
 use crate::rest::live::Live;
 use crate::rest::{self, Rest};
 
@@ -39,20 +40,23 @@ pub async fn run(source: Source) -> anyhow::Result<()> {
 }
 
 fn bind(rest: Rest, listen: &RestServer) -> anyhow::Result<Server> {
-    let server = HttpServer::new(move || ActixApp::new().app_data(Data::new(rest.clone())).configure(rest::configure))
-        .disable_signals()
-        .shutdown_timeout(DRAIN_SECONDS);
-    let server = match &listen.unix_socket {
+    let listener = match &listen.unix_socket {
         Some((path, mode)) => {
             use std::os::unix::fs::PermissionsExt;
-            let server = server.bind_uds(path).with_context(|| format!("cannot listen on {}", path.display()))?;
+            // A socket left behind by a process that is gone.
+            let _ = std::fs::remove_file(path);
+            let listener = std::os::unix::net::UnixListener::bind(path)
+                .with_context(|| format!("cannot listen on {}", path.display()))?;
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))?;
-            server
+            Listener::Unix(listener)
         }
         None => {
             let host = RestServer::bind_host(&listen.host);
-            server.bind((host, listen.port)).with_context(|| format!("cannot listen on {host}:{}", listen.port))?
+            let listener = std::net::TcpListener::bind((host, listen.port))
+                .with_context(|| format!("cannot listen on {host}:{}", listen.port))?;
+            Listener::Tcp(listener)
         }
     };
-    Ok(server.run())
+    let app = move || ActixApp::new().app_data(Data::new(rest.clone())).configure(rest::configure);
+    Ok(serve(vec![listener], DRAIN_SECONDS, app)?)
 }

@@ -84,7 +84,8 @@ pub async fn execute(
     }
     let mut result = match rows.first() {
         Some(row) => result_set(row).map_err(|error| fault(error.into()))?,
-        None => ResultSet::default(),
+        // A handler that is no aggregate gives no row where the function gave none.
+        None => ResultSet { total: matches!(plan.work, Work::Call { .. }).then_some(0), ..ResultSet::default() },
     };
     let checked = check(request, plan, &result);
     if let Some(open) = answers.open {

@@ -66,14 +66,16 @@ async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> H
         request_headers: header("access-control-request-headers"),
     };
     let for_browsers = match cors::judge(asked, &config.cors_allowed_origins) {
-        cors::Verdict::Preflight(headers) => return send(Response::new(200), headers, &request, config),
+        cors::Verdict::Preflight(headers) => {
+            return send(Response::new(200), headers, &request, config, false);
+        }
         cors::Verdict::Actual(headers) => headers,
     };
     let answer = match answer(&request, body, &rest, &settings).await {
         Ok(answer) => answer,
         Err(error) => Response::from_error(&error, !config.verbose_errors, request.method() == Method::HEAD),
     };
-    send(answer, for_browsers, &request, config)
+    send(answer, for_browsers, &request, config, rest.live.cache().is_none())
 }
 
 async fn answer(
@@ -190,7 +192,13 @@ async fn read_body(mut payload: web::Payload) -> Result<Bytes, ApiError> {
     Ok(first.unwrap_or_else(|| gathered.freeze()))
 }
 
-fn send(answer: Response, for_browsers: cors::Headers, request: &HttpRequest, config: &RestConfig) -> HttpResponse {
+fn send(
+    answer: Response,
+    for_browsers: cors::Headers,
+    request: &HttpRequest,
+    config: &RestConfig,
+    cache_is_missing: bool,
+) -> HttpResponse {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut builder = HttpResponse::build(status);
     if let Some(reason) = answer.reason.as_deref().and_then(reason_phrase) {
@@ -205,7 +213,7 @@ fn send(answer: Response, for_browsers: cors::Headers, request: &HttpRequest, co
         builder.append_header((name, value));
     }
     if status == StatusCode::SERVICE_UNAVAILABLE {
-        builder.insert_header(("Retry-After", "1"));
+        builder.insert_header(("Retry-After", if cache_is_missing { "1" } else { "0" }));
     }
     if let Some(name) = &config.trace_header {
         let value = request.headers().get(name.as_str()).cloned().unwrap_or_else(|| HeaderValue::from_static(""));

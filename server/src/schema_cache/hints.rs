@@ -31,11 +31,12 @@ pub fn similar_table(cache: &SchemaCache, schema: &str, name: &str) -> Option<St
 pub fn similar_relation(cache: &SchemaCache, schema: &str, origin: &str, target: &str) -> Option<String> {
     let targets: Vec<&str> = cache.relationships_of(schema, origin).map(|r| &*r.target().name).collect();
     let (wrong, (_, found)) = if targets.is_empty() {
+        // Relations of other schemas count as well, as long as they lead into this one.
         let origins: Vec<&str> = cache
             .relationships
-            .in_schema(schema)
-            .filter(|(_, relationships)| relationships.iter().any(|r| &**r.seen_from() == schema))
-            .map(|(name, _)| &**name)
+            .iter()
+            .filter(|(_, _, relationships)| relationships.iter().any(|r| &**r.seen_from() == schema))
+            .map(|(_, name, _)| &**name)
             .collect();
         (origin, nearest(&origins, origin, LOOSE_SCORE)?)
     } else {

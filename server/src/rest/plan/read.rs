@@ -184,7 +184,7 @@ impl Planner<'_> {
         for (level, range) in &self.query.ranges {
             ranges.push((query::range_path(level)?, *range));
         }
-        for (path, range) in ranges.iter().rev() {
+        for (path, range) in &ranges {
             self.find(root, path)?.range = *range;
         }
         Ok(())

@@ -120,7 +120,9 @@ fn and(sql: &mut Sql, started: &mut bool) {
 }
 
 fn joins(sql: &mut Sql, node: &ReadNode) {
-    for (embed, child) in node.embeds.iter().zip(&node.children) {
+    for embed in &node.embeds {
+        // Two embeds of one alias are an error that PostgreSQL reports; which one depends on this being the first.
+        let Some(child) = node.children.iter().find(|child| child.aggregate_alias == embed.alias()) else { continue };
         let inner = child.join == Some(JoinType::Inner);
         let alias = embed.alias();
         sql.raw(if inner { " INNER JOIN LATERAL ( " } else { " LEFT JOIN LATERAL ( " });

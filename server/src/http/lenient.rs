@@ -1,0 +1,301 @@
+//! A stream that mends request targets before the HTTP parser sees them.
+//!
+//! Clients write `?name=eq."x"` or `?a=gt.ü` with the bytes as they are, and the reference takes them; our HTTP
+//! library refuses a target with a byte that RFC 3986 wants escaped. So those bytes are escaped here, on the
+//! wire, and nothing else is touched. To know where a request line begins, the stream follows the framing of
+//! HTTP/1.1; where it cannot, it stops mending and passes everything on.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Heads longer than this are passed on as they are; the HTTP parser refuses them.
+const LONGEST_HEAD: usize = 128 << 10;
+
+/// Mends the request targets read from `S`; writes go through untouched.
+pub struct Lenient<S> {
+    inner: S,
+    mender: Mender,
+    /// The inner stream has ended; what is gathered may still have to be handed out.
+    ended: bool,
+}
+
+impl<S> Lenient<S> {
+    pub fn new(inner: S) -> Self {
+        Self { inner, mender: Mender::default(), ended: false }
+    }
+}
+
+/// What the next bytes are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    #[default]
+    Head,
+    /// So many more bytes of a body.
+    Body(u64),
+    /// The line with a chunk's length.
+    ChunkLength,
+    /// So many more bytes of a chunk, its line end included.
+    Chunk(u64),
+    /// Lines behind the last chunk, up to an empty one.
+    Trailer,
+    /// Whatever it is, it is not ours: upgraded, another protocol, or malformed.
+    Opaque,
+}
+
+/// The framing, and bytes between in and out.
+#[derive(Default)]
+struct Mender {
+    part: Part,
+    gathered: BytesMut,
+    out: BytesMut,
+}
+
+impl Mender {
+    fn feed(&mut self, bytes: &[u8]) {
+        if self.part == Part::Opaque && self.gathered.is_empty() {
+            self.out.extend_from_slice(bytes);
+            return;
+        }
+        self.gathered.extend_from_slice(bytes);
+        while self.step() {}
+    }
+
+    /// Hands on what can be; false when more input is needed.
+    fn step(&mut self) -> bool {
+        if self.gathered.is_empty() {
+            return false;
+        }
+        match self.part {
+            Part::Opaque => {
+                let all = self.gathered.split();
+                self.out.unsplit(all);
+                false
+            }
+            Part::Body(left) | Part::Chunk(left) => {
+                let take = usize::try_from(left).unwrap_or(usize::MAX).min(self.gathered.len());
+                let passed = self.gathered.split_to(take);
+                self.out.extend_from_slice(&passed);
+                let left = left - take as u64;
+                self.part = match (self.part, left) {
+                    (Part::Body(_), 0) => Part::Head,
+                    (Part::Body(_), left) => Part::Body(left),
+                    (_, 0) => Part::ChunkLength,
+                    (_, left) => Part::Chunk(left),
+                };
+                true
+            }
+            Part::ChunkLength => {
+                let Some(line) = self.line() else { return self.give_up_if_long() };
+                let digits = line[..].split(|b| matches!(b, b';' | b'\r' | b' ')).next().unwrap_or_default();
+                let length = std::str::from_utf8(digits).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
+                self.part = match length {
+                    Some(0) => Part::Trailer,
+                    Some(length) if length < u64::MAX - 2 => Part::Chunk(length + 2),
+                    _ => Part::Opaque,
+                };
+                self.out.extend_from_slice(&line);
+                true
+            }
+            Part::Trailer => {
+                let Some(line) = self.line() else { return self.give_up_if_long() };
+                if line.iter().all(|b| matches!(b, b'\r' | b'\n')) {
+                    self.part = Part::Head;
+                }
+                self.out.extend_from_slice(&line);
+                true
+            }
+            Part::Head => {
+                let Some(end) = find(&self.gathered, b"\r\n\r\n") else { return self.give_up_if_long() };
+                let head = self.gathered.split_to(end + 4);
+                self.part = after(&head);
+                mend_head(&head, &mut self.out);
+                true
+            }
+        }
+    }
+
+    fn line(&mut self) -> Option<BytesMut> {
+        let end = self.gathered.iter().position(|b| *b == b'\n')?;
+        Some(self.gathered.split_to(end + 1))
+    }
+
+    fn give_up_if_long(&mut self) -> bool {
+        let too_long = self.gathered.len() > LONGEST_HEAD;
+        if too_long {
+            self.part = Part::Opaque;
+        }
+        too_long
+    }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+/// What follows a head.
+fn after(head: &[u8]) -> Part {
+    let mut part = Part::Head;
+    for line in head.split(|b| *b == b'\n').skip(1) {
+        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            part = match (part, length) {
+                (Part::Opaque, _) | (_, None) => Part::Opaque,
+                (_, Some(0)) => Part::Head,
+                (_, Some(length)) => Part::Body(length),
+            };
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            return if value.eq_ignore_ascii_case(b"chunked") { Part::ChunkLength } else { Part::Opaque };
+        } else if name.eq_ignore_ascii_case(b"upgrade") {
+            return Part::Opaque;
+        }
+    }
+    part
+}
+
+/// Copies a head, with the target of its request line escaped where it has to be.
+fn mend_head(head: &[u8], out: &mut BytesMut) {
+    let line_end = head.iter().position(|b| *b == b'\r').unwrap_or(head.len());
+    let line = &head[..line_end];
+    let target = line.iter().position(|b| *b == b' ').zip(line.iter().rposition(|b| *b == b' '));
+    let Some((start, end)) = target.filter(|(start, end)| start < end) else {
+        out.extend_from_slice(head);
+        return;
+    };
+    if line[start + 1..end].iter().all(|b| is_plain(*b)) {
+        out.extend_from_slice(head);
+        return;
+    }
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    out.extend_from_slice(&head[..=start]);
+    for &b in &line[start + 1..end] {
+        if is_plain(b) || b == b' ' {
+            out.extend_from_slice(&[b]);
+        } else {
+            out.extend_from_slice(&[b'%', HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
+        }
+    }
+    out.extend_from_slice(&head[end..]);
+}
+
+/// Whether the HTTP library takes the byte in path and query alike. `#` it would take for the end.
+fn is_plain(b: u8) -> bool {
+    matches!(b, 0x21 | 0x24..=0x3B | 0x3D | 0x3F..=0x5F | 0x61..=0x7E)
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            if !this.mender.out.is_empty() {
+                let n = this.mender.out.len().min(buf.remaining());
+                buf.put_slice(&this.mender.out[..n]);
+                this.mender.out.advance(n);
+                return Poll::Ready(Ok(()));
+            }
+            if this.ended || buf.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            let before = buf.filled().len();
+            ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
+            let read = buf.filled().len() - before;
+            if read == 0 {
+                this.ended = true;
+                // A head that was cut off is for the parser to refuse.
+                this.mender.part = Part::Opaque;
+                while this.mender.step() {}
+                continue;
+            }
+            // The inside of a body needs no second copy.
+            if let Part::Body(left) = this.mender.part
+                && this.mender.gathered.is_empty()
+                && (read as u64) < left
+            {
+                this.mender.part = Part::Body(left - read as u64);
+                return Poll::Ready(Ok(()));
+            }
+            let bytes = buf.filled()[before..].to_vec();
+            buf.set_filled(before);
+            this.mender.feed(&bytes);
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Lenient<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stream after mending, fed in pieces of `step` bytes.
+    fn mended(input: &str, step: usize) -> String {
+        let mut mender = Mender::default();
+        for piece in input.as_bytes().chunks(step) {
+            mender.feed(piece);
+        }
+        String::from_utf8_lossy(&mender.out).into_owned()
+    }
+
+    #[test]
+    fn targets_are_escaped_and_bodies_are_not() {
+        let cases = [
+            ("GET /t?a=eq.\"x\" HTTP/1.1\r\nHost: h\r\n\r\n", "GET /t?a=eq.%22x%22 HTTP/1.1\r\nHost: h\r\n\r\n"),
+            ("GET /ü?a=<>`#f HTTP/1.1\r\n\r\n", "GET /%C3%BC?a=%3C%3E%60%23f HTTP/1.1\r\n\r\n"),
+            ("GET /plain?a=eq.1 HTTP/1.1\r\n\r\n", "GET /plain?a=eq.1 HTTP/1.1\r\n\r\n"),
+            (
+                "POST /t HTTP/1.1\r\nContent-Length: 19\r\n\r\nGET /\" HTTP/1.1\r\n\r\nGET /\" HTTP/1.1\r\n\r\n",
+                "POST /t HTTP/1.1\r\nContent-Length: 19\r\n\r\nGET /\" HTTP/1.1\r\n\r\nGET /%22 HTTP/1.1\r\n\r\n",
+            ),
+            (
+                "POST /t HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\n/\"a\r\n0\r\n\r\nGET /\" HTTP/1.1\r\n\r\n",
+                "POST /t HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\n/\"a\r\n0\r\n\r\nGET /%22 HTTP/1.1\r\n\r\n",
+            ),
+            (
+                "GET /ws HTTP/1.1\r\nUpgrade: websocket\r\n\r\nGET /\" x\r\n\r\n",
+                "GET /ws HTTP/1.1\r\nUpgrade: websocket\r\n\r\nGET /\" x\r\n\r\n",
+            ),
+        ];
+        for (input, output) in cases {
+            for step in [1, 7, input.len()] {
+                assert_eq!(mended(input, step), output, "in steps of {step}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_ends_in_mid_head_ends_for_the_reader_too() {
+        use tokio::io::AsyncReadExt;
+        let mut text = String::new();
+        Lenient::new(&b"GET / HTTP/1.1\r\nHost"[..]).read_to_string(&mut text).await.expect("read");
+        assert_eq!(text, "GET / HTTP/1.1\r\nHost");
+    }
+}

@@ -1,0 +1,90 @@
+//! Listening for HTTP/1.1 with request targets mended on the way in (see [`super::lenient`]).
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+
+use actix_http::{HttpService, Request, Response};
+use actix_server::{Server, ServerBuilder};
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_web::body::MessageBody;
+use actix_web::dev::AppConfig;
+use actix_web::rt::net::{TcpStream, UnixStream};
+
+use super::lenient::Lenient;
+
+/// Where a server listens.
+pub enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A server that runs one `app` per worker. Signals are left to the caller; asked to stop, it gives requests in
+/// flight `shutdown_seconds`.
+pub fn serve<F, I, S, B>(listeners: Vec<Listener>, shutdown_seconds: u64, app: F) -> io::Result<Server>
+where
+    F: Fn() -> I + Send + Clone + 'static,
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error> + 'static,
+    S::InitError: fmt::Debug,
+    S::Response: Into<Response<B>> + 'static,
+    <S::Service as actix_service::Service<Request>>::Future: 'static,
+    S::Service: 'static,
+    B: MessageBody + 'static,
+{
+    let mut builder: ServerBuilder = Server::build().shutdown_timeout(shutdown_seconds).disable_signals();
+    for listener in listeners {
+        let app = app.clone();
+        builder = match listener {
+            Listener::Tcp(listener) => {
+                let local = listener.local_addr()?;
+                builder.listen("http", listener, move || {
+                    fn_service(|stream: TcpStream| async move {
+                        // Answers are written whole; waiting to fill a packet would only delay them.
+                        let _ = stream.set_nodelay(true);
+                        let peer: Option<SocketAddr> = stream.peer_addr().ok();
+                        Ok::<_, actix_http::error::DispatchError>((Lenient::new(stream), peer))
+                    })
+                    .and_then(HttpService::build().local_addr(local).h1(with_config(app())))
+                })?
+            }
+            Listener::Unix(listener) => builder.listen_uds("http", listener, move || {
+                fn_service(|stream: UnixStream| async move {
+                    Ok::<_, actix_http::error::DispatchError>((Lenient::new(stream), None::<SocketAddr>))
+                })
+                .and_then(HttpService::build().h1(with_config(app())))
+            })?,
+        };
+    }
+    Ok(builder.run())
+}
+
+/// The application with the configuration that actix asks for.
+fn with_config<I, S, B>(
+    app: I,
+) -> impl ServiceFactory<
+    Request,
+    Config = (),
+    Response = S::Response,
+    Error = actix_web::Error,
+    InitError = S::InitError,
+    Future = impl Future + 'static,
+    Service = impl actix_service::Service<
+        Request,
+        Response = S::Response,
+        Error = actix_web::Error,
+        Future = impl Future<Output = Result<S::Response, actix_web::Error>> + 'static,
+    > + 'static,
+>
+where
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<actix_web::Error> + 'static,
+    S::InitError: fmt::Debug,
+    S::Response: Into<Response<B>> + 'static,
+    B: MessageBody + 'static,
+{
+    map_config(app.into_factory().map_err(Into::into), |()| AppConfig::default())
+}
