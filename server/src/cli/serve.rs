@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use actix_web::App as ActixApp;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::from_fn;
-use actix_web::{App as ActixApp, HttpServer};
 use anyhow::Context;
 use clap::Args;
 
@@ -13,6 +13,7 @@ use crate::app::{self, App};
 use crate::config::{Api, Reader, ServerConfig, Source, SqlSource};
 use crate::db::{Pool, PoolOptions};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
+use crate::http::listen::{self, Listener};
 use crate::mail::inbox::{self, Inbox};
 use crate::mail::outbox::{self, Outbox};
 use crate::mail::{self, MailConfig, Sender, Smtp};
@@ -76,15 +77,12 @@ async fn serve(source: &Source, config: &ServerConfig, mail: &MailConfig, databa
     let mail = Mail::start(mail, &urls, config)?;
     let app = App::build(source, config, &urls).await?;
     let keys = app.keys.clone();
-    let server = HttpServer::new(move || {
+    let listener =
+        std::net::TcpListener::bind(config.listen).with_context(|| format!("cannot listen on {}", config.listen))?;
+    let server = listen::serve(vec![Listener::Tcp(listener)], DRAIN_SECONDS, move || {
         let app = app.clone();
         ActixApp::new().wrap(from_fn(app::log_request)).configure(|service| app.configure(service))
-    })
-    .disable_signals()
-    .shutdown_timeout(DRAIN_SECONDS)
-    .bind(config.listen)
-    .with_context(|| format!("cannot listen on {}", config.listen))?
-    .run();
+    })?;
 
     if config.development {
         card::print(config, &keys, database.embedded.as_ref());

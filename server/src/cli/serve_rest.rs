@@ -1,8 +1,8 @@
 //! `serve --only rest`: a drop-in PostgREST at `/`, configured by `PGRST_*` alone.
 
 use actix_server::Server;
-use actix_web::web::Data;
 use actix_web::App as ActixApp;
+use actix_web::web::Data;
 use anyhow::Context;
 
 use super::serve::{DRAIN_SECONDS, asked_to_stop};

@@ -24,35 +24,54 @@ pub enum RangeFault {
     NegativeLimit,
     LowerAboveUpper,
     /// An offset beyond the known total.
-    OutOfBounds { offset: i128, total: i64 },
+    OutOfBounds {
+        offset: i128,
+        total: i64,
+    },
 }
 
 /// A request that is not answered as asked.
 #[derive(Debug)]
 pub enum ApiError {
     /// A part of the query string that cannot be parsed.
-    Query { message: String, details: String },
+    Query {
+        message: String,
+        details: String,
+    },
     RpcMethod(String),
     /// The body cannot be read; the text says why.
     Body(String),
     Range(RangeFault),
     /// PUT without exactly the primary key as filters.
     PutFilters,
-    Schema { requested: String, exposed: Vec<String> },
+    Schema {
+        requested: String,
+        exposed: Vec<String>,
+    },
     /// None of these is available.
     MediaTypes(Vec<String>),
     /// A path names no embedded resource; `renamed`: (target, alias) where only the alias would do.
-    NotEmbedded { name: String, renamed: Option<(String, String)> },
+    NotEmbedded {
+        name: String,
+        renamed: Option<(String, String)>,
+    },
     ResponseHeaders,
     ResponseStatus,
     PutRange,
     PutMismatch,
-    NotSingular { rows: i64 },
+    NotSingular {
+        rows: i64,
+    },
     Method(String),
-    RelatedOrder { origin: String, target: String },
+    RelatedOrder {
+        origin: String,
+        target: String,
+    },
     Preferences(Vec<String>),
     Aggregates,
-    MaxAffected { rows: i64 },
+    MaxAffected {
+        rows: i64,
+    },
     Path,
     RootDisabled,
     SpreadAggregates,
@@ -250,10 +269,9 @@ impl ApiError {
     /// Headers that go with this error.
     pub fn headers(&self) -> Vec<(String, String)> {
         match self {
-            Self::Token(error) => error
-                .www_authenticate()
-                .map(|value| vec![("WWW-Authenticate".to_owned(), value)])
-                .unwrap_or_default(),
+            Self::Token(error) => {
+                error.www_authenticate().map(|value| vec![("WWW-Authenticate".to_owned(), value)]).unwrap_or_default()
+            }
             Self::Database(fault) => fault.headers(),
             _ => Vec::new(),
         }

@@ -78,13 +78,7 @@ pub fn info(allow: &str) -> Response {
 }
 
 /// The document at the root.
-pub fn document(
-    request: &ApiRequest,
-    offer: &Offer,
-    cache: &SchemaCache,
-    config: &RestConfig,
-    head: bool,
-) -> Response {
+pub fn document(request: &ApiRequest, offer: &Offer, cache: &SchemaCache, config: &RestConfig, head: bool) -> Response {
     let mut response = typed(Response::new(200), &MediaType::OpenApi, request);
     response.headers_only = head;
     if !head {
@@ -111,9 +105,8 @@ pub fn respond(
                         location.push_str(&request.query.canonical);
                     }
                     let (status, range) = range_status(request, &result);
-                    let response = Response::new(status)
-                        .header("Content-Range", range)
-                        .header("Content-Location", location);
+                    let response =
+                        Response::new(status).header("Content-Range", range).header("Content-Location", location);
                     let response = typed(response, &plan.media, request);
                     let response = response.optional("Preference-Applied", applied(request, plan));
                     paged(response, request, &result, *head, minimal)
@@ -171,11 +164,7 @@ fn respond_to_write(request: &ApiRequest, plan: &DatabasePlan, mutation: Mutatio
                 .optional("Location", location(plan, result))
                 .header("Content-Range", content_range(1, 0, total))
                 .optional("Preference-Applied", applied);
-            if represented {
-                typed(response, &plan.media, request).with_body(result.body.clone())
-            } else {
-                response
-            }
+            if represented { typed(response, &plan.media, request).with_body(result.body.clone()) } else { response }
         }
         Mutation::Update | Mutation::Delete => {
             let range = match mutation {
@@ -185,11 +174,7 @@ fn respond_to_write(request: &ApiRequest, plan: &DatabasePlan, mutation: Mutatio
             let response = Response::new(if represented { 200 } else { 204 })
                 .header("Content-Range", range)
                 .optional("Preference-Applied", applied);
-            if represented {
-                typed(response, &plan.media, request).with_body(result.body.clone())
-            } else {
-                response
-            }
+            if represented { typed(response, &plan.media, request).with_body(result.body.clone()) } else { response }
         }
         Mutation::SingleUpsert if represented => {
             let status = if result.inserted.is_some_and(|inserted| inserted > 0) { 201 } else { 200 };
@@ -252,9 +237,7 @@ fn applied(request: &ApiRequest, plan: &DatabasePlan) -> Option<String> {
         Work::Write { mutation, write, .. } => {
             returning = asked.returning;
             let has_target = match &write.kind {
-                WriteKind::Insert { primary_key, .. } => {
-                    !primary_key.is_empty() || request.query.on_conflict.is_some()
-                }
+                WriteKind::Insert { primary_key, .. } => !primary_key.is_empty() || request.query.on_conflict.is_some(),
                 _ => false,
             };
             match mutation {

@@ -119,9 +119,8 @@ async fn answer(
             let started = Instant::now();
             let outcome = execute::execute(&rest.pool, settings, &identity, &parsed, &plan).await?;
             timing.note("transaction", started);
-            let answered = timing.measure("response", || {
-                response::respond(&parsed, &plan, outcome, !config.verbose_errors)
-            })?;
+            let answered =
+                timing.measure("response", || response::respond(&parsed, &plan, outcome, !config.verbose_errors))?;
             with_warning(answered, &plan)
         }
     };
@@ -221,11 +220,7 @@ fn send(
             builder.insert_header((name, value));
         }
     }
-    if answer.headers_only || status == StatusCode::NO_CONTENT {
-        builder.finish()
-    } else {
-        builder.body(answer.body)
-    }
+    if answer.headers_only || status == StatusCode::NO_CONTENT { builder.finish() } else { builder.body(answer.body) }
 }
 
 /// A header's bytes; text beyond ASCII goes out as UTF-8.

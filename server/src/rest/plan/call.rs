@@ -67,7 +67,8 @@ pub fn find_function(
 pub fn plan_call(function: Arc<Function>, request: &ApiRequest, read: &ReadNode) -> Call {
     let filters = filter_names(read);
     let mut returning: BTreeSet<String> = needed_columns(read, &[]).into_iter().collect();
-    if !returning.is_empty() && !(returning.len() == 1 && returning.contains("*")) {
+    let takes_all = returning.is_empty() || (returning.len() == 1 && returning.contains("*"));
+    if !takes_all {
         returning.extend(filters);
     }
     let arguments = arguments(&function, request);
@@ -81,18 +82,18 @@ fn arguments(function: &Function, request: &ApiRequest) -> Arguments {
         Some(_) => None,
     };
     let body = || request.payload.as_ref().and_then(|payload| payload.raw()).cloned().unwrap_or_default();
-    if let [parameter] = function.parameters.as_slice() {
-        if parameter.name.is_empty() {
-            let body = match pairs {
-                None => body(),
-                Some(pairs) => {
-                    let object: serde_json::Map<String, serde_json::Value> =
-                        pairs.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
-                    Bytes::from(serde_json::Value::Object(object).to_string())
-                }
-            };
-            return Arguments::Whole { parameter: parameter.clone(), body };
-        }
+    if let [parameter] = function.parameters.as_slice()
+        && parameter.name.is_empty()
+    {
+        let body = match pairs {
+            None => body(),
+            Some(pairs) => {
+                let object: serde_json::Map<String, serde_json::Value> =
+                    pairs.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
+                Bytes::from(serde_json::Value::Object(object).to_string())
+            }
+        };
+        return Arguments::Whole { parameter: parameter.clone(), body };
     }
     match pairs {
         None => {

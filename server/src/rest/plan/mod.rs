@@ -39,11 +39,15 @@ pub struct PlanRules {
 /// A request, resolved.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    Database(DatabasePlan),
+    Database(Box<DatabasePlan>),
     /// The OpenAPI document.
-    Document { head: bool },
+    Document {
+        head: bool,
+    },
     /// OPTIONS: the methods allowed, as `Allow` lists them.
-    Info { allow: String },
+    Info {
+        allow: String,
+    },
 }
 
 /// Work for one transaction.
@@ -67,7 +71,9 @@ pub fn plan(request: &ApiRequest, cache: &SchemaCache, rules: &PlanRules) -> Res
     match &request.action {
         Action::Read { relation, head } => plan_relation(request, relation, *head, cache, rules),
         Action::Mutate { relation, mutation } => plan_mutation(request, relation, *mutation, cache, rules),
-        Action::Call { function, method } => plan_function(request, function, *method, cache, rules),
+        Action::Call { function, method } => {
+            plan_function(request, function, *method, cache, rules).map(|plan| Plan::Database(Box::new(plan)))
+        }
         Action::Root { head } => {
             let produced = [MediaType::OpenApi, MediaType::Json, MediaType::Any];
             if request.accept.iter().any(|media| produced.contains(media)) {
@@ -81,8 +87,9 @@ pub fn plan(request: &ApiRequest, cache: &SchemaCache, rules: &PlanRules) -> Res
             Ok(Plan::Info { allow: allowed_on_table(table) })
         }
         Action::FunctionInfo { function } => {
+            // Planned as a call without arguments, all of whose errors count.
+            plan_function(request, function, CallMethod::Head, cache, rules)?;
             let function = call::find_function(request, function, CallMethod::Head, cache)?;
-            plan_function_read(request, &function, cache, rules)?;
             Ok(Plan::Info { allow: allowed_on_function(&function).to_owned() })
         }
         Action::RootInfo => Ok(Plan::Info { allow: "OPTIONS,GET,HEAD".to_owned() }),
@@ -102,7 +109,7 @@ fn plan_relation(
         negotiate::negotiate(request, &table.name, cache, rules.plan_enabled, has_default_select(&read))?;
     check_preferences(request)?;
     let work = Work::Read { relation: table.name.clone(), head };
-    Ok(Plan::Database(DatabasePlan { read, work, handler, media, read_only: true }))
+    Ok(Plan::Database(Box::new(DatabasePlan { read, work, handler, media, read_only: true })))
 }
 
 fn plan_mutation(
@@ -119,7 +126,7 @@ fn plan_mutation(
     let (handler, media) =
         negotiate::negotiate(request, &table.name, cache, rules.plan_enabled, has_default_select(&read))?;
     let work = Work::Write { mutation, write, relation: table.name.clone() };
-    Ok(Plan::Database(DatabasePlan { read, work, handler, media, read_only: false }))
+    Ok(Plan::Database(Box::new(DatabasePlan { read, work, handler, media, read_only: false })))
 }
 
 fn plan_function(
@@ -128,7 +135,7 @@ fn plan_function(
     method: CallMethod,
     cache: &SchemaCache,
     rules: &PlanRules,
-) -> Result<Plan, ApiError> {
+) -> Result<DatabasePlan, ApiError> {
     let function = call::find_function(request, name, method, cache)?;
     let (read, relation) = plan_function_read(request, &function, cache, rules)?;
     let (handler, media) =
@@ -139,7 +146,7 @@ fn plan_function(
     }
     let read_only = method != CallMethod::Post || function.volatility != Volatility::Volatile;
     let call = call::plan_call(function, request, &read);
-    Ok(Plan::Database(DatabasePlan { read, work: Work::Call { call, method }, handler, media, read_only }))
+    Ok(DatabasePlan { read, work: Work::Call { call, method }, handler, media, read_only })
 }
 
 /// Reading a function's result: under the name of the relation whose rows it returns, so that it can embed.

@@ -136,10 +136,7 @@ fn filters_are_primary_key(request: &ApiRequest, primary_key: &[Name]) -> bool {
         && !wanted.is_empty()
         && keys == wanted
         && query.root_filters().all(|filter| {
-            matches!(
-                &filter.op,
-                OpExpr { negated: false, operation: Operation::Quantified(QuantOp::Equal, None, _) }
-            )
+            matches!(&filter.op, OpExpr { negated: false, operation: Operation::Quantified(QuantOp::Equal, None, _) })
         })
 }
 

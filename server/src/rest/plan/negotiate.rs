@@ -13,11 +13,16 @@ use crate::schema_cache::{HandlerTarget, MediaHandler, QualifiedName, SchemaCach
 pub enum Handler {
     Json,
     ArrayStripped,
-    Singular { stripped: bool },
+    Singular {
+        stripped: bool,
+    },
     GeoJson,
     Csv,
     /// An aggregate or domain of the database; `row`: the relation its argument is cast to.
-    Custom { function: QualifiedName, row: Option<QualifiedName> },
+    Custom {
+        function: QualifiedName,
+        row: Option<QualifiedName>,
+    },
     /// No body is made.
     Nothing,
 }

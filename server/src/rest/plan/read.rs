@@ -129,9 +129,7 @@ impl Planner<'_> {
     fn find<'n>(&self, node: &'n mut ReadNode, path: &[String]) -> Result<&'n mut ReadNode, ApiError> {
         let Some((name, rest)) = path.split_first() else { return Ok(node) };
         let legacy = self.rules.legacy_target_names;
-        let matches = |child: &ReadNode| {
-            child.shown_name() == name || (legacy && child.target == *name)
-        };
+        let matches = |child: &ReadNode| child.shown_name() == name || (legacy && child.target == *name);
         let Some(position) = node.children.iter().position(matches) else {
             let renamed = node
                 .children
@@ -392,12 +390,8 @@ fn selects_nothing(node: &ReadNode) -> bool {
 }
 
 fn spread_columns(node: &ReadNode) -> Vec<SpreadColumn> {
-    let column = |name: &str| SpreadColumn {
-        name: name.to_owned(),
-        aggregate: None,
-        aggregate_cast: None,
-        alias: None,
-    };
+    let column =
+        |name: &str| SpreadColumn { name: name.to_owned(), aggregate: None, aggregate_cast: None, alias: None };
     let own = node.select.iter().map(|item| column(item.alias.as_deref().unwrap_or(&item.field.name)));
     let embedded = node.embeds.iter().flat_map(|embed| match embed {
         EmbedSelect::Json { name, .. } => vec![column(name)],

@@ -87,10 +87,20 @@ impl SelectField {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Logic {
-    Group { negated: bool, op: LogicOp, members: Vec<Logic> },
-    Filter { field: ResolvedField, op: OpExpr },
+    Group {
+        negated: bool,
+        op: LogicOp,
+        members: Vec<Logic>,
+    },
+    Filter {
+        field: ResolvedField,
+        op: OpExpr,
+    },
     /// Whether the embedded resource under this alias has rows (`exists`) or none.
-    Embedded { exists: bool, alias: String },
+    Embedded {
+        exists: bool,
+        alias: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +157,10 @@ pub enum Spread {
     ToOne,
     /// Each column becomes an array; `extra` are columns selected only to order those arrays by (with the
     /// embedded resource they come from, if any).
-    ToMany { extra: Vec<(Option<String>, SelectField)>, order: Vec<OrderTerm> },
+    ToMany {
+        extra: Vec<(Option<String>, SelectField)>,
+        order: Vec<OrderTerm>,
+    },
 }
 
 /// One level of a read: a relation with what is wanted of it, and the resources embedded in it.

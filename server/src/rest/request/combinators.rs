@@ -176,10 +176,7 @@ impl<'a> Parser<'a> {
                 if self.explaining {
                     let found = found.map_or_else(String::new, |c| show_string(&[c]));
                     let messages = vec![
-                        Message {
-                            kind: Kind::Expected,
-                            text: show_string(&text.chars().collect::<Vec<_>>()).into(),
-                        },
+                        Message { kind: Kind::Expected, text: show_string(&text.chars().collect::<Vec<_>>()).into() },
                         Message { kind: Kind::FoundInstead, text: found.into() },
                     ];
                     let trouble = Trouble { at: self.pos, messages };

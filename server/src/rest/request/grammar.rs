@@ -51,10 +51,7 @@ fn quoted(p: &mut P<'_>) -> Parsed<String> {
 
 fn identifier(p: &mut P<'_>) -> Parsed<String> {
     let one = |p: &mut P<'_>| {
-        p.either(
-            |p| p.either(|p| p.letter(), |p| p.digit()),
-            |p| p.satisfy(|c| matches!(c, '_' | ' ' | '$')),
-        )
+        p.either(|p| p.either(|p| p.letter(), |p| p.digit()), |p| p.satisfy(|c| matches!(c, '_' | ' ' | '$')))
     };
     p.many1(one).map(trimmed)
 }
@@ -96,20 +93,15 @@ fn json_index(p: &mut P<'_>) -> Parsed<JsonOperand> {
 fn json_index_end(p: &mut P<'_>, ends: &[&'static str]) -> Parsed<()> {
     match ends {
         [] => p.attempt(|p| p.eof()),
-        [end, rest @ ..] => {
-            p.either(|p| p.attempt(|p| p.look_ahead(|p| p.string(end))), |p| json_index_end(p, rest))
-        }
+        [end, rest @ ..] => p.either(|p| p.attempt(|p| p.look_ahead(|p| p.string(end))), |p| json_index_end(p, rest)),
     }
 }
 
 fn json_key(p: &mut P<'_>) -> Parsed<JsonOperand> {
-    let key_word = |p: &mut P<'_>| {
-        p.many1(|p| p.satisfy(|c| !matches!(c, '(' | '-' | ':' | '.' | ',' | '>' | ')'))).map(trimmed)
-    };
-    p.label("any non reserved character different from: .,>()", |p| {
-        p.either(quoted, |p| joined_by_dashes(p, key_word))
-    })
-    .map(JsonOperand::Key)
+    let key_word =
+        |p: &mut P<'_>| p.many1(|p| p.satisfy(|c| !matches!(c, '(' | '-' | ':' | '.' | ',' | '>' | ')'))).map(trimmed);
+    p.label("any non reserved character different from: .,>()", |p| p.either(quoted, |p| joined_by_dashes(p, key_word)))
+        .map(JsonOperand::Key)
 }
 
 fn field(p: &mut P<'_>) -> Parsed<Field> {
@@ -235,9 +227,7 @@ fn select_field(p: &mut P<'_>) -> Parsed<SelectItem> {
 fn select_end(p: &mut P<'_>) -> Parsed<()> {
     p.either(
         |p| p.attempt(|p| p.look_ahead(|p| p.string(")"))),
-        |p| {
-            p.either(|p| p.attempt(|p| p.look_ahead(|p| p.string(","))), |p| p.attempt(|p| p.eof()))
-        },
+        |p| p.either(|p| p.attempt(|p| p.look_ahead(|p| p.string(","))), |p| p.attempt(|p| p.eof())),
     )
 }
 
@@ -347,12 +337,7 @@ fn operation(p: &mut P<'_>, value: fn(&mut P<'_>) -> Parsed<String>) -> Parsed<O
             p.either(is_distinct, |p| {
                 p.either(
                     |p| p.attempt(|p| full_text(p, value)),
-                    |p| {
-                        p.either(
-                            |p| p.attempt(|p| simple(p, value)),
-                            |p| p.attempt(|p| quantified(p, value)),
-                        )
-                    },
+                    |p| p.either(|p| p.attempt(|p| simple(p, value)), |p| p.attempt(|p| quantified(p, value))),
                 )
             })
         })
@@ -570,10 +555,7 @@ fn logic_group(p: &mut P<'_>) -> Parsed<LogicTree> {
         )
     })?;
     let op = p.label("logic operator (and, or)", |p| {
-        p.either(
-            |p| p.attempt(|p| p.string("and")).map(|()| LogicOp::And),
-            |p| p.string("or").map(|()| LogicOp::Or),
-        )
+        p.either(|p| p.attempt(|p| p.string("and")).map(|()| LogicOp::And), |p| p.string("or").map(|()| LogicOp::Or))
     })?;
     lexeme(p, |p| p.char('('))?;
     let members = p.separated1(logic_tree, |p| lexeme(p, |p| p.char(',')))?;

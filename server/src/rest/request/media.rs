@@ -19,9 +19,15 @@ pub enum MediaType {
     /// `application/vnd.pgrst.array+json;nulls=stripped`
     ArrayStripped,
     /// `application/vnd.pgrst.object+json`, with `;nulls=stripped` or not.
-    Singular { stripped: bool },
+    Singular {
+        stripped: bool,
+    },
     /// `application/vnd.pgrst.plan`: the query plan of the answer in `of`.
-    Plan { of: Box<MediaType>, json: bool, options: Vec<PlanOption> },
+    Plan {
+        of: Box<MediaType>,
+        json: bool,
+        options: Vec<PlanOption>,
+    },
     /// Any other, as written.
     Other(String),
 }
@@ -188,11 +194,8 @@ mod tests {
 
     #[test]
     fn known_names_are_read_in_any_case_and_with_parameters() {
-        let plan = |of, json, options: &[PlanOption]| MediaType::Plan {
-            of: Box::new(of),
-            json,
-            options: options.to_vec(),
-        };
+        let plan =
+            |of, json, options: &[PlanOption]| MediaType::Plan { of: Box::new(of), json, options: options.to_vec() };
         let cases = [
             ("APPLICATION/JSON", MediaType::Json),
             ("application/json; charset=utf-8", MediaType::Json),

@@ -78,14 +78,29 @@ pub enum CallMethod {
 /// What is to be done, to what, in the request's schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    Read { relation: String, head: bool },
-    Mutate { relation: String, mutation: Mutation },
-    Call { function: String, method: CallMethod },
+    Read {
+        relation: String,
+        head: bool,
+    },
+    Mutate {
+        relation: String,
+        mutation: Mutation,
+    },
+    Call {
+        function: String,
+        method: CallMethod,
+    },
     /// The OpenAPI document.
-    Root { head: bool },
+    Root {
+        head: bool,
+    },
     /// OPTIONS.
-    RelationInfo { relation: String },
-    FunctionInfo { function: String },
+    RelationInfo {
+        relation: String,
+    },
+    FunctionInfo {
+        function: String,
+    },
     RootInfo,
 }
 
@@ -176,9 +191,7 @@ fn schema(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<(String, bool), 
     };
     match raw.header(header) {
         Some(wanted) if rules.schemas.iter().any(|schema| *schema == wanted) => Ok((wanted.into_owned(), true)),
-        Some(wanted) => {
-            Err(ApiError::Schema { requested: wanted.into_owned(), exposed: rules.schemas.to_vec() })
-        }
+        Some(wanted) => Err(ApiError::Schema { requested: wanted.into_owned(), exposed: rules.schemas.to_vec() }),
         None => Ok((rules.schemas.first().cloned().unwrap_or_default(), rules.schemas.len() != 1)),
     }
 }

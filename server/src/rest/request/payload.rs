@@ -185,7 +185,10 @@ impl<'de> Visitor<'de> for ShapeVisitor {
 
 enum Row {
     /// `keys` only for the first object; later ones say whether theirs are the same.
-    Object { keys: Vec<String>, same: bool },
+    Object {
+        keys: Vec<String>,
+        same: bool,
+    },
     Other,
 }
 

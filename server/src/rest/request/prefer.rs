@@ -166,8 +166,10 @@ mod tests {
             ("tx=commit, tx=rollback", "tx=commit"),
             ("max-affected=5", ""),
             ("max-affected=5, handling=strict", "handling=strict, max-affected=5"),
-            ("timezone=UTC, missing=default, resolution=merge-duplicates",
-             "resolution=merge-duplicates, missing=default, timezone=UTC"),
+            (
+                "timezone=UTC, missing=default, resolution=merge-duplicates",
+                "resolution=merge-duplicates, missing=default, timezone=UTC",
+            ),
         ];
         for (header, echo) in cases {
             assert_eq!(parse([header].into_iter(), true).applied().unwrap_or_default(), echo, "{header}");

@@ -214,10 +214,7 @@ pub fn parse(raw: &[u8], reading_call: bool) -> Result<QueryParams, ApiError> {
     Ok(params)
 }
 
-fn join_ranges(
-    limits: BTreeMap<String, RowRange>,
-    offsets: BTreeMap<String, RowRange>,
-) -> BTreeMap<String, RowRange> {
+fn join_ranges(limits: BTreeMap<String, RowRange>, offsets: BTreeMap<String, RowRange>) -> BTreeMap<String, RowRange> {
     let mut ranges = limits;
     for (level, offset) in offsets {
         let lower = offset.lower;
@@ -244,10 +241,7 @@ fn parse_part<T>(
     grammar: impl Fn(&mut Parser<'_>) -> Parsed<T>,
 ) -> Result<T, ApiError> {
     combinators::parse(text, grammar).map_err(|fault| ApiError::Query {
-        message: format!(
-            "\"failed to parse {what} ({shown})\" (line {}, column {})",
-            fault.line, fault.column
-        ),
+        message: format!("\"failed to parse {what} ({shown})\" (line {}, column {})", fault.line, fault.column),
         details: fault.details,
     })
 }

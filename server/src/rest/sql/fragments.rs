@@ -65,12 +65,7 @@ fn with_cast(sql: &mut Sql, cast: Option<&CastName>, inner: impl FnOnce(&mut Sql
     }
 }
 
-fn with_aggregate(
-    sql: &mut Sql,
-    aggregate: Option<Aggregate>,
-    cast: Option<&CastName>,
-    inner: impl FnOnce(&mut Sql),
-) {
+fn with_aggregate(sql: &mut Sql, aggregate: Option<Aggregate>, cast: Option<&CastName>, inner: impl FnOnce(&mut Sql)) {
     let Some(aggregate) = aggregate else { return inner(sql) };
     with_cast(sql, cast, |sql| {
         sql.raw(match aggregate {
@@ -294,12 +289,9 @@ fn filter(sql: &mut Sql, relation: &Relation, resolved: &ResolvedField, op: &OpE
         Operation::In(values) => {
             let literal = array_literal(values);
             match &resolved.transform {
-                Some(function) => sql
-                    .raw(" = ANY ((SELECT ")
-                    .catalog(function)
-                    .raw("(unnest(")
-                    .bind(&literal)
-                    .raw("::text[]))))"),
+                Some(function) => {
+                    sql.raw(" = ANY ((SELECT ").catalog(function).raw("(unnest(").bind(&literal).raw("::text[]))))")
+                }
                 None => sql.raw(" = ANY (").bind(&literal).raw(")"),
             };
         }

@@ -177,11 +177,7 @@ fn main_write(sql: &mut Sql, plan: &DatabasePlan, mutation: Mutation, request: &
         Mutation::Insert => upserts,
         Mutation::Update | Mutation::Delete => false,
     };
-    sql.raw(if counts_inserted {
-        ", nullif(current_setting('pgrst.inserted', true), '')::int"
-    } else {
-        ", null::int"
-    });
+    sql.raw(if counts_inserted { ", nullif(current_setting('pgrst.inserted', true), '')::int" } else { ", null::int" });
     sql.raw(" AS response_inserted FROM (");
     if plan.handler == Handler::Nothing {
         // Selected columns are of no use without a body, and may not be there.
@@ -250,4 +246,3 @@ fn coalesced(sql: &mut Sql, item: &'static str, stripped: bool, otherwise: &'sta
         sql.raw("coalesce(").raw(item).raw(otherwise);
     }
 }
-
