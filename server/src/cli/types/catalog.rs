@@ -242,7 +242,15 @@ async fn functions(client: &Client, wanted: &[String]) -> Result<Vec<Function>, 
 
 /// Foreign keys from the referencing side, in the generator's order.
 async fn relationships(client: &Client, wanted: &[String]) -> Result<Vec<Relationship>, Error> {
-    let scope = Scope { schemas: wanted.to_vec(), extra_search_path: Vec::new(), hoisted_settings: Vec::new() };
+    // The generator follows keys through views of every schema, unlike the REST server.
+    let all = client
+        .query(
+            "select nspname::text from pg_catalog.pg_namespace where nspname !~ '^pg_' and nspname <> all ($1)",
+            &[&wanted],
+        )
+        .await?;
+    let others = all.iter().map(|row| row.get(0)).filter(|name| name != "information_schema").collect();
+    let scope = Scope { schemas: wanted.to_vec(), extra_search_path: others, hoisted_settings: Vec::new() };
     let cache = load(client, client, &scope).await?;
     let mut found: Vec<Relationship> = cache
         .relationships()
