@@ -1,1 +1,132 @@
-//! `/auth/v1`: GoTrue's API, a file per flow.
+//! The authentication API, compatible with Supabase Auth (GoTrue).
+//!
+//! A request enters through [`routes`], which knows the paths, methods and guards; each flow has a file:
+//! [`signup`], [`token`], [`recover`] (codes and links that are sent), [`verify`] (and come back), [`user`],
+//! [`logout`], [`admin`]. [`bearer`] says who asks, [`models`] are the rows of schema `auth`, [`tokens`] makes
+//! sessions and access tokens, [`mailer`], [`sms`] and [`hooks`] talk to the world outside, [`error`] is how
+//! everything that goes wrong looks. Behaviour: supabase/auth 2.19x; deliberate differences are noted where
+//! they are made.
+
+mod address;
+pub mod admin;
+mod bearer;
+mod captcha;
+mod cors;
+mod discovery;
+mod encryption;
+mod error;
+mod hooks;
+mod limits;
+mod logout;
+mod mailer;
+mod migrations;
+mod models;
+mod otp;
+mod params;
+mod password;
+mod pkce;
+mod recover;
+mod redirect;
+mod refresh_format;
+mod request;
+mod routes;
+mod signup;
+mod sms;
+mod store;
+mod token;
+mod tokens;
+mod user;
+mod verify;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use actix_web::web::{self, ServiceConfig};
+use url::Url;
+
+pub use mailer::Delivery;
+pub use migrations::migrate;
+
+use crate::config::AuthConfig;
+use crate::db::Pool;
+use crate::jwt::sign::SigningKeys;
+use limits::Limits;
+use mailer::TemplateStore;
+use password::{Hasher, PasswordRules};
+use redirect::RedirectPolicy;
+use sms::TextSender;
+
+/// Everything the API needs to serve requests. Shared by all workers.
+pub struct Auth {
+    config: Arc<AuthConfig>,
+    /// Connections that act as `supabase_auth_admin`.
+    pool: Pool,
+    keys: SigningKeys,
+    external_url: Url,
+    /// Where the API is mounted, without a trailing slash: `""` or `/auth/v1`.
+    mount: String,
+    redirects: RedirectPolicy,
+    limits: Limits,
+    hasher: Hasher,
+    password_rules: PasswordRules,
+    templates: TemplateStore,
+    delivery: Delivery,
+    texts: Option<Arc<dyn TextSender>>,
+    /// For hooks, captchas and providers.
+    http: reqwest::Client,
+    trusted_proxies: Vec<IpAddr>,
+}
+
+impl Auth {
+    /// Builds the state; reads the mail templates, and refuses what cannot work.
+    ///
+    /// `pool` logs in as `supabase_auth_admin`. `mount` is where [`configure`] is called: `""` or `/auth/v1`.
+    pub async fn new(
+        config: AuthConfig,
+        pool: Pool,
+        delivery: Delivery,
+        mount: &str,
+        trusted_proxies: Vec<IpAddr>,
+    ) -> anyhow::Result<Self> {
+        let config = Arc::new(config);
+        let jwt = &config.jwt;
+        let keys = SigningKeys::new(&jwt.secret, &jwt.key_id, jwt.keys.as_ref(), jwt.valid_methods.as_deref())
+            .map_err(|error| anyhow::anyhow!("GOTRUE_JWT_KEYS: {error}"))?;
+        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+        let external_url = Url::parse(&config.external_url)
+            .map_err(|_| anyhow::anyhow!("API_EXTERNAL_URL must be a URL"))?;
+        Ok(Self {
+            keys,
+            external_url,
+            mount: mount.trim_end_matches('/').to_owned(),
+            redirects: RedirectPolicy::new(&config.site_url, &config.uri_allow_list),
+            limits: Limits::new(&config.rate_limits, config.mode),
+            hasher: Hasher::new(config.password.threads),
+            password_rules: PasswordRules::new(&config.password)?,
+            templates: TemplateStore::load(Arc::clone(&config)).await?,
+            texts: sms::sender(&config.sms, http.clone(), &delivery),
+            config,
+            pool,
+            delivery,
+            http,
+            trusted_proxies,
+        })
+    }
+
+    /// How many password hashes were compared since the start; what tests of enumeration count.
+    pub fn password_verifications(&self) -> u64 {
+        self.hasher.verifications()
+    }
+
+    /// Providers whose accounts never meet others by e-mail address.
+    fn own_linking_domains(&self) -> Vec<&str> {
+        self.config.provider_linking_domains.keys().map(String::as_str).collect()
+    }
+}
+
+/// Serves the API for every path below the scope (or the application) that `service` configures.
+pub fn configure(auth: Arc<Auth>) -> impl FnOnce(&mut ServiceConfig) {
+    move |service| {
+        service.app_data(web::Data::from(auth)).default_service(web::to(routes::handle));
+    }
+}

@@ -4,11 +4,15 @@
 //! a wrong configuration is reported in one go. Each concern has its own struct with a `read(&mut Reader)`
 //! constructor; no other room looks at the environment.
 
+mod auth;
+mod duration;
 mod reader;
 pub mod rest;
 mod server;
 mod source;
 
+pub use auth::*;
+pub use duration::parse_go_duration;
 pub use reader::{Problems, Reader, Secret};
 pub use rest::RestConfig;
 pub use server::{Api, ServerConfig, SqlSource};

@@ -9,6 +9,7 @@ mod claims;
 mod error;
 mod keys;
 mod role_path;
+pub mod sign;
 mod verify;
 
 pub use claims::Claims;

@@ -1,0 +1,130 @@
+//! Hooks: a project's own code that is asked or told something, by HTTP or as a PostgreSQL function.
+//! Reference: supabase/auth `internal/hooks/`.
+
+mod http;
+mod postgres;
+
+use actix_web::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::error::{AuthError, AuthResult, Fault};
+use super::models::user::User;
+use super::request::Request;
+use super::store::Db;
+use crate::config::HookConfig;
+
+/// The points at which hooks run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    CustomAccessToken,
+    SendEmail,
+    SendSms,
+    MfaVerification,
+    PasswordVerification,
+    BeforeUserCreated,
+    AfterUserCreated,
+}
+
+impl Hook {
+    /// `metadata.name`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::CustomAccessToken => "customize-access-token",
+            Self::SendEmail => "send-email",
+            Self::SendSms => "send-sms",
+            Self::MfaVerification => "mfa-verification",
+            Self::PasswordVerification => "password-verification",
+            Self::BeforeUserCreated => "before-user-created",
+            Self::AfterUserCreated => "after-user-created",
+        }
+    }
+
+    fn config(self, request: &Request) -> Option<&HookConfig> {
+        let hooks = &request.auth.config.hooks;
+        match self {
+            Self::CustomAccessToken => hooks.custom_access_token.as_ref(),
+            Self::SendEmail => hooks.send_email.as_ref(),
+            Self::SendSms => hooks.send_sms.as_ref(),
+            Self::MfaVerification => hooks.mfa_verification_attempt.as_ref(),
+            Self::PasswordVerification => hooks.password_verification_attempt.as_ref(),
+            Self::BeforeUserCreated => hooks.before_user_created.as_ref(),
+            Self::AfterUserCreated => hooks.after_user_created.as_ref(),
+        }
+    }
+}
+
+/// Runs a hook with `input` and its metadata; an object, empty when the hook said nothing, is its answer.
+///
+/// A function runs on `db`, within the transaction that is open there, or on a connection of its own.
+pub async fn run(request: &Request, db: Option<&Db>, hook: Hook, mut input: Value) -> AuthResult<Value> {
+    let Some(config) = hook.config(request) else { return Ok(json!({})) };
+    let mut metadata = json!({
+        "uuid": uuid::Uuid::new_v4(),
+        "time": chrono::Utc::now(),
+        "name": hook.name(),
+    });
+    if let Some(address) = request.client_ip() {
+        metadata["ip_address"] = json!(address);
+    }
+    input["metadata"] = metadata;
+    let output = if config.uri.starts_with("pg-functions:") {
+        postgres::call(request, db, &config.uri, &input).await?
+    } else {
+        Some(http::call(&request.auth.http, config, &input).await?).flatten()
+    };
+    let Some(output) = output else { return Ok(json!({})) };
+    let unreadable = || AuthError::internal("Error unmarshaling JSON output.");
+    if let Some(error) = told_error(&output) {
+        return Err(error);
+    }
+    match output {
+        Value::Object(_) => Ok(output),
+        Value::Null if hook != Hook::CustomAccessToken => Ok(json!({})),
+        Value::Null => Err(AuthError::internal("output claims field is missing")),
+        _ => Err(unreadable()),
+    }
+}
+
+/// `{"error": {"http_code", "message"}}` with a message: that answer, 500 without a code.
+fn told_error(output: &Value) -> Option<AuthError> {
+    let error = output.get("error")?;
+    let message = error.get("message").and_then(Value::as_str).filter(|message| !message.is_empty())?;
+    let status = error
+        .get("http_code")
+        .and_then(Value::as_u64)
+        .and_then(|code| StatusCode::from_u16(u16::try_from(code).ok()?).ok())
+        .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    Some(AuthError::Hook { status, message: message.to_owned() })
+}
+
+/// Asks whether a user may be created; outside any transaction, because the answer may take its time.
+pub async fn before_user_created(request: &Request, db: &Db, user: &User) -> AuthResult<()> {
+    run(request, Some(db), Hook::BeforeUserCreated, json!({ "user": user })).await.map(|_| ())
+}
+
+/// Tells that a user was created.
+pub async fn after_user_created(request: &Request, db: &Db, user: &User) -> AuthResult<()> {
+    run(request, Some(db), Hook::AfterUserCreated, json!({ "user": user })).await.map(|_| ())
+}
+
+/// What a verification hook decided.
+pub struct Decision {
+    /// The message with which to reject; `None` to go on.
+    pub rejection: Option<String>,
+    pub should_logout_user: bool,
+}
+
+/// Reads `{"decision", "message", "should_logout_user"}`; only `reject` rejects.
+pub fn decision(output: &Value, default_message: &str) -> Decision {
+    let rejected = output.get("decision").and_then(Value::as_str) == Some("reject");
+    let message = output.get("message").and_then(Value::as_str).filter(|message| !message.is_empty());
+    Decision {
+        rejection: rejected.then(|| message.unwrap_or(default_message).to_owned()),
+        should_logout_user: output.get("should_logout_user").and_then(Value::as_bool).unwrap_or(false),
+    }
+}
+
+/// A hook that could not be run at all.
+fn failed(uri: &str, fault: impl Into<Fault>) -> AuthError {
+    AuthError::internal(format!("Error running hook URI: {uri}")).caused_by(fault)
+}

@@ -1,0 +1,82 @@
+//! One-time codes and the hashes that stand for them. Reference: supabase/auth `internal/crypto/crypto.go`.
+
+use chrono::{DateTime, Utc};
+use rand::Rng as _;
+use sha2::{Digest as _, Sha224};
+use subtle::ConstantTimeEq as _;
+
+use super::pkce;
+
+/// A uniform code of `digits` decimal digits, zero-padded.
+pub fn generate(digits: usize) -> String {
+    let mut rng = rand::rng();
+    (0..digits).map(|_| char::from(b'0' + rng.random_range(0..10_u8))).collect()
+}
+
+/// What is stored and put into links: lower-case hex SHA-224 of address and code.
+pub fn hash(address: &str, code: &str) -> String {
+    hex::encode(Sha224::digest(format!("{address}{code}")))
+}
+
+/// Whether `actual` is the stored hash, with or without the prefix of PKCE, and was sent within `validity`.
+pub fn is_valid(
+    actual: &str,
+    stored: &str,
+    sent_at: Option<DateTime<Utc>>,
+    validity: std::time::Duration,
+) -> bool {
+    let Some(sent_at) = sent_at else { return false };
+    if stored.is_empty() || is_expired(sent_at, validity) {
+        return false;
+    }
+    let plain = stored.strip_prefix(pkce::PREFIX).unwrap_or(stored);
+    let same = |candidate: &str| bool::from(actual.as_bytes().ct_eq(candidate.as_bytes()));
+    same(stored) | same(plain)
+}
+
+pub fn is_expired(sent_at: DateTime<Utc>, validity: std::time::Duration) -> bool {
+    chrono::Duration::from_std(validity).is_ok_and(|validity| Utc::now() > sent_at + validity)
+}
+
+/// A random password nobody needs to know, holding one of each required character.
+pub fn unknown_password(required: &[String]) -> String {
+    const CHARACTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    let mut rng = rand::rng();
+    let mut password: Vec<char> = required
+        .iter()
+        .filter_map(|set| {
+            let characters: Vec<char> = set.chars().collect();
+            (!characters.is_empty()).then(|| characters[rng.random_range(0..characters.len())])
+        })
+        .collect();
+    while password.len() < 40 {
+        password.push(char::from(CHARACTERS[rng.random_range(0..CHARACTERS.len())]));
+    }
+    password.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_code_is_bound_to_its_address_and_expires() {
+        let stored = hash("a@b", "123456");
+        assert_eq!(stored.len(), 56);
+        let now = Some(Utc::now());
+        let minute = Duration::from_secs(60);
+        assert!(is_valid(&hash("a@b", "123456"), &stored, now, minute));
+        assert!(is_valid(&hash("a@b", "123456"), &format!("pkce_{stored}"), now, minute));
+        assert!(!is_valid(&hash("c@b", "123456"), &stored, now, minute));
+        assert!(!is_valid(&stored, "", now, minute));
+        assert!(!is_valid(&stored, &stored, Some(Utc::now() - chrono::Duration::minutes(2)), minute));
+        assert!(!is_valid(&stored, &stored, None, minute));
+    }
+
+    #[test]
+    fn an_unknown_password_meets_the_required_characters() {
+        let password = unknown_password(&["!".to_owned(), "7".to_owned()]);
+        assert!(password.contains('!') && password.contains('7') && password.len() >= 40);
+    }
+}

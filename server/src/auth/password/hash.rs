@@ -1,0 +1,186 @@
+//! Password hashes: bcrypt for new ones; argon2 and Firebase's scrypt are verified as well.
+//!
+//! Hashing takes tens of milliseconds of a processor. It runs on the blocking threads of the runtime, at most
+//! as many at once as configured, so that the workers stay free for everyone else.
+//! Reference: supabase/auth `internal/crypto/password.go`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use subtle::ConstantTimeEq as _;
+use tokio::sync::Semaphore;
+
+use crate::auth::error::{AuthError, AuthResult};
+
+/// bcrypt's cost of new hashes.
+const COST: u32 = 10;
+
+/// A hash of no password of anybody: compared with where there is none, so that both cases take as long.
+const NOBODY: &str = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
+
+/// Computes and compares hashes. Cheap to clone.
+#[derive(Clone)]
+pub struct Hasher {
+    slots: Arc<Semaphore>,
+    verifications: Arc<AtomicU64>,
+}
+
+/// A text that is no password hash of a known kind.
+#[derive(Debug, thiserror::Error)]
+#[error("not a password hash of a known kind")]
+pub struct InvalidHash;
+
+impl Hasher {
+    /// At most `threads` hashes at once.
+    pub fn new(threads: usize) -> Self {
+        Self { slots: Arc::new(Semaphore::new(threads)), verifications: Arc::default() }
+    }
+
+    /// How many comparisons were made since the start, those against nobody included.
+    pub fn verifications(&self) -> u64 {
+        self.verifications.load(Ordering::Relaxed)
+    }
+
+    /// A new hash. Only the first 72 bytes of a password count in bcrypt; longer ones are refused before.
+    pub async fn hash(&self, password: &str) -> AuthResult<String> {
+        let password = password.to_owned();
+        self.run(move || bcrypt::hash_with_result(password, COST).map(|parts| parts.format_for_version(bcrypt::Version::TwoA)))
+            .await?
+            .map_err(|error| {
+                AuthError::internal("Error hashing the password")
+                    .caused_by(crate::auth::error::Fault::new(error.to_string()))
+            })
+    }
+
+    /// Whether `password` is the one of `hash`. Without a hash one is compared all the same, and never matches.
+    pub async fn verify(&self, password: &str, hash: Option<&str>) -> AuthResult<bool> {
+        self.verifications.fetch_add(1, Ordering::Relaxed);
+        let known = hash.is_some_and(|hash| !hash.is_empty());
+        let hash = hash.filter(|_| known).unwrap_or(NOBODY).to_owned();
+        let password = password.to_owned();
+        Ok(self.run(move || compare(&password, &hash)).await? && known)
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> AuthResult<T> {
+        let unavailable = || AuthError::internal("Unable to process the password");
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| unavailable())?;
+        tokio::task::spawn_blocking(move || {
+            let _slot = slot;
+            work()
+        })
+        .await
+        .map_err(|_| unavailable())
+    }
+}
+
+/// Says whether a given hash can be imported.
+pub fn check(hash: &str) -> Result<(), InvalidHash> {
+    if hash.starts_with("$argon2") {
+        Argon2Hash::parse(hash).map(|_| ()).ok_or(InvalidHash)
+    } else {
+        hash.parse::<bcrypt::HashParts>().map(|_| ()).map_err(|_| InvalidHash)
+    }
+}
+
+impl Hasher {
+    /// See [`check`].
+    pub fn check_import(hash: &str) -> Result<(), InvalidHash> {
+        check(hash)
+    }
+}
+
+fn compare(password: &str, hash: &str) -> bool {
+    if hash.starts_with("$argon2") {
+        Argon2Hash::parse(hash).is_some_and(|parsed| parsed.is_met_by(password))
+    } else {
+        // More than 72 bytes never match: upstream compares the first 72 only.
+        password.len() <= 72 && bcrypt::verify(password, hash).unwrap_or(false)
+    }
+}
+
+/// `$argon2i$v=19$m=…,t=…,p=…$salt$hash`, or argon2id; within the limits upstream sets on cost.
+struct Argon2Hash {
+    argon2: argon2::Argon2<'static>,
+    salt: Vec<u8>,
+    hash: Vec<u8>,
+}
+
+impl Argon2Hash {
+    fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('$').collect();
+        let ["", algorithm, "v=19", costs, salt, hash] = parts[..] else { return None };
+        let algorithm = match algorithm {
+            "argon2i" => argon2::Algorithm::Argon2i,
+            "argon2id" => argon2::Algorithm::Argon2id,
+            _ => return None,
+        };
+        let costs: Vec<&str> = costs.split(',').collect();
+        let [memory, time, threads] = costs[..] else { return None };
+        let cost = |text: &str, key: &str| text.strip_prefix(key)?.parse::<u32>().ok();
+        let (memory, time, threads) = (cost(memory, "m=")?, cost(time, "t=")?, cost(threads, "p=")?);
+        if memory > 1024 * 1024 || time > 20 || threads > 16 {
+            return None;
+        }
+        let decode = |text: &str| STANDARD_NO_PAD.decode(text).ok().filter(|bytes| !bytes.is_empty());
+        let (salt, hash) = (decode(salt)?, decode(hash)?);
+        let params = argon2::Params::new(memory, time, threads, Some(hash.len())).ok()?;
+        Some(Self { argon2: argon2::Argon2::new(algorithm, argon2::Version::V0x13, params), salt, hash })
+    }
+
+    fn is_met_by(&self, password: &str) -> bool {
+        let mut derived = vec![0; self.hash.len()];
+        self.argon2.hash_password_into(password.as_bytes(), &self.salt, &mut derived).is_ok()
+            && bool::from(derived.ct_eq(&self.hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Of the reference implementations: `htpasswd -B`, `argon2`.
+    const ARGON2ID: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$";
+
+    #[test]
+    fn bcrypt_is_verified_in_each_of_its_spellings_but_not_beyond_72_bytes() {
+        let hash = bcrypt::hash_with_result("secret", 4).expect("hash").format_for_version(bcrypt::Version::TwoA);
+        for version in ["$2a$", "$2b$", "$2y$"] {
+            let hash = hash.replacen("$2a$", version, 1);
+            assert!(compare("secret", &hash), "{version}");
+            assert!(!compare("Secret", &hash), "{version}");
+        }
+        let long = "x".repeat(72);
+        let hash = bcrypt::hash(&long, 4).expect("hash");
+        assert!(compare(&long, &hash));
+        assert!(!compare(&format!("{long}y"), &hash));
+    }
+
+    #[test]
+    fn argon2_is_verified_with_the_costs_of_its_text() {
+        let parsed = Argon2Hash::parse(&format!("{ARGON2ID}{}", STANDARD_NO_PAD.encode([0; 32]))).expect("parsed");
+        let mut derived = vec![0; 32];
+        parsed.argon2.hash_password_into(b"secret", b"somesalt", &mut derived).expect("derived");
+        let hash = format!("{ARGON2ID}{}", STANDARD_NO_PAD.encode(&derived));
+        assert!(compare("secret", &hash));
+        assert!(!compare("other", &hash));
+    }
+
+    #[test]
+    fn unusable_hashes_are_not_imported() {
+        for bad in ["", "plain", "$2a$10$short", "$argon2d$v=19$m=64,t=1,p=1$c29tZXNhbHQ$AAAA",
+            "$argon2id$v=19$m=9999999,t=1,p=1$c29tZXNhbHQ$AAAA", "$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$AAAA"] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+        assert!(check(NOBODY).is_ok());
+    }
+
+    #[tokio::test]
+    async fn without_a_hash_one_is_compared_all_the_same() {
+        let hasher = Hasher::new(1);
+        assert!(!hasher.verify("x", None).await.expect("verified"));
+        assert!(!hasher.verify("x", Some("")).await.expect("verified"));
+        assert_eq!(hasher.verifications(), 2);
+    }
+}

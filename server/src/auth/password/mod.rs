@@ -1,0 +1,8 @@
+//! Passwords: hashing on a bounded pool, the rules for new ones, and the check for leaked ones.
+
+mod hash;
+mod leaked;
+mod rules;
+
+pub use hash::Hasher;
+pub use rules::PasswordRules;

@@ -1,0 +1,172 @@
+//! The table of contents: paths, methods and guards. Reference: supabase/auth `internal/api/api.go`.
+//!
+//! What guards a group of routes answers first, whatever method or path follows. A trailing slash is accepted
+//! only where upstream's router has a collection.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use actix_web::http::{Method, StatusCode};
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::{FutureExt as _, StreamExt as _};
+
+use super::error::{AuthError, AuthResult, Code};
+use super::request::{BODY_LIMIT, Body, Request};
+use super::{Auth, admin, bearer, cors, discovery, logout, recover, signup, token, user, verify};
+use crate::http::request_id::request_id;
+
+/// Answers every request below the mount.
+pub async fn handle(http: HttpRequest, payload: web::Payload, auth: web::Data<Auth>) -> HttpResponse {
+    let auth = auth.into_inner();
+    if cors::is_preflight(http.method(), http.headers()) {
+        return cors::preflight(http.headers(), &auth.config);
+    }
+    let id = request_id(http.headers());
+    let body = read_body(payload).await;
+    let path = http.uri().path();
+    let path = path.strip_prefix(auth.mount.as_str()).unwrap_or(path).to_owned();
+    let deadline = auth.config.max_request_duration;
+    let request = Request::new(Arc::clone(&auth), http.clone(), path, body, id.clone());
+    let answered = AssertUnwindSafe(tokio::time::timeout(deadline, route(&request))).catch_unwind().await;
+    let mut response = match answered {
+        Ok(Ok(Ok(response))) => response,
+        Ok(Ok(Err(error))) => error.respond(http.headers(), &id),
+        Ok(Err(_)) => timed_out().respond(http.headers(), &id),
+        Err(_) => {
+            tracing::error!(request_id = id, "auth: a request panicked");
+            let error = AuthError::Hook {
+                status: StatusCode::INTERNAL_SERVER_ERROR,
+                message: "Internal Server Error".to_owned(),
+            };
+            error.respond(http.headers(), &id)
+        }
+    };
+    request.finish(&mut response);
+    cors::permit(&mut response, http.headers());
+    response
+}
+
+fn timed_out() -> AuthError {
+    let message = "Processing this request timed out, please retry after a moment.";
+    AuthError::new(StatusCode::GATEWAY_TIMEOUT, Code::RequestTimeout, message)
+}
+
+async fn read_body(mut payload: web::Payload) -> Body {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = payload.next().await {
+        match chunk {
+            Ok(chunk) if bytes.len() + chunk.len() <= BODY_LIMIT => bytes.extend_from_slice(&chunk),
+            Ok(_) => return Body::TooLarge,
+            Err(_) => break,
+        }
+    }
+    Body::Bytes(bytes)
+}
+
+/// Runs the arm of the request's method, else answers 405 with the methods there are.
+macro_rules! methods {
+    ($request:expr, $($method:ident => $answer:expr,)+) => {
+        match *$request.method() {
+            $(Method::$method => $answer,)+
+            _ => Err(AuthError::MethodNotAllowed(vec![$(Method::$method),+])),
+        }
+    };
+}
+
+async fn route(request: &Request) -> AuthResult<HttpResponse> {
+    let path = request.path();
+    let mut segments = path.split('/').skip(1).collect::<Vec<_>>();
+    let slash = segments.len() > 1 && segments.last() == Some(&"");
+    if slash {
+        segments.pop();
+    }
+    match (segments.as_slice(), slash) {
+        (["health"], false) => methods!(request, GET => discovery::health(),),
+        (["settings"], false) => methods!(request, GET => discovery::settings(request),),
+        ([".well-known", "jwks.json"], false) => methods!(request, GET => discovery::jwks(request),),
+        ([".well-known", "openid-configuration"], false) => {
+            methods!(request, GET => discovery::openid_configuration(request),)
+        }
+        ([".well-known", "oauth-authorization-server"], false) => {
+            methods!(request, GET => {
+                require_oauth_server(request)?;
+                discovery::openid_configuration(request)
+            },)
+        }
+        (["signup"], _) => methods!(request, POST => signup::signup(request).await,),
+        (["token"], false) => methods!(request, POST => token::token(request).await,),
+        (["otp"], false) => methods!(request, POST => recover::otp(request).await,),
+        (["magiclink"], false) => methods!(request, POST => recover::magic_link(request).await,),
+        (["recover"], false) => methods!(request, POST => recover::recover(request).await,),
+        (["resend"], false) => methods!(request, POST => recover::resend(request).await,),
+        (["verify"], _) => {
+            methods!(request, GET => verify::get(request).await, POST => verify::post(request).await,)
+        }
+        (["logout"], false) => {
+            methods!(request, POST => logout::logout(request, bearer::require_user(request).await?).await,)
+        }
+        (["reauthenticate", rest @ ..], _) => {
+            let caller = bearer::require_user(request).await?;
+            match rest {
+                [] => methods!(request, GET => recover::reauthenticate(request, caller).await,),
+                _ => Err(AuthError::RouteNotFound),
+            }
+        }
+        (["user", rest @ ..], _) => {
+            let caller = bearer::require_user(request).await?;
+            user_routes(request, rest, caller).await
+        }
+        (["invite"], false) => {
+            methods!(request, POST => admin::invite(request, bearer::require_admin(request).await?).await,)
+        }
+        (["admin", rest @ ..], slash) => {
+            let admin = bearer::require_admin(request).await?;
+            admin_routes(request, rest, slash, admin).await
+        }
+        _ => Err(AuthError::RouteNotFound),
+    }
+}
+
+fn require_oauth_server(request: &Request) -> AuthResult<()> {
+    if request.auth.config.oauth_server.enabled {
+        return Ok(());
+    }
+    Err(AuthError::not_found(Code::FeatureDisabled, "OAuth server is disabled"))
+}
+
+async fn user_routes(request: &Request, rest: &[&str], caller: bearer::Caller) -> AuthResult<HttpResponse> {
+    match rest {
+        [] => methods!(request,
+            GET => user::get(request, caller).await,
+            PUT => user::put(request, caller).await,
+        ),
+        _ => Err(AuthError::RouteNotFound),
+    }
+}
+
+async fn admin_routes(
+    request: &Request,
+    rest: &[&str],
+    slash: bool,
+    admin: bearer::Admin,
+) -> AuthResult<HttpResponse> {
+    match (rest, slash) {
+        (["users"], _) => methods!(request,
+            GET => admin::list_users(request, &admin).await,
+            POST => admin::create_user(request, &admin).await,
+        ),
+        (["users", id], _) => {
+            let user = admin::load_user(request, id).await?;
+            methods!(request,
+                GET => super::request::ok(&user),
+                PUT => admin::update_user(request, &admin, user).await,
+                DELETE => admin::delete_user(request, &admin, user).await,
+            )
+        }
+        (["generate_link"], false) => {
+            methods!(request, POST => admin::generate_link(request, &admin).await,)
+        }
+        (["audit"], _) => methods!(request, GET => admin::audit_log(request).await,),
+        _ => Err(AuthError::RouteNotFound),
+    }
+}

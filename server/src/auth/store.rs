@@ -1,0 +1,98 @@
+//! The API's door to the database: statements on one connection, alone or in a transaction.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use deadpool_postgres::Object;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::error::{AuthResult, Fault};
+use crate::db::Pool;
+
+/// A statement's parameter.
+pub type Param<'a> = &'a (dyn ToSql + Sync);
+
+/// A connection that nobody else uses meanwhile. Statements are prepared once per connection; those that are
+/// awaited together travel in one round trip.
+pub struct Db {
+    client: Object,
+    in_transaction: AtomicBool,
+}
+
+impl Db {
+    pub async fn acquire(pool: &Pool) -> AuthResult<Self> {
+        Ok(Self { client: pool.connection().await?, in_transaction: AtomicBool::new(false) })
+    }
+
+    pub async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
+        let statement = self.client.prepare_cached(sql).await?;
+        Ok(self.client.query(&statement, params).await?)
+    }
+
+    pub async fn query_opt(&self, sql: &str, params: &[Param<'_>]) -> Result<Option<Row>, Fault> {
+        let statement = self.client.prepare_cached(sql).await?;
+        Ok(self.client.query_opt(&statement, params).await?)
+    }
+
+    pub async fn query_one(&self, sql: &str, params: &[Param<'_>]) -> Result<Row, Fault> {
+        let statement = self.client.prepare_cached(sql).await?;
+        Ok(self.client.query_one(&statement, params).await?)
+    }
+
+    /// Runs a statement and says how many rows it touched.
+    pub async fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, Fault> {
+        let statement = self.client.prepare_cached(sql).await?;
+        Ok(self.client.execute(&statement, params).await?)
+    }
+
+    /// Runs statements without parameters.
+    pub async fn batch(&self, sql: &str) -> Result<(), Fault> {
+        Ok(self.client.batch_execute(sql).await?)
+    }
+
+    /// Whether a transaction is open on it.
+    pub fn in_transaction(&self) -> bool {
+        self.in_transaction.load(Ordering::Relaxed)
+    }
+
+    /// Runs `work` in a transaction: committed if it succeeds, rolled back if it fails. When the request is
+    /// dropped in the middle, so is the connection, and PostgreSQL rolls back.
+    pub async fn transaction<T>(&self, work: impl AsyncFnOnce(&Db) -> AuthResult<T>) -> AuthResult<T> {
+        let guard = OpenTransaction { db: self, open: true };
+        self.batch("begin").await?;
+        self.in_transaction.store(true, Ordering::Relaxed);
+        let result = work(self).await;
+        let end = if result.is_ok() { "commit" } else { "rollback" };
+        let ended = self.batch(end).await;
+        self.in_transaction.store(false, Ordering::Relaxed);
+        guard.close();
+        match (result, ended) {
+            (Ok(value), Ok(())) => Ok(value),
+            (Ok(_), Err(fault)) => Err(fault.into()),
+            (Err(error), _) => Err(error),
+        }
+    }
+}
+
+/// Marks a transaction as unfinished; if it is still so when dropped, a rollback is sent after it.
+struct OpenTransaction<'a> {
+    db: &'a Db,
+    open: bool,
+}
+
+impl OpenTransaction<'_> {
+    fn close(mut self) {
+        self.open = false;
+    }
+}
+
+impl Drop for OpenTransaction<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            // The request is written when the future is first polled; its answer is of no interest.
+            let mut rollback = Box::pin(self.db.client.batch_execute("rollback"));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            let _ = rollback.as_mut().poll(&mut context);
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The keys of the authentication API: signs its tokens, checks them, and publishes what others need to.
+//!
+//! Keys come from a JSON array of private JWKs (one of them with `sign` in `key_ops`) or from the shared
+//! secret. Older keys stay in the array to verify, so that rotating ends no session.
+//! Reference: supabase/auth `internal/conf/jwk.go`, `internal/api/auth.go`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::Utc;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::config::Secret;
+
+/// Why a set of keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    #[error("the keys are not a JSON array of JWKs")]
+    Json,
+    #[error("the key '{0}' lacks '{1}' or has a bad one")]
+    Member(String, &'static str),
+    #[error("the key '{0}' has an algorithm that is not supported (HS256, RS256, RS512, ES256, EdDSA are)")]
+    Algorithm(String),
+    #[error("exactly one key must have 'sign' among its key_ops; {0} do")]
+    Signers(usize),
+}
+
+/// Why a token was refused. The text is for the caller.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TokenError {
+    #[error("token is malformed: {0}")]
+    Malformed(&'static str),
+    #[error("token signature is invalid: signing method {0} is invalid")]
+    Method(String),
+    #[error("token is unverifiable: error while executing keyfunc: unrecognized JWT kid {0} for algorithm {1}")]
+    UnknownKey(String, String),
+    #[error("token signature is invalid: signature is invalid")]
+    Signature,
+    #[error("token has invalid claims: token is expired")]
+    Expired,
+    #[error("token has invalid claims: token is not valid yet")]
+    Early,
+}
+
+struct Key {
+    kid: String,
+    algorithm: Algorithm,
+    verifier: DecodingKey,
+    /// What the key set publishes; `None` for symmetric keys.
+    public: Option<Value>,
+}
+
+/// The signing key, every verifying key and the algorithms that are accepted.
+pub struct SigningKeys {
+    header: Header,
+    signer: EncodingKey,
+    keys: Vec<Key>,
+    /// HS256 under the shared secret, for tokens whose `kid` names no key.
+    secret: DecodingKey,
+    valid_methods: Vec<String>,
+}
+
+impl SigningKeys {
+    /// The keys of `jwks` if there are any, else `secret` with `key_id` (may be empty) as its `kid`.
+    ///
+    /// `valid_methods` replaces the algorithms that are accepted: by default those of the configured keys, so
+    /// that with asymmetric keys only a token signed with the secret is refused.
+    pub fn new(
+        secret: &Secret,
+        key_id: &str,
+        jwks: Option<&Secret>,
+        valid_methods: Option<&[String]>,
+    ) -> Result<Self, KeyError> {
+        let shared = secret.reveal().as_bytes();
+        let (header, signer, mut keys) = match jwks {
+            Some(jwks) => read_jwks(jwks.reveal())?,
+            None => (Header::new(Algorithm::HS256), EncodingKey::from_secret(shared), Vec::new()),
+        };
+        let mut header = header;
+        if jwks.is_none() && !key_id.is_empty() {
+            header.kid = Some(key_id.to_owned());
+        }
+        let methods = match valid_methods {
+            Some(methods) => methods.to_vec(),
+            None if keys.is_empty() => vec![name(Algorithm::HS256).to_owned()],
+            None => keys.iter().map(|key| name(key.algorithm).to_owned()).collect(),
+        };
+        if !key_id.is_empty() && !keys.iter().any(|key| key.kid == key_id) {
+            keys.push(Key {
+                kid: key_id.to_owned(),
+                algorithm: Algorithm::HS256,
+                verifier: DecodingKey::from_secret(shared),
+                public: None,
+            });
+        }
+        Ok(Self { header, signer, keys, secret: DecodingKey::from_secret(shared), valid_methods: methods })
+    }
+
+    /// Whether tokens are signed with a key that others can check by the published set.
+    pub fn is_asymmetric(&self) -> bool {
+        self.header.alg != Algorithm::HS256
+    }
+
+    /// A compact token over `claims`.
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String, jsonwebtoken::errors::Error> {
+        jsonwebtoken::encode(&self.header, claims, &self.signer)
+    }
+
+    /// The claims of `token` if its signature, `exp` and `nbf` hold (no leeway; both may be absent).
+    ///
+    /// The key is chosen by `kid` and must be of the token's algorithm; HS256 tokens of no known `kid` fall
+    /// back to the shared secret. `aud` and `iss` are the caller's business.
+    pub fn verify(&self, token: &str) -> Result<Map<String, Value>, TokenError> {
+        let header_part = token.split('.').next().unwrap_or("");
+        if token.split('.').count() != 3 {
+            return Err(TokenError::Malformed("token contains an invalid number of segments"));
+        }
+        let header: Map<String, Value> = URL_SAFE_NO_PAD
+            .decode(header_part)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .ok_or(TokenError::Malformed("could not parse the header"))?;
+        let method = header.get("alg").and_then(Value::as_str).unwrap_or("").to_owned();
+        if !self.valid_methods.contains(&method) {
+            return Err(TokenError::Method(method));
+        }
+        let kid = header.get("kid").and_then(Value::as_str);
+        let algorithm = by_name(&method).ok_or_else(|| TokenError::Method(method.clone()))?;
+        let verifier = match kid.and_then(|kid| self.keys.iter().find(|key| key.kid == kid)) {
+            Some(key) if key.algorithm == algorithm => &key.verifier,
+            // The algorithm is the key's, never the token's: no public key doubles as a secret.
+            Some(_) => return Err(TokenError::Signature),
+            None if algorithm == Algorithm::HS256 => &self.secret,
+            None => return Err(TokenError::UnknownKey(kid.unwrap_or("<nil>").to_owned(), method)),
+        };
+        let mut validation = Validation::new(algorithm);
+        validation.required_spec_claims.clear();
+        validation.validate_exp = false;
+        validation.validate_aud = false;
+        let claims = jsonwebtoken::decode::<Map<String, Value>>(token, verifier, &validation)
+            .map_err(|_| TokenError::Signature)?
+            .claims;
+        let now = Utc::now().timestamp_millis() as f64 / 1000.0;
+        if instant(&claims, "exp")?.is_some_and(|exp| exp.trunc() <= now) {
+            return Err(TokenError::Expired);
+        }
+        if instant(&claims, "nbf")?.is_some_and(|nbf| nbf.trunc() > now) {
+            return Err(TokenError::Early);
+        }
+        Ok(claims)
+    }
+
+    /// The public keys, as `/.well-known/jwks.json` lists them. Symmetric keys are never among them.
+    pub fn public_jwks(&self) -> Value {
+        json!({ "keys": self.keys.iter().filter_map(|key| key.public.as_ref()).collect::<Vec<_>>() })
+    }
+}
+
+fn instant(claims: &Map<String, Value>, claim: &str) -> Result<Option<f64>, TokenError> {
+    match claims.get(claim) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Number(number)) => Ok(number.as_f64()),
+        Some(_) => Err(TokenError::Malformed("a time among the claims is not a number")),
+    }
+}
+
+fn name(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::RS256 => "RS256",
+        Algorithm::RS512 => "RS512",
+        Algorithm::ES256 => "ES256",
+        Algorithm::EdDSA => "EdDSA",
+        _ => "HS256",
+    }
+}
+
+fn by_name(name: &str) -> Option<Algorithm> {
+    match name {
+        "HS256" => Some(Algorithm::HS256),
+        "RS256" => Some(Algorithm::RS256),
+        "RS512" => Some(Algorithm::RS512),
+        "ES256" => Some(Algorithm::ES256),
+        "EdDSA" => Some(Algorithm::EdDSA),
+        _ => None,
+    }
+}
+
+type ReadKeys = (Header, EncodingKey, Vec<Key>);
+
+fn read_jwks(text: &str) -> Result<ReadKeys, KeyError> {
+    let jwks: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(|_| KeyError::Json)?;
+    let mut signing = Vec::new();
+    let mut keys = Vec::new();
+    for jwk in jwks {
+        let kid = jwk.get("kid").and_then(Value::as_str).unwrap_or("").to_owned();
+        let kind = jwk.get("kty").and_then(Value::as_str).unwrap_or("");
+        let stated = jwk.get("alg").and_then(Value::as_str);
+        let algorithm = stated.and_then(by_name).ok_or_else(|| KeyError::Algorithm(kid.clone()))?;
+        let fits = match algorithm {
+            Algorithm::HS256 => kind == "oct",
+            Algorithm::RS256 | Algorithm::RS512 => kind == "RSA",
+            Algorithm::ES256 => kind == "EC" && jwk.get("crv").and_then(Value::as_str) == Some("P-256"),
+            _ => kind == "OKP" && jwk.get("crv").and_then(Value::as_str) == Some("Ed25519"),
+        };
+        if !fits {
+            return Err(KeyError::Algorithm(kid));
+        }
+        let signs = jwk
+            .get("key_ops")
+            .and_then(Value::as_array)
+            .is_some_and(|ops| ops.iter().any(|op| op.as_str() == Some("sign")));
+        if signs {
+            let mut header = Header::new(algorithm);
+            header.kid = (!kid.is_empty()).then(|| kid.clone());
+            signing.push((header, private_key(&jwk, &kid, algorithm)?));
+        }
+        let (verifier, public) = public_key(&jwk, &kid, algorithm)?;
+        keys.push(Key { kid, algorithm, verifier, public });
+    }
+    let count = signing.len();
+    match (signing.pop(), count) {
+        (Some((header, signer)), 1) => Ok((header, signer, keys)),
+        _ => Err(KeyError::Signers(count)),
+    }
+}
+
+fn text<'a>(jwk: &'a Map<String, Value>, kid: &str, member: &'static str) -> Result<&'a str, KeyError> {
+    jwk.get(member).and_then(Value::as_str).ok_or_else(|| KeyError::Member(kid.to_owned(), member))
+}
+
+fn bytes(jwk: &Map<String, Value>, kid: &str, member: &'static str) -> Result<Vec<u8>, KeyError> {
+    URL_SAFE_NO_PAD
+        .decode(text(jwk, kid, member)?.trim_end_matches('='))
+        .map_err(|_| KeyError::Member(kid.to_owned(), member))
+}
+
+fn private_key(jwk: &Map<String, Value>, kid: &str, algorithm: Algorithm) -> Result<EncodingKey, KeyError> {
+    let key = match algorithm {
+        Algorithm::HS256 => EncodingKey::from_secret(&bytes(jwk, kid, "k")?),
+        Algorithm::ES256 => EncodingKey::from_ec_der(&der::p256_pkcs8(&bytes(jwk, kid, "d")?)),
+        Algorithm::EdDSA => EncodingKey::from_ed_der(&der::ed25519_pkcs8(&bytes(jwk, kid, "d")?)),
+        _ => {
+            let members = ["n", "e", "d", "p", "q", "dp", "dq", "qi"];
+            let numbers = members.iter().map(|m| bytes(jwk, kid, m)).collect::<Result<Vec<_>, _>>()?;
+            EncodingKey::from_rsa_der(&der::rsa_pkcs1(&numbers))
+        }
+    };
+    // A key that cannot sign is found at start, not at the first sign-in.
+    jsonwebtoken::encode(&Header::new(algorithm), &json!({}), &key)
+        .map_err(|_| KeyError::Member(kid.to_owned(), "d"))?;
+    Ok(key)
+}
+
+fn public_key(
+    jwk: &Map<String, Value>,
+    kid: &str,
+    algorithm: Algorithm,
+) -> Result<(DecodingKey, Option<Value>), KeyError> {
+    let bad = |member| move |_| KeyError::Member(kid.to_owned(), member);
+    let (verifier, members): (DecodingKey, &[&'static str]) = match algorithm {
+        Algorithm::HS256 => return Ok((DecodingKey::from_secret(&bytes(jwk, kid, "k")?), None)),
+        Algorithm::ES256 => (
+            DecodingKey::from_ec_components(text(jwk, kid, "x")?, text(jwk, kid, "y")?).map_err(bad("x"))?,
+            &["crv", "x", "y"],
+        ),
+        Algorithm::EdDSA => {
+            (DecodingKey::from_ed_components(text(jwk, kid, "x")?).map_err(bad("x"))?, &["crv", "x"])
+        }
+        _ => (
+            DecodingKey::from_rsa_components(text(jwk, kid, "n")?, text(jwk, kid, "e")?).map_err(bad("n"))?,
+            &["n", "e"],
+        ),
+    };
+    let mut public = Map::new();
+    for member in ["kty", "kid", "alg"].iter().chain(members) {
+        if let Some(value) = jwk.get(*member) {
+            public.insert((*member).to_owned(), value.clone());
+        }
+    }
+    public.insert("use".to_owned(), json!("sig"));
+    public.insert("key_ops".to_owned(), json!(["verify"]));
+    Ok((verifier, Some(Value::Object(public))))
+}
+
+/// The few ASN.1 shapes private JWKs are turned into.
+mod der {
+    fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+        let mut out = vec![tag];
+        match content.len() {
+            length @ 0..=127 => out.push(length as u8),
+            length => {
+                let bytes: Vec<u8> = length.to_be_bytes().into_iter().skip_while(|b| *b == 0).collect();
+                out.push(0x80 | bytes.len() as u8);
+                out.extend(bytes);
+            }
+        }
+        out.extend(content);
+        out
+    }
+
+    fn integer(bytes: &[u8]) -> Vec<u8> {
+        let mut content: Vec<u8> = bytes.iter().copied().skip_while(|b| *b == 0).collect();
+        if content.first().is_none_or(|first| first & 0x80 != 0) {
+            content.insert(0, 0);
+        }
+        element(0x02, &content)
+    }
+
+    fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
+        element(0x30, &parts.concat())
+    }
+
+    const EC_PUBLIC_KEY: [u8; 9] = [0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+    const PRIME256V1: [u8; 10] = [0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+    const ED25519: [u8; 5] = [0x06, 0x03, 0x2b, 0x65, 0x70];
+
+    /// PKCS#8 around an RFC 5915 key without its public half.
+    pub fn p256_pkcs8(d: &[u8]) -> Vec<u8> {
+        let mut scalar = vec![0; 32_usize.saturating_sub(d.len())];
+        scalar.extend(d);
+        let key = sequence(&[integer(&[1]), element(0x04, &scalar)]);
+        let algorithm = sequence(&[EC_PUBLIC_KEY.to_vec(), PRIME256V1.to_vec()]);
+        sequence(&[integer(&[0]), algorithm, element(0x04, &key)])
+    }
+
+    /// PKCS#8 around an RFC 8410 key.
+    pub fn ed25519_pkcs8(d: &[u8]) -> Vec<u8> {
+        sequence(&[integer(&[0]), sequence(&[ED25519.to_vec()]), element(0x04, &element(0x04, d))])
+    }
+
+    /// PKCS#1: version, n, e, d, p, q, dp, dq, qi.
+    pub fn rsa_pkcs1(numbers: &[Vec<u8>]) -> Vec<u8> {
+        let mut parts = vec![integer(&[0])];
+        parts.extend(numbers.iter().map(|n| integer(n)));
+        sequence(&parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret_keys() -> SigningKeys {
+        SigningKeys::new(&Secret::new("a-secret-of-at-least-thirty-two-bytes"), "", None, None).expect("keys")
+    }
+
+    // The key of RFC 7515, appendix A.3, as a private JWK.
+    const EC: &str = r#"{"kty":"EC","kid":"k1","alg":"ES256","crv":"P-256","key_ops":["sign","verify"],
+        "x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        "d":"jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"}"#;
+
+    fn ec_keys() -> SigningKeys {
+        SigningKeys::new(&Secret::new("shared"), "", Some(&Secret::new(format!("[{EC}]"))), None).expect("keys")
+    }
+
+    #[test]
+    fn what_is_signed_verifies_and_carries_its_kid() {
+        let token = ec_keys().sign(&json!({"sub": "x"})).expect("token");
+        assert_eq!(ec_keys().verify(&token).expect("claims").get("sub"), Some(&json!("x")));
+        let header = URL_SAFE_NO_PAD.decode(token.split('.').next().unwrap_or("")).expect("base64");
+        assert!(String::from_utf8_lossy(&header).contains(r#""kid":"k1""#));
+    }
+
+    #[test]
+    fn times_have_no_leeway_and_may_be_absent() {
+        let keys = secret_keys();
+        let now = Utc::now().timestamp();
+        let check = |claims: Value| keys.verify(&keys.sign(&claims).expect("token")).map(|_| ());
+        assert_eq!(check(json!({})), Ok(()));
+        assert_eq!(check(json!({"exp": now})), Err(TokenError::Expired));
+        assert_eq!(check(json!({"exp": now + 5})), Ok(()));
+        assert_eq!(check(json!({"nbf": now + 5})), Err(TokenError::Early));
+        assert!(check(json!({"exp": "soon"})).is_err());
+    }
+
+    #[test]
+    fn no_algorithm_but_the_keys_own_is_accepted() {
+        let keys = ec_keys();
+        let none = format!("{}.{}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#), URL_SAFE_NO_PAD.encode("{}"));
+        assert_eq!(keys.verify(&none).map(|_| ()), Err(TokenError::Method("none".into())));
+        // Signed with the shared secret, and with the public key as if it were a secret.
+        for secret in ["shared", "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"] {
+            let mut header = Header::new(Algorithm::HS256);
+            header.kid = Some("k1".to_owned());
+            let forged = jsonwebtoken::encode(&header, &json!({}), &EncodingKey::from_secret(secret.as_bytes()));
+            assert_eq!(keys.verify(&forged.expect("token")).map(|_| ()), Err(TokenError::Method("HS256".into())));
+        }
+    }
+
+    #[test]
+    fn with_both_algorithms_allowed_a_kid_still_fixes_its_own() {
+        let methods = ["HS256".to_owned(), "ES256".to_owned()];
+        let jwks = Secret::new(format!("[{EC}]"));
+        let keys = SigningKeys::new(&Secret::new("shared"), "", Some(&jwks), Some(&methods)).expect("keys");
+        let mut header = Header::new(Algorithm::HS256);
+        header.kid = Some("k1".to_owned());
+        let forged = jsonwebtoken::encode(&header, &json!({}), &EncodingKey::from_secret(b"shared")).expect("token");
+        assert_eq!(keys.verify(&forged).map(|_| ()), Err(TokenError::Signature));
+        let unknown = format!(
+            "{}.{}.AAAA",
+            URL_SAFE_NO_PAD.encode(r#"{"alg":"ES256","kid":"other"}"#),
+            URL_SAFE_NO_PAD.encode("{}")
+        );
+        assert!(matches!(keys.verify(&unknown), Err(TokenError::UnknownKey(..))));
+    }
+
+    #[test]
+    fn the_published_set_holds_no_secret() {
+        assert_eq!(secret_keys().public_jwks(), json!({"keys": []}));
+        let published = ec_keys().public_jwks().to_string();
+        assert!(published.contains(r#""use":"sig""#) && !published.contains(r#""d""#), "{published}");
+    }
+
+    #[test]
+    fn exactly_one_key_signs() {
+        let verify_only = EC.replace("\"sign\",", "");
+        for (jwks, count) in [(format!("[{verify_only}]"), 0), (format!("[{EC},{EC}]"), 2)] {
+            let error = SigningKeys::new(&Secret::new(""), "", Some(&Secret::new(jwks)), None).err();
+            assert!(matches!(error, Some(KeyError::Signers(n)) if n == count));
+        }
+    }
+}
