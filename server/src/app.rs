@@ -12,7 +12,8 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{Error, HttpResponse};
 use serde_json::json;
 
-use crate::config::{Reader, ServerConfig, Source};
+use crate::auth::{self, Auth, Delivery};
+use crate::config::{AuthConfig, AuthMode, Reader, ServerConfig, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::functions::{self, Functions};
 use crate::gateway::{self, ApiKeys};
@@ -28,6 +29,7 @@ use crate::web::{AppSettings, Providers};
 /// What the full server is made of. Cheap to clone: each worker gets its own.
 #[derive(Clone)]
 pub struct App {
+    pub auth: Arc<Auth>,
     pub keys: ApiKeys,
     pub functions: Functions,
     pub rest: Rest,
@@ -42,7 +44,8 @@ impl App {
     pub async fn build(source: &Source, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Self> {
         let mut reader = Reader::new(source);
         let storage = StorageConfig::read(&mut reader, &config.data_dir);
-        let storage = reader.finish(storage)?;
+        let auth = AuthConfig::read(&mut reader, AuthMode::Full);
+        let (storage, auth) = reader.finish((storage, auth))?;
 
         let keys = ApiKeys::from_config(config);
         let tokens = Bearer::new(Arc::new(KeySet::from_secret(config.jwt_secret.reveal().as_bytes())));
@@ -57,9 +60,13 @@ impl App {
                 publishable_key: config.publishable_key.clone().unwrap_or_else(|| keys.anon().to_owned()),
                 support_email: config.support_email.clone(),
                 site_name: "AidBridge".to_owned(),
-                providers: Providers::default(),
-                autoconfirm: true,
+                providers: Providers {
+                    google: auth.external.providers.get("google").is_some_and(|provider| provider.enabled),
+                    azure: auth.external.providers.get("azure").is_some_and(|provider| provider.enabled),
+                },
+                autoconfirm: auth.mailer.autoconfirm,
             },
+            auth: Arc::new(build_auth(auth, config, urls).await?),
             keys,
         })
     }
@@ -73,6 +80,9 @@ impl App {
             .app_data(web::Data::new(self.storage))
             .app_data(web::Data::new(self.rest))
             .route("/health", web::get().to(health))
+            .service(
+                web::scope("/auth/v1").wrap(from_fn(gateway::require_key)).configure(auth::configure(self.auth)),
+            )
             .service(web::scope("/rest/v1").wrap(from_fn(gateway::require_key)).configure(rest::configure))
             .service(web::scope("/functions/v1").wrap(from_fn(gateway::accept_key)).configure(functions::configure))
             .service(web::scope("/storage/v1").wrap(from_fn(gateway::accept_key)).configure(storage::configure));
@@ -89,6 +99,17 @@ async fn build_rest(source: &Source, config: &ServerConfig, urls: &PlatformUrls)
     let live = Live::new(source, Pool::new(&urls.rest_url, &PoolOptions::default())?)?;
     live.start().await?;
     Ok(Rest::new(live, "/rest/v1")?)
+}
+
+/// The authentication API on the platform's database; its mail leaves through the outbox.
+async fn build_auth(auth: AuthConfig, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Auth> {
+    let options = PoolOptions {
+        size: auth.max_pool_size,
+        application_name: "ferrobase auth".to_owned(),
+        ..PoolOptions::default()
+    };
+    let pool = Pool::new(&urls.auth_url, &options)?;
+    Auth::new(auth, pool, Delivery::Outbox, "/auth/v1", config.trusted_proxies.clone()).await
 }
 
 /// `GET /health`: whether the process answers and reaches its database.

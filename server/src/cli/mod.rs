@@ -7,6 +7,7 @@ mod healthcheck;
 mod keys;
 mod migrate;
 mod serve;
+mod serve_auth;
 mod serve_rest;
 pub mod types;
 

@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::card;
 use crate::app::{self, App};
+use crate::auth;
 use crate::config::{Api, Reader, ServerConfig, Source, SqlSource};
 use crate::db::{Pool, PoolOptions};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
@@ -36,6 +37,7 @@ pub fn run(args: ServeArgs, source: Source) -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     match args.only.as_slice() {
         [] => actix_web::rt::System::new().block_on(full(source)),
+        [Api::Auth] => actix_web::rt::System::new().block_on(super::serve_auth::run(source)),
         [Api::Rest] => actix_web::rt::System::new().block_on(super::serve_rest::run(source)),
         only => anyhow::bail!("--only {only:?} is not served by this build"),
     }
@@ -60,6 +62,7 @@ async fn full(mut source: Source) -> anyhow::Result<()> {
 
 async fn serve(source: &Source, config: &ServerConfig, mail: &MailConfig, database: &Database) -> anyhow::Result<()> {
     let urls = migrate::prepare(&database.url, config.jwt_secret.reveal()).await?;
+    auth::migrate(&urls.auth_url).await?;
     if let Some(migrations) = source_of(&config.migrations, migrate::Source::App) {
         migrate::dir(&database.url, &migrations).await?;
     }
