@@ -6,8 +6,16 @@ import { paths } from "../paths";
 export interface MenuItem {
   to: string;
   label: string;
+  /** For the phone's tab bar, where the label is too long. */
+  short?: string;
   Icon: LucideIcon;
+  /** Beginnings of further addresses that belong to this entry. */
+  also?: readonly string[];
 }
+
+/** True when the page at `pathname` lies under this entry. */
+export const isCurrent = ({ to, also = [] }: MenuItem, pathname: string): boolean =>
+  [to, ...also].some((start) => pathname === start || pathname.startsWith(`${start}/`));
 
 /** The sidebar's entries by role (section 6). */
 export function shellMenu(
@@ -19,14 +27,36 @@ export function shellMenu(
       const role = organization?.role ?? user.nonprofitRole;
       const all: MenuItem[] = [
         { to: paths.nonprofitDashboard, label: t("shell.menuDashboard"), Icon: LayoutDashboard },
-        { to: paths.nonprofitRequests, label: t("shell.menuRequests"), Icon: Inbox },
+        {
+          to: paths.nonprofitRequests,
+          label: t("shell.menuRequests"),
+          Icon: Inbox,
+          also: ["/nonprofit-request", "/nonprofit-request-details"],
+        },
       ];
+      if (role === "volunteer") return all.slice(0, 1);
       if (role !== "admin" && role !== "manager") return all;
       return [
         ...all,
-        { to: paths.nonprofitBudget, label: t("shell.menuBudget"), Icon: Wallet },
-        { to: paths.nonprofitTeam, label: t("shell.menuTeam"), Icon: Users },
-        { to: paths.nonprofitSettings, label: t("shell.menuSettings"), Icon: Settings },
+        {
+          to: paths.nonprofitBudget,
+          label: t("shell.menuBudget"),
+          Icon: Wallet,
+          also: [paths.budget, paths.donorCommunication],
+        },
+        {
+          to: paths.nonprofitTeam,
+          label: t("shell.menuTeam"),
+          short: t("shell.menuTeamShort"),
+          Icon: Users,
+          also: [paths.teamManagement],
+        },
+        {
+          to: paths.nonprofitSettings,
+          label: t("shell.menuSettings"),
+          Icon: Settings,
+          also: [paths.categoriesManagement],
+        },
       ];
     }
     case "donor":

@@ -1,35 +1,59 @@
 /** The shell of the working pages: sidebar from 768 px, below it a tab bar and the menu sheet. */
+import { useQuery } from "@tanstack/react-query";
 import { Bell, CircleUserRound, LogOut, Menu, PanelLeft } from "lucide-react";
 import { useState } from "react";
-import { Link, NavLink, Outlet, ScrollRestoration } from "react-router-dom";
+import { Link, NavLink, Outlet, ScrollRestoration, useLocation } from "react-router-dom";
 import { Logo } from "@/components/logo";
 import { Avatar } from "@/components/ui/avatar";
 import { Button } from "@/components/ui/button";
 import { Sheet, SheetContent } from "@/components/ui/sheet";
 import { useSidebarFold } from "@/components/ui/sidebar";
 import { Tooltip, TooltipProvider } from "@/components/ui/tooltip";
+import { waitingCountQuery } from "@/features/incoming-requests/api";
 import { useUnreadCount } from "@/features/notifications/api";
-import { useSession, type AppUser } from "@/lib/session";
+import { can, useSession, type AppUser } from "@/lib/session";
 import { t } from "@/messages";
 import "@/messages/en/shell";
 import { paths } from "../paths";
 import { FocusOnNavigation } from "./focus";
 import { ThemeMenu } from "./header-menus";
 import { roleName } from "./role-name";
-import { shellMenu, type MenuItem } from "./shell-menu";
+import { isCurrent, shellMenu, type MenuItem } from "./shell-menu";
 import { useLogout } from "./use-logout";
 
-function MenuList({ items, folded, onNavigate }: { items: MenuItem[]; folded?: boolean; onNavigate?: () => void }) {
+/** Requests that wait for a decision of this person; 0 for those who do not decide. */
+function useWaiting(): number {
+  const session = useSession();
+  const decides = can(session, "act_on_requests");
+  const { data } = useQuery({ ...waitingCountQuery(session.organization?.id ?? ""), enabled: decides });
+  return (decides && data) || 0;
+}
+
+interface MenuListProps {
+  items: MenuItem[];
+  folded?: boolean;
+  onNavigate?: () => void;
+}
+
+function MenuList({ items, folded, onNavigate }: MenuListProps) {
+  const { pathname } = useLocation();
+  const waiting = useWaiting();
   return (
     <nav aria-label={t("shell.menu")}>
       <ul>
-        {items.map(({ to, label, Icon }) => (
-          <li key={to}>
-            <Tooltip label={label} disabled={!folded}>
-              <NavLink to={to} onClick={onNavigate}>
-                <Icon aria-hidden="true" />
-                <span className="words">{label}</span>
-              </NavLink>
+        {items.map((item) => (
+          <li key={item.to}>
+            <Tooltip label={item.label} disabled={!folded}>
+              <Link to={item.to} aria-current={isCurrent(item, pathname) ? "page" : undefined} onClick={onNavigate}>
+                <item.Icon aria-hidden="true" />
+                <span className="words">{item.label}</span>
+                {item.to === paths.nonprofitRequests && waiting > 0 ? (
+                  <span className="count hot">
+                    <span aria-hidden="true">{waiting}</span>
+                    <span className="visually-hidden">{t("shell.waiting", { count: waiting })}</span>
+                  </span>
+                ) : null}
+              </Link>
             </Tooltip>
           </li>
         ))}
@@ -135,6 +159,7 @@ export function Component() {
   const { user, organization } = useSession();
   const [folded, toggle] = useSidebarFold();
   const [menuOpen, setMenuOpen] = useState(false);
+  const { pathname } = useLocation();
   if (!user) {
     // The guard inside shows what it waits for, or why it cannot go on.
     return <Outlet />;
@@ -158,11 +183,11 @@ export function Component() {
           <Outlet />
         </div>
         <nav className="thumb" aria-label={t("shell.mainNav")}>
-          {items.slice(0, 4).map(({ to, label, Icon }) => (
-            <NavLink key={to} to={to}>
-              <Icon aria-hidden="true" />
-              {label}
-            </NavLink>
+          {items.slice(0, 4).map((item) => (
+            <Link key={item.to} to={item.to} aria-current={isCurrent(item, pathname) ? "page" : undefined}>
+              <item.Icon aria-hidden="true" />
+              {item.short ?? item.label}
+            </Link>
           ))}
         </nav>
       </div>

@@ -1,8 +1,6 @@
 /** A donor's own figures, gifts and messages: totals only, never a person. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { getSupabase } from "@/lib/supabase";
-import { parseAmount } from "@/schemas/amount";
-import type { PledgeForm } from "./schema";
 
 export interface Gift {
   id: string;
@@ -50,55 +48,6 @@ export const donorDashboardQuery = (userId: string) =>
       return data as DonorDashboard;
     },
   });
-
-export interface NonprofitChoice {
-  id: string;
-  name: string;
-}
-
-/** Organizations that take donations, by name. */
-export const nonprofitChoicesQuery = queryOptions({
-  queryKey: ["nonprofit-choices"],
-  queryFn: async (): Promise<NonprofitChoice[]> => {
-    const supabase = await getSupabase();
-    const { data, error } = await supabase
-      .from("nonprofits")
-      .select("id, name")
-      .eq("status", "active")
-      .order("name")
-      .limit(1000);
-    if (error) throw error;
-    return data as NonprofitChoice[];
-  },
-});
-
-export interface Pledge {
-  form: PledgeForm;
-  /** The same for each try of one pledge, so that a repeated send counts once. */
-  key: string;
-  email: string;
-  name: string;
-}
-
-export function usePledge(userId: string) {
-  const cache = useQueryClient();
-  return useMutation({
-    mutationFn: async ({
-      form,
-      key: pledgeKey,
-      email,
-      name,
-    }: Pledge): Promise<{ nonprofit: string; amount: number }> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("pledge_donation", {
-        input: { nonprofit_id: form.nonprofit_id, amount: parseAmount(form.amount), email, name, key: pledgeKey },
-      });
-      if (error) throw error;
-      return data as { nonprofit: string; amount: number };
-    },
-    onSuccess: () => cache.invalidateQueries({ queryKey: key(userId) }),
-  });
-}
 
 export function useMarkMessageRead(userId: string) {
   const cache = useQueryClient();

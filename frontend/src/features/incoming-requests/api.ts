@@ -38,8 +38,9 @@ async function selectRows(nonprofitId: string, filters: IncomingFilters, from: n
   let query = supabase.from("incoming_requests").select(COLUMNS, { count: "exact" }).eq("nonprofit_id", nonprofitId);
   if (filters.status !== "all") query = query.eq("status", filters.status);
   if (filters.search) query = query.ilike("search_text", containing(filters.search));
-  const { key, direction } = filters.sort ?? { key: "date", direction: "desc" };
-  query = query.order(sortColumns[key], { ascending: direction === "asc", nullsFirst: false });
+  query = filters.sort
+    ? query.order(sortColumns[filters.sort.key], { ascending: filters.sort.direction === "asc", nullsFirst: false })
+    : query.order("waiting_days", { ascending: false, nullsFirst: false }).order("submitted_at", { ascending: false });
   // the second key keeps pages apart when the first is equal
   const { data, error, count } = await query.order("request_id").range(from, to);
   // asking behind the last page is an empty page, not a fault
@@ -64,6 +65,27 @@ export const incomingCountsQuery = (nonprofitId: string) =>
       if (error) throw error;
       return data as Counts;
     },
+  });
+
+/** How often the sidebar's count asks again. */
+const WAITING_POLL_MS = 60_000;
+
+/** Requests on which a decision of this organization is due (see `isDue`). */
+export const waitingCountQuery = (nonprofitId: string) =>
+  queryOptions({
+    queryKey: [...incomingKeys.all(nonprofitId), "waiting"],
+    queryFn: async (): Promise<number> => {
+      const supabase = await getSupabase();
+      const { count, error } = await supabase
+        .from("incoming_requests")
+        .select("request_id", { count: "exact", head: true })
+        .eq("nonprofit_id", nonprofitId)
+        .in("status", ["pending", "processing"])
+        .eq("needs_more_proof", false);
+      if (error) throw error;
+      return count ?? 0;
+    },
+    refetchInterval: WAITING_POLL_MS,
   });
 
 /** Rows per round trip of an export; the server gives no more at once. */

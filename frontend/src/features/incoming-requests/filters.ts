@@ -10,7 +10,7 @@ export interface IncomingFilters {
   status: StatusFilter;
   /** Trimmed; empty when nothing is searched. */
   search: string;
-  /** Null: what waits for the reader first, then the newest. */
+  /** Null: what waits first (the longest on top), then the newest. */
   sort: { key: SortKey; direction: "asc" | "desc" } | null;
   /** From 1. */
   page: number;

@@ -12,7 +12,10 @@ const last = (events: readonly TimelineEvent[], type: TimelineEvent["type"]) =>
   events.findLast((event) => event.type === type);
 
 /** The three steps of section 4, with what is known of each. */
-export function timelineSteps({ request, timeline }: Pick<VisibleRequest, "request" | "timeline">): TimelineStep[] {
+export function timelineSteps(
+  { request, timeline }: Pick<VisibleRequest, "request" | "timeline">,
+  now: Date = new Date(),
+): TimelineStep[] {
   const decided = request.status === "approved" || request.status === "declined" || request.status === "withdrawn";
   const opened = timeline.find((event) => event.type === "opened");
   const asked = last(timeline, "info_requested");
@@ -59,7 +62,7 @@ export function timelineSteps({ request, timeline }: Pick<VisibleRequest, "reque
               t("incoming.paidOn", { amount: formatMoney(event.amount ?? 0), date: formatDate(event.created_at) }),
             )
             .join(" · ") || undefined
-        : t("incoming.promisedBy", { date: formatDate(promised) }),
+        : t(promised < now ? "incoming.promisedLate" : "incoming.promisedBy", { date: formatDate(promised) }),
     },
   ];
 }

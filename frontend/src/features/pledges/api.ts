@@ -1,5 +1,5 @@
 /** Pledges: a promise of money to a nonprofit. No card data passes through here. */
-import { queryOptions, useMutation } from "@tanstack/react-query";
+import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { getSupabase } from "@/lib/supabase";
 
 export interface NonprofitName {
@@ -30,6 +30,7 @@ export interface Pledge {
 }
 
 export function usePledge() {
+  const cache = useQueryClient();
   return useMutation({
     mutationFn: async (input: Pledge): Promise<{ nonprofit: string; amount: number }> => {
       const supabase = await getSupabase();
@@ -37,5 +38,6 @@ export function usePledge() {
       if (error) throw error;
       return data as { nonprofit: string; amount: number };
     },
+    onSuccess: () => cache.invalidateQueries({ queryKey: ["donor-dashboard"] }),
   });
 }

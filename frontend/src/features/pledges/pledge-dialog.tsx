@@ -12,6 +12,7 @@ import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
 import { fieldErrors } from "@/lib/errors";
 import { formatMoney } from "@/lib/format";
+import { newKey } from "@/lib/new-key";
 import { t } from "@/messages";
 import "@/messages/en/marketing";
 import { email, optionalAmount, amountOf, text } from "@/schemas/atoms";
@@ -25,20 +26,28 @@ const schema = z.object({
 });
 type Values = z.infer<typeof schema>;
 
+/** A signed-in donor: nothing of this is asked again. */
+export interface KnownDonor {
+  email: string;
+  fullName: string;
+}
+
 function PledgeForm({
   nonprofits,
+  donor,
   onDirty,
 }: {
   nonprofits: readonly NonprofitName[];
+  donor?: KnownDonor;
   onDirty: (dirty: boolean) => void;
 }) {
   const pledge = usePledge();
-  const [key] = useState(() => crypto.randomUUID());
+  const [key] = useState(newKey);
   const form = useForm<Values>({
     resolver: zodResolver(schema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { nonprofit_id: "", amount: "", email: "", name: "" },
+    defaultValues: { nonprofit_id: "", amount: "", email: donor?.email ?? "", name: donor?.fullName ?? "" },
   });
   if (pledge.isSuccess) {
     return (
@@ -88,12 +97,16 @@ function PledgeForm({
           </span>
         )}
       </Field>
-      <Field name="email" label={t("marketing.pledgeEmail")} hint={t("marketing.pledgeEmailHint")}>
-        {(control) => <Input type="email" autoComplete="email" inputMode="email" {...control} />}
-      </Field>
-      <Field name="name" label={t("marketing.pledgeName")} optional>
-        {(control) => <Input autoComplete="name" {...control} />}
-      </Field>
+      {donor ? null : (
+        <>
+          <Field name="email" label={t("marketing.pledgeEmail")} hint={t("marketing.pledgeEmailHint")}>
+            {(control) => <Input type="email" autoComplete="email" inputMode="email" {...control} />}
+          </Field>
+          <Field name="name" label={t("marketing.pledgeName")} optional>
+            {(control) => <Input autoComplete="name" {...control} />}
+          </Field>
+        </>
+      )}
       <div className="actions">
         <Button type="submit" variant="primary" busy={pledge.isPending} busyLabel={t("marketing.pledgeSending")}>
           {t("marketing.pledgeSubmit")}
@@ -106,31 +119,31 @@ function PledgeForm({
   );
 }
 
-/** 'Make a Donation': a promise, not a payment. */
-export function PledgeDialog() {
-  const [open, setOpen] = useState(false);
+/** What the dialog holds: a promise, not a payment. */
+export function PledgeContent({ donor }: { donor?: KnownDonor }) {
   const [dirty, setDirty] = useState(false);
-  const nonprofits = useQuery({ ...nonprofitNamesQuery(), enabled: open });
+  const nonprofits = useQuery(nonprofitNamesQuery());
   return (
-    <Dialog
-      open={open}
-      onOpenChange={(next) => {
-        setOpen(next);
-        setDirty(false);
-      }}
-    >
+    <DialogContent title={t("marketing.pledgeTitle")} description={t("marketing.pledgeBody")} dirty={dirty}>
+      <QueryView
+        query={nonprofits}
+        failedTitle={t("marketing.pledgeNotLoaded")}
+        empty={<Notice>{t("marketing.pledgeNoNonprofits")}</Notice>}
+      >
+        {(data) => <PledgeForm nonprofits={data} donor={donor} onDirty={setDirty} />}
+      </QueryView>
+    </DialogContent>
+  );
+}
+
+/** The pricing page's 'Make a Donation'. */
+export function PledgeDialog() {
+  return (
+    <Dialog>
       <DialogTrigger asChild>
         <Button size="big">{t("marketing.makeDonation")}</Button>
       </DialogTrigger>
-      <DialogContent title={t("marketing.pledgeTitle")} description={t("marketing.pledgeBody")} dirty={dirty}>
-        <QueryView
-          query={nonprofits}
-          failedTitle={t("marketing.pledgeNotLoaded")}
-          empty={<Notice>{t("marketing.pledgeNoNonprofits")}</Notice>}
-        >
-          {(data) => <PledgeForm nonprofits={data} onDirty={setDirty} />}
-        </QueryView>
-      </DialogContent>
+      <PledgeContent />
     </Dialog>
   );
 }

@@ -25,6 +25,7 @@ export const budget = define("budget", {
   setAllocations: "Set allocations",
   recordDonation: "Record donation",
   recordPayout: "Record payout",
+  writeToDonors: "Write to donors",
   tabsLabel: "Entries",
   tabTransactions: "Transactions",
   tabDonations: "Donations",

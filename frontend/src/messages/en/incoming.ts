@@ -124,6 +124,7 @@ export const incoming = define("incoming", {
   infoAskedOn: "More information asked, {date}",
   infoAnsweredOn: "Answer came, {date}",
   firstApprovalOn: "First approval, {date}",
+  promisedLate: "It was promised by {date}.",
   promisedBy: "Promised within 5–7 days: by {date}.",
   decidedOn: "{status}, {date}",
   paidOn: "{amount} paid, {date}",
@@ -140,7 +141,8 @@ export const incoming = define("incoming", {
   overBudgetBody: "{amount} remain. You can still approve it.",
   whenApprove: "When you approve",
   whenApproveBody: "{name} gets the good news by email now. You cannot undo this.",
-  whenApproveOthers: "{name} gets the good news by email now. {others} see that you took it. You cannot undo this.",
+  whenApproveOthers:
+    "{name} gets the good news by email now. It then shows as taken at {others}. You cannot undo this.",
   whenApproveFirst:
     "This amount needs two approvals. A second manager or admin is asked. {name} is told when both have approved.",
   approveFor: "Approve for {amount}",

@@ -39,6 +39,8 @@ export const shell = define("shell", {
   menuRequests: "Requests",
   menuBudget: "Budget",
   menuTeam: "Team Management",
+  menuTeamShort: "Team",
+  waiting: "{count} waiting",
   menuSettings: "Settings",
   toDashboard: "Go to Dashboard",
 

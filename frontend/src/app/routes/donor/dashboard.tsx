@@ -11,7 +11,7 @@ import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
 import { donorDashboardQuery, useMarkMessageRead } from "@/features/donations/api";
 import { MessageDialog } from "@/features/donations/components/message-dialog";
 import { DonorGifts, DonorImpact, DonorOverview } from "@/features/donations/components/panels";
-import { PledgeDialog } from "@/features/donations/components/pledge-dialog";
+import { PledgeContent } from "@/features/pledges/pledge-dialog";
 import { firstName } from "@/lib/format";
 import { useUser } from "@/lib/session";
 import { t } from "@/messages";
@@ -85,7 +85,7 @@ export function Component() {
         </TabPanel>
       </Tabs>
       <Dialog open={pledging} onOpenChange={(open) => (open ? undefined : show(tabParams))}>
-        {pledging ? <PledgeDialog user={user} onClose={() => show(tabParams)} /> : null}
+        {pledging ? <PledgeContent donor={user} /> : null}
       </Dialog>
       <Dialog open={read !== undefined} onOpenChange={(open) => (open ? undefined : setReadId(null))}>
         {read ? <MessageDialog key={read.id} message={read} userId={user.id} onClose={() => setReadId(null)} /> : null}

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { useState } from "react";
-import { useSearchParams } from "react-router-dom";
+import { Link, useSearchParams } from "react-router-dom";
 import { DashboardPage, SectionHead } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
 import { FiguresSkeleton, ListSkeleton } from "@/components/states";
@@ -16,6 +16,7 @@ import { helpCategoriesQuery } from "@/features/help-categories/api";
 import { useOrganization } from "@/lib/session";
 import { t } from "@/messages";
 import "@/messages/en/budget";
+import { paths } from "../../paths";
 
 const tabs = ["transactions", "donations", "payouts"] as const;
 
@@ -59,7 +60,11 @@ export function Component() {
         )}
       </QueryView>
       <section>
-        <SectionHead title={t("budget.transactions")} />
+        <SectionHead title={t("budget.transactions")}>
+          <Button asChild variant="quiet">
+            <Link to={paths.donorCommunication}>{t("budget.writeToDonors")}</Link>
+          </Button>
+        </SectionHead>
         <Tabs
           value={tab}
           onValueChange={(next) =>

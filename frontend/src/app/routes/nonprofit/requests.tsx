@@ -1,10 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { DashboardPage } from "@/components/pages";
-import { incomingCountsQuery } from "@/features/incoming-requests/api";
+import { incomingCountsQuery, waitingCountQuery } from "@/features/incoming-requests/api";
 import { ExportButton } from "@/features/incoming-requests/components/export-button";
 import { IncomingList } from "@/features/incoming-requests/components/incoming-list";
-import { can, useOrganization } from "@/lib/session";
-import { useSession } from "@/lib/session";
+import { can, useOrganization, useSession } from "@/lib/session";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import { paths } from "../../paths";
@@ -13,14 +12,18 @@ export function Component() {
   const session = useSession();
   const organization = useOrganization();
   const counts = useQuery(incomingCountsQuery(organization.id));
-  const lead = counts.data
-    ? [
-        counts.data.pending > 0 ? t("incoming.leadPending", { count: counts.data.pending }) : null,
-        counts.data.processing > 0 ? t("incoming.leadSecond", { count: counts.data.processing }) : null,
-      ]
-        .filter(Boolean)
-        .join(" ") || t("incoming.leadNone")
-    : null;
+  const waiting = useQuery(waitingCountQuery(organization.id));
+  const second = counts.data?.processing ?? 0;
+  const first = (waiting.data ?? 0) - second;
+  const lead =
+    counts.data && waiting.data !== undefined
+      ? [
+          first > 0 ? t("incoming.leadPending", { count: first }) : null,
+          second > 0 ? t("incoming.leadSecond", { count: second }) : null,
+        ]
+          .filter(Boolean)
+          .join(" ") || t("incoming.leadNone")
+      : null;
   return (
     <DashboardPage title={t("incoming.title")} lead={lead} action={<ExportButton nonprofitId={organization.id} />}>
       <IncomingList

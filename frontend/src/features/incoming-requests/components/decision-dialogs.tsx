@@ -81,7 +81,7 @@ function Buttons({
   danger?: boolean;
 }) {
   return (
-    <div className="actions">
+    <div className="actions mt-0!">
       <Button
         type="submit"
         variant={danger ? "danger" : "primary"}

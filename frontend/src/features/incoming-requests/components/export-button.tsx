@@ -23,7 +23,7 @@ export function ExportButton({ nonprofitId }: { nonprofitId: string }) {
       toast({ variant: "destructive", title: t("incoming.exportFailed"), description: errorMessage(error) }),
   });
   return (
-    <Button busy={job.isPending} busyLabel={t("incoming.exporting")} onClick={() => job.mutate()}>
+    <Button className="wide-only" busy={job.isPending} busyLabel={t("incoming.exporting")} onClick={() => job.mutate()}>
       <Download aria-hidden="true" />
       {t("incoming.exportCsv")}
     </Button>

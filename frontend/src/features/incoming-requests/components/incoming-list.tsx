@@ -18,6 +18,7 @@ import {
   readFilters,
   statusFilters,
   writeFilters,
+  type SortKey,
   type IncomingFilters,
 } from "../filters";
 import { IncomingTable } from "./incoming-table";
@@ -78,7 +79,6 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
   const { filters, set } = useIncomingFilters();
   const counts = useQuery(incomingCountsQuery(nonprofitId));
   const list = useQuery(incomingListQuery(nonprofitId, filters));
-  const shown = filters.sort ?? { key: "date" as const, direction: "desc" as const };
   return (
     <div>
       <div className="tools">
@@ -130,8 +130,8 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
                 caption={t("incoming.tableCaption", { name: organizationName })}
                 href={href}
                 mayDecide={mayDecide}
-                sort={shown}
-                onSort={({ key, direction }) => set({ sort: { key: key as typeof shown.key, direction } })}
+                sort={filters.sort ?? undefined}
+                onSort={({ key, direction }) => set({ sort: { key: key as SortKey, direction } })}
               />
               <Pagination
                 page={filters.page}

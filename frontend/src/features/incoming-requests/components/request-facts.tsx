@@ -21,7 +21,7 @@ export function PersonsWords({ opened: { request } }: { opened: VisibleRequest }
       <p className="text-sm text-faint">
         {t("incoming.writes", { name: `${request.first_name} ${request.last_name}` })}
       </p>
-      <blockquote className="words">{request.description}</blockquote>
+      <blockquote className="own-words">{request.description}</blockquote>
     </section>
   );
 }
