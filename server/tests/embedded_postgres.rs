@@ -114,6 +114,26 @@ async fn a_postmaster_that_outlived_its_server_is_taken_over() {
     next.stop().await;
 }
 
+/// Found where the first process of a container collects no orphans: the killed postmaster stayed in the process table.
+#[tokio::test]
+async fn a_stale_socket_lock_of_a_process_that_is_still_listed_is_no_obstacle() {
+    let root = Root::new("socket");
+    let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    let (port, cluster) = (running.port, running.cluster.clone());
+    running.stop().await;
+    // Another postmaster of the same user stands for the process that will not go away.
+    let other_root = Root::new("socket-other");
+    let other = EmbeddedPostgres::start(&other_root.options()).await.expect("another cluster");
+    let lock = root.0.join(format!("run/.s.PGSQL.{port}.lock"));
+    let run = root.0.join("run");
+    let text = format!("{}\n{}\n0\n{port}\n{}\n\n", postmaster(&other.cluster), cluster.display(), run.display());
+    std::fs::write(&lock, text).expect("a stale lock");
+    let options = EmbeddedOptions { port, ..root.options() };
+    let next = EmbeddedPostgres::start(&options).await.expect("start over a stale socket lock");
+    next.stop().await;
+    other.stop().await;
+}
+
 #[tokio::test]
 async fn a_stale_pid_file_whose_number_is_somebody_elses_is_no_obstacle() {
     let root = Root::new("stale");

@@ -142,6 +142,7 @@ fn signal(pid: i32, signal: Signal) {
 impl Launch {
     /// Spawns the postmaster and waits until it takes connections.
     async fn run(&self) -> Result<Child, EmbeddedError> {
+        self.remove_stale_socket();
         let (log, begin) = open_log(&self.log)?;
         let errors = log.try_clone().map_err(EmbeddedError::io("cannot write", &self.log))?;
         let mut command = command(&self.program, self.account.as_ref());
@@ -166,6 +167,15 @@ impl Launch {
                 shut_down(&mut child).await;
                 Err(error)
             }
+        }
+    }
+
+    /// A killed postmaster leaves its socket and the socket's lock file. PostgreSQL takes the latter for valid while
+    /// the process is in the table, be it as a zombie that nobody collects (a container whose first process does not).
+    fn remove_stale_socket(&self) {
+        for suffix in ["", ".lock"] {
+            // Usually there is none.
+            let _ = std::fs::remove_file(self.socket_dir.join(format!(".s.PGSQL.{}{suffix}", self.port)));
         }
     }
 
