@@ -14,6 +14,7 @@ mod write;
 
 use builder::Sql;
 
+use super::plan::call::Call;
 use super::plan::mutate::WriteKind;
 use super::plan::negotiate::Handler;
 use super::plan::types::SOURCE;
@@ -39,14 +40,9 @@ pub fn statements(plan: &DatabasePlan, request: &ApiRequest, max_rows: Option<u6
     }
     let count = request.preferences.count;
     match &plan.work {
-        Work::Read { .. } => main_read(&mut main, plan, count, request.range, max_rows),
+        Work::Read { .. } => main_read(&mut main, plan, Total::of(count, request.range, max_rows)),
         Work::Write { mutation, .. } => main_write(&mut main, plan, *mutation, request),
-        Work::Call { call, .. } => {
-            let source = |sql: &mut Sql| call::call_query(sql, call);
-            let rows = |sql: &mut Sql| read::read_query(sql, &plan.read);
-            let function = Some(&*call.function);
-            main_rows(&mut main, plan, function, count, request.range, max_rows, source, rows);
-        }
+        Work::Call { call, .. } => main_call(&mut main, plan, call, Total::of(count, request.range, max_rows)),
     }
     let explain = match &plan.work {
         Work::Read { .. } if count.is_some_and(Count::explains) => {
@@ -74,48 +70,77 @@ fn explain(sql: &mut Sql, json: bool, options: &[PlanOption]) {
     sql.raw(") ");
 }
 
-fn main_read(sql: &mut Sql, plan: &DatabasePlan, count: Option<Count>, range: RowRange, max_rows: Option<u64>) {
-    let source = |sql: &mut Sql| read::read_query(sql, &plan.read);
-    let rows = |sql: &mut Sql| {
-        sql.raw("SELECT * FROM ").raw(SOURCE);
-    };
-    main_rows(sql, plan, None, count, range, max_rows, source, rows);
+/// How the total is found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Total {
+    Unasked,
+    /// Without a limit of any kind the page is everything, and counting it again would be idle.
+    Page,
+    /// By a query of its own; of at most so many rows.
+    Apart(Option<u64>),
 }
 
-/// The statement of a read or a call: a source, perhaps a count beside it, and the rows made into a body.
-#[allow(clippy::too_many_arguments)] // The two closures are the only difference between reads and calls.
-fn main_rows(
-    sql: &mut Sql,
-    plan: &DatabasePlan,
-    function: Option<&Function>,
-    count: Option<Count>,
-    range: RowRange,
-    max_rows: Option<u64>,
-    source: impl FnOnce(&mut Sql),
-    rows: impl FnOnce(&mut Sql),
-) {
-    sql.raw("WITH ").raw(SOURCE).raw(" AS (");
-    source(sql);
-    sql.raw(") ");
-    let counts = count.is_some_and(Count::counts);
-    // Without a limit of any kind the page is everything, and counting it again would be idle.
-    let counted_apart = counts && (max_rows.is_some() || range != RowRange::ALL);
-    if counted_apart {
-        sql.raw(", pgrst_source_count AS (");
-        read::count_query(sql, &plan.read);
-        if let (Some(Count::Estimated), Some(max_rows)) = (count, max_rows) {
+impl Total {
+    fn of(count: Option<Count>, range: RowRange, max_rows: Option<u64>) -> Self {
+        match count {
+            Some(Count::Exact) if max_rows.is_some() || range != RowRange::ALL => Self::Apart(None),
             // One more than the limit is enough to know that it is exceeded.
-            sql.raw(" LIMIT ").number(max_rows + 1);
+            Some(Count::Estimated) if max_rows.is_some() || range != RowRange::ALL => {
+                Self::Apart(max_rows.map(|max_rows| max_rows + 1))
+            }
+            Some(Count::Exact | Count::Estimated) => Self::Page,
+            Some(Count::Planned) | None => Self::Unasked,
         }
-        sql.raw(") ");
     }
+}
+
+fn main_read(sql: &mut Sql, plan: &DatabasePlan, total: Total) {
+    let needs_source = matches!(total, Total::Apart(_)) || plan.handler == Handler::Csv;
+    if !needs_source {
+        result_columns(sql, plan, None, total);
+        read::read_query(sql, &plan.read);
+        sql.raw(") _postgrest_t");
+        return;
+    }
+    sql.raw("WITH ").raw(SOURCE).raw(" AS (");
+    read::read_query(sql, &plan.read);
+    sql.raw(") ");
+    count_apart(sql, plan, total);
+    result_columns(sql, plan, None, total);
+    sql.raw("SELECT * FROM ").raw(SOURCE).raw(") _postgrest_t");
+}
+
+fn main_call(sql: &mut Sql, plan: &DatabasePlan, called: &Call, total: Total) {
+    sql.raw("WITH ").raw(SOURCE).raw(" AS (");
+    call::call_query(sql, called);
+    sql.raw(") ");
+    count_apart(sql, plan, total);
+    result_columns(sql, plan, Some(&called.function), total);
+    read::read_query(sql, &plan.read);
+    sql.raw(") _postgrest_t");
+}
+
+fn count_apart(sql: &mut Sql, plan: &DatabasePlan, total: Total) {
+    let Total::Apart(most) = total else { return };
+    sql.raw(", pgrst_source_count AS (");
+    read::count_query(sql, &plan.read);
+    if let Some(most) = most {
+        sql.raw(" LIMIT ").number(most);
+    }
+    sql.raw(") ");
+}
+
+/// The select list of a read or a call, up to the bracket that opens its rows.
+fn result_columns(sql: &mut Sql, plan: &DatabasePlan, function: Option<&Function>, total: Total) {
     sql.raw("SELECT ");
-    if counted_apart {
-        sql.raw("(SELECT pg_catalog.count(*) FROM pgrst_source_count)");
-    } else if counts {
-        page_count(sql, function);
-    } else {
-        sql.raw("null");
+    match total {
+        Total::Unasked => {
+            sql.raw("null");
+        }
+        Total::Page => page_count(sql, function),
+        Total::Apart(_) => {
+            sql.raw("(SELECT pg_catalog.count(*) FROM pgrst_source_count)");
+        }
     }
     sql.raw("::bigint AS total_result_set, ");
     page_count(sql, function);
@@ -124,8 +149,6 @@ fn main_rows(
     sql.raw(" AS body, ");
     response_settings(sql);
     sql.raw(", null::int AS response_inserted FROM (");
-    rows(sql);
-    sql.raw(") _postgrest_t");
 }
 
 fn page_count(sql: &mut Sql, function: Option<&Function>) {
