@@ -239,6 +239,15 @@ impl Held {
         }
     }
 
+    /// What is known of the statement, without this being a reason to prepare it.
+    pub fn known_statement(&self, text: &str) -> Known {
+        match self.connection.as_ref().and_then(|connection| connection.statements.entries.get(text)) {
+            Some((Some(statement), _)) => Known::Prepared(statement.clone()),
+            Some((None, _)) => Known::Seen,
+            None => Known::New,
+        }
+    }
+
     /// Keeps a prepared statement, closing the least recently used one if there are too many.
     pub fn keep_statement(&mut self, text: &str, statement: Statement) {
         if let Some(connection) = &mut self.connection {

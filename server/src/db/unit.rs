@@ -232,7 +232,7 @@ async fn run_steps(
     Ok(rows)
 }
 
-async fn run_prepared(
+pub(super) async fn run_prepared(
     client: &Client,
     statement: &Statement,
     params: &[Param],
@@ -240,7 +240,7 @@ async fn run_prepared(
     client.query_raw(statement, params).await?.try_collect().await
 }
 
-async fn run_unnamed(client: &Client, step: &Query<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
+pub(super) async fn run_unnamed(client: &Client, step: &Query<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
     let params = step.params.iter().map(|param| (param, Type::UNKNOWN));
     client.query_typed_raw(step.text, params).await?.try_collect().await
 }

@@ -2,7 +2,8 @@
 //!
 //! Reference: PostgREST `src/library/PostgREST/MainTx.hs`.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use tokio::sync::mpsc;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
@@ -14,9 +15,10 @@ use super::plan::{DatabasePlan, Work};
 use super::request::media::MediaType;
 use super::request::prefer::{Count, Tx};
 use super::request::{ApiRequest, Mutation};
+use super::sql::builder::Sql;
 use super::sql::settings::{TransactionSettings, begin, pre_request_query, settings_query};
-use super::sql::statements;
-use crate::db::{DbError, End, ExclusivePool, Query, Unit};
+use super::sql::{StreamStatements, statements, stream_statements};
+use crate::db::{DbError, End, Event, ExclusivePool, Query, StreamUnit, Unit};
 use crate::schema_cache::{IsolationLevel, SchemaCache};
 
 /// The one row that the main statement gives.
@@ -37,11 +39,91 @@ pub struct ResultSet {
 }
 
 /// What came out of a transaction.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Outcome {
     Rows(ResultSet),
+    /// More rows than are worth waiting for; how many is not known yet.
+    Stream(RowStream),
     /// The query plan.
     Explained(Bytes),
+}
+
+/// The JSON text of a long result: what has come already, and the rest as it comes.
+#[derive(Debug)]
+pub struct RowStream {
+    begun: Option<BytesMut>,
+    events: mpsc::Receiver<Event>,
+}
+
+impl RowStream {
+    /// The next piece; none behind the closing bracket. An error ends the stream in mid-text.
+    pub async fn next(&mut self) -> Option<Result<Bytes, DbError>> {
+        if let Some(begun) = self.begun.take() {
+            return Some(Ok(begun.freeze()));
+        }
+        match self.events.recv().await? {
+            Event::Piece(piece) => Some(Ok(piece.freeze())),
+            Event::Done { .. } => {
+                self.events.close();
+                Some(Ok(Bytes::from_static(b"]")))
+            }
+            Event::Failed(error) => {
+                tracing::warn!(%error, "a result ended before all its rows were sent");
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+/// A result up to this length is gathered and answered whole, in bytes.
+const GATHERED: usize = 1 << 20;
+
+/// Reads rows as they come. A result that is soon complete is answered like any other.
+async fn execute_streaming(
+    pool: &ExclusivePool,
+    prelude: Prelude,
+    statements: StreamStatements,
+    fault: impl Fn(DbError) -> ApiError,
+) -> Result<Outcome, ApiError> {
+    let before = std::iter::once(prelude.settings).chain(prelude.pre_request).map(Sql::into_owned_query).collect();
+    let unit = StreamUnit {
+        begin: prelude.begin,
+        before,
+        rows: statements.rows.into_owned_query(),
+        after: statements.response.into_owned_query(),
+    };
+    let encode = |number: u64, row: &Row, out: &mut BytesMut| {
+        out.extend_from_slice(if number == 0 { b"[" } else { b", \n " });
+        out.extend_from_slice(row.try_get::<_, RawBytes<'_>>(0)?.0);
+        Ok(())
+    };
+    let mut events = pool.stream(unit, encode).await.map_err(&fault)?;
+    let mut body = BytesMut::new();
+    loop {
+        match events.recv().await {
+            Some(Event::Piece(piece)) if body.is_empty() => body = piece,
+            Some(Event::Piece(piece)) => body.extend_from_slice(&piece),
+            Some(Event::Done { rows, after }) => {
+                body.extend_from_slice(if rows == 0 { b"[]" } else { b"]" });
+                let setting = |column: usize| match after.first() {
+                    Some(row) => row.try_get(column).map_err(|error| fault(error.into())),
+                    None => Ok(None),
+                };
+                return Ok(Outcome::Rows(ResultSet {
+                    page: i64::try_from(rows).unwrap_or(i64::MAX),
+                    body: body.freeze(),
+                    headers: setting(0)?,
+                    status: setting(1)?,
+                    ..ResultSet::default()
+                }));
+            }
+            Some(Event::Failed(error)) => return Err(fault(error)),
+            None => return Err(fault(DbError::TransactionEnded)),
+        }
+        if body.len() > GATHERED {
+            return Ok(Outcome::Stream(RowStream { begun: Some(body), events }));
+        }
+    }
 }
 
 /// Runs `plan` as `identity`. All checks on the result are made before anything is committed.
@@ -51,11 +133,15 @@ pub async fn execute(
     identity: &Identity,
     request: &ApiRequest,
     plan: &DatabasePlan,
+    cache: &SchemaCache,
 ) -> Result<Outcome, ApiError> {
     let config = &settings.config;
     let fault = database_fault(settings, identity);
-    let statements = statements(plan, request, config.max_rows);
     let prelude = Prelude::new(settings, identity, request, Some(plan));
+    if let Some(statements) = stream_statements(plan, request, cache) {
+        return execute_streaming(pool, prelude, statements, fault).await;
+    }
+    let statements = statements(plan, request, config.max_rows);
 
     let mut steps: Vec<Query<'_>> = vec![prelude.settings.query()];
     steps.extend(prelude.pre_request.as_ref().map(|sql| sql.query()));
@@ -134,8 +220,8 @@ fn database_fault(settings: &Settings, identity: &Identity) -> impl Fn(DbError) 
 
 struct Prelude {
     begin: &'static str,
-    settings: super::sql::builder::Sql,
-    pre_request: Option<super::sql::builder::Sql>,
+    settings: Sql,
+    pre_request: Option<Sql>,
 }
 
 impl Prelude {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::{ApiError, RangeFault};
-use super::execute::{Outcome, ResultSet};
+use super::execute::{Outcome, ResultSet, RowStream};
 use super::openapi::{self, Offer};
 use super::plan::{DatabasePlan, Work};
 use super::request::media::MediaType;
@@ -16,13 +16,15 @@ use crate::config::RestConfig;
 use crate::schema_cache::SchemaCache;
 
 /// A response, ready to be sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Response {
     pub status: u16,
     /// The reason phrase, where SQL chose one.
     pub reason: Option<String>,
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
+    /// Sent instead of `body`.
+    pub stream: Option<RowStream>,
     /// Without a body and without `Content-Length`: HEAD.
     pub headers_only: bool,
 }
@@ -96,6 +98,13 @@ pub fn respond(
 ) -> Result<Response, ApiError> {
     match outcome {
         Outcome::Explained(text) => Ok(typed(Response::new(200), &plan.media, request).with_body(text)),
+        Outcome::Stream(rows) => {
+            // How many rows there will be is not known while the head is sent.
+            let unknown = ResultSet::default();
+            let mut response = respond(request, plan, Outcome::Rows(unknown), minimal)?;
+            response.stream = Some(rows);
+            Ok(response)
+        }
         Outcome::Rows(result) => {
             let response = match &plan.work {
                 Work::Read { relation, head } => {

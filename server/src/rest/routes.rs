@@ -7,7 +7,7 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 
 use super::authenticate::bearer_token;
 use super::cors;
@@ -117,7 +117,7 @@ async fn answer(
         }
         Plan::Database(plan) => {
             let started = Instant::now();
-            let outcome = execute::execute(&rest.pool, settings, &identity, &parsed, &plan).await?;
+            let outcome = execute::execute(&rest.pool, settings, &identity, &parsed, &plan, &cache).await?;
             timing.note("transaction", started);
             let answered =
                 timing.measure("response", || response::respond(&parsed, &plan, outcome, !config.verbose_errors))?;
@@ -220,7 +220,17 @@ fn send(
             builder.insert_header((name, value));
         }
     }
-    if answer.headers_only || status == StatusCode::NO_CONTENT { builder.finish() } else { builder.body(answer.body) }
+    if let Some(rows) = answer.stream {
+        let pieces = futures_util::stream::unfold(rows, |mut rows| async move {
+            let piece = rows.next().await?;
+            Some((piece, rows))
+        });
+        builder.streaming(pieces.map_err(|error| std::io::Error::other(error.to_string())))
+    } else if answer.headers_only || status == StatusCode::NO_CONTENT {
+        builder.finish()
+    } else {
+        builder.body(answer.body)
+    }
 }
 
 /// A header's bytes; text beyond ASCII goes out as UTF-8.

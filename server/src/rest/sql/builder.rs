@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::db::{Param, Query};
+use crate::db::{OwnedQuery, Param, Query};
 use crate::rest::plan::types::Relation;
 use crate::rest::request::types::CastName;
 use crate::schema_cache::Name;
@@ -30,6 +30,11 @@ impl Sql {
     /// As the database takes it.
     pub fn query(&self) -> Query<'_> {
         Query { text: &self.text, params: &self.params }
+    }
+
+    /// As the database takes it to keep.
+    pub fn into_owned_query(self) -> OwnedQuery {
+        OwnedQuery { text: self.text, params: self.params }
     }
 
     /// Text of this program.

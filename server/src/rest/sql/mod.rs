@@ -17,13 +17,14 @@ use builder::Sql;
 use super::plan::call::Call;
 use super::plan::mutate::WriteKind;
 use super::plan::negotiate::Handler;
-use super::plan::types::SOURCE;
+use super::plan::types::{Logic, SOURCE};
 use super::plan::{DatabasePlan, Work};
 use super::request::media::{MediaType, PlanOption};
 use super::request::prefer::{Count, Resolution, Return};
 use super::request::range::RowRange;
+use super::request::types::{OpExpr, Operation, QuantOp};
 use super::request::{ApiRequest, Mutation};
-use crate::schema_cache::Function;
+use crate::schema_cache::{Function, Name, SchemaCache, Table};
 
 /// The statements of one transaction after its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,55 @@ pub fn statements(plan: &DatabasePlan, request: &ApiRequest, max_rows: Option<u6
         _ => None,
     };
     Statements { main, explain }
+}
+
+/// The statements of a read whose rows are sent on as they come.
+#[derive(Clone, Debug)]
+pub struct StreamStatements {
+    /// One JSON object a row.
+    pub rows: Sql,
+    /// `response.headers` and `response.status`, to be read when the rows are through.
+    pub response: Sql,
+}
+
+/// Reads with a smaller limit than this are answered whole.
+const STREAMED_FROM: i128 = 10_000;
+
+/// The statements for streaming, if `plan` is a plain read that may give many rows: nothing that needs to see
+/// them all before the first is sent.
+pub fn stream_statements(plan: &DatabasePlan, request: &ApiRequest, cache: &SchemaCache) -> Option<StreamStatements> {
+    let Work::Read { relation, head: false } = &plan.work else { return None };
+    let plain = plan.handler == Handler::Json && plan.media == MediaType::Json && request.preferences.count.is_none();
+    let long = plan.read.range.limit().is_none_or(|limit| limit > STREAMED_FROM);
+    if !plain || !long || names_one_row(plan, cache.find_table(&relation.schema, &relation.name)?) {
+        return None;
+    }
+    let mut rows = Sql::new();
+    rows.raw("SELECT row_to_json(_postgrest_t) FROM (");
+    read::read_query(&mut rows, &plan.read);
+    rows.raw(") _postgrest_t");
+    let mut response = Sql::new();
+    response.raw("SELECT ");
+    response_settings(&mut response);
+    Some(StreamStatements { rows, response })
+}
+
+/// Whether the filters fix the whole primary key.
+fn names_one_row(plan: &DatabasePlan, table: &Table) -> bool {
+    let is_fixed = |column: &Name| {
+        plan.read.filters.iter().any(|filter| match filter {
+            Logic::Filter { field, op } => {
+                field.name == **column
+                    && field.path.is_empty()
+                    && matches!(
+                        op,
+                        OpExpr { negated: false, operation: Operation::Quantified(QuantOp::Equal, None, _) }
+                    )
+            }
+            Logic::Group { .. } | Logic::Embedded { .. } => false,
+        })
+    };
+    !table.primary_key.is_empty() && table.primary_key.iter().all(is_fixed)
 }
 
 fn explain(sql: &mut Sql, json: bool, options: &[PlanOption]) {
