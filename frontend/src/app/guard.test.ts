@@ -1,0 +1,185 @@
+import { describe, expect, it } from "vitest";
+import { anOrganization, aSession, aUser } from "@/testing/factories";
+import { dashboardTarget } from "./dashboard-target";
+import { decide, type Access, type Verdict } from "./guard";
+import { safeNext } from "./paths";
+import { audiences } from "./router";
+
+const requester = aSession();
+const withoutSelection = aSession({ selectedNonprofit: null });
+const staff = (role: "admin" | "manager" | "employee") =>
+  aSession({ user: aUser({ role: "nonprofit", nonprofitRole: role }), organization: anOrganization({ role }) });
+const founder = aSession({ user: aUser({ role: "nonprofit", nonprofitRole: "admin" }), organization: null });
+const uninvited = aSession({ user: aUser({ role: "nonprofit", nonprofitRole: "employee" }), organization: null });
+const undecided = aSession({ user: aUser({ role: "nonprofit", nonprofitRole: null }), organization: null });
+const donor = aSession({ user: aUser({ role: "donor" }) });
+const roleless = aSession({ user: aUser({ role: null }) });
+const signedOut = aSession({ status: "signed-out", user: null });
+
+/** A verdict in one word: 'allow', or where it leads. */
+const word = (verdict: Verdict) => ("to" in verdict ? `${verdict.kind} ${verdict.to}` : verdict.kind);
+
+describe("decide", () => {
+  it("waits while the session is being read, and says when that failed", () => {
+    expect(decide(aSession({ status: "loading", user: null }), {}, "/x").kind).toBe("wait");
+    expect(decide(aSession({ status: "failed", user: null }), {}, "/x").kind).toBe("failed");
+  });
+
+  it("sends a signed-out visitor to login with the spec's toast", () => {
+    expect(decide(signedOut, {}, "/my-requests")).toEqual({
+      kind: "redirect",
+      to: "/login",
+      toast: { title: "Authentication required", description: "Please log in to access the dashboard." },
+    });
+  });
+
+  it("leads back after an expired session, and is silent after 'Logout'", () => {
+    const expired = decide({ ...signedOut, ended: "expired" }, {}, "/request/1?tab=files");
+    expect(word(expired)).toBe("redirect /login?next=%2Frequest%2F1%3Ftab%3Dfiles");
+    expect(decide({ ...signedOut, ended: "choice" }, {}, "/my-requests")).toEqual({ kind: "redirect", to: "/login" });
+  });
+
+  it("ends the session of an account without a role", () => {
+    expect(decide(roleless, {}, "/dashboard")).toEqual({
+      kind: "sign-out",
+      to: "/login",
+      toast: {
+        title: "Account setup incomplete",
+        description: "Your account setup is incomplete. Please contact support.",
+      },
+    });
+  });
+
+  it("lets an account without a role choose one", () => {
+    expect(decide(roleless, { withoutRole: true }, "/role-selection").kind).toBe("allow");
+  });
+
+  const table: [name: string, access: Access, expected: Record<string, string>][] = [
+    [
+      "a requester page",
+      { roles: ["requester"] },
+      {
+        requester: "allow",
+        withoutSelection: "redirect /select-nonprofit",
+        donor: "redirect /dashboard",
+        admin: "redirect /dashboard",
+        employee: "redirect /dashboard",
+      },
+    ],
+    [
+      "select a nonprofit",
+      { roles: ["requester"], withoutSelectedNonprofit: true },
+      { requester: "allow", withoutSelection: "allow", donor: "redirect /dashboard" },
+    ],
+    [
+      "a nonprofit page",
+      { roles: ["nonprofit"] },
+      {
+        requester: "redirect /dashboard",
+        donor: "redirect /dashboard",
+        admin: "allow",
+        manager: "allow",
+        employee: "allow",
+        undecided: "redirect /nonprofit-role-selection",
+        founder: "redirect /nonprofit-onboarding",
+        uninvited: "no-membership",
+      },
+    ],
+    [
+      "a page for managers and admins",
+      { roles: ["nonprofit"], nonprofitRoles: ["admin", "manager"] },
+      { admin: "allow", manager: "allow", employee: "redirect /nonprofit-dashboard", requester: "redirect /dashboard" },
+    ],
+    [
+      "a page for admins",
+      { roles: ["nonprofit"], nonprofitRoles: ["admin"] },
+      { admin: "allow", manager: "redirect /nonprofit-dashboard", employee: "redirect /nonprofit-dashboard" },
+    ],
+    [
+      "nonprofit role selection",
+      { roles: ["nonprofit"], withoutNonprofitRole: true, withoutOrganization: true },
+      { undecided: "allow", founder: "allow", uninvited: "allow", requester: "redirect /dashboard" },
+    ],
+    [
+      "a donor page",
+      { roles: ["donor"] },
+      { donor: "allow", requester: "redirect /dashboard", admin: "redirect /dashboard" },
+    ],
+    [
+      "a page for everyone",
+      {},
+      { requester: "allow", withoutSelection: "allow", donor: "allow", undecided: "allow", admin: "allow" },
+    ],
+  ];
+  const people = {
+    requester,
+    withoutSelection,
+    donor,
+    undecided,
+    founder,
+    uninvited,
+    admin: staff("admin"),
+    manager: staff("manager"),
+    employee: staff("employee"),
+  };
+  for (const [name, access, expected] of table) {
+    for (const [who, verdict] of Object.entries(expected)) {
+      it(`${name}, ${who}: ${verdict}`, () => {
+        expect(word(decide(people[who as keyof typeof people], access, "/here"))).toBe(verdict);
+      });
+    }
+  }
+
+  it("names the reason when the role inside the organization is not enough", () => {
+    const verdict = decide(staff("employee"), { roles: ["nonprofit"], nonprofitRoles: ["admin"] }, "/team-management");
+    expect("toast" in verdict && verdict.toast).toEqual({
+      title: "Access Denied",
+      description: "You don't have permission to view this page.",
+    });
+  });
+});
+
+describe("the route table", () => {
+  it("puts every audience's routes behind that audience", () => {
+    expect(audiences.requester.access.roles).toEqual(["requester"]);
+    expect(audiences.nonprofit.access.roles).toEqual(["nonprofit"]);
+    expect(audiences.donor.access.roles).toEqual(["donor"]);
+    for (const { routes } of Object.values(audiences)) {
+      expect(routes.filter((route) => route.access?.roles)).toEqual([]);
+    }
+  });
+
+  it("declares no path twice", () => {
+    const all = Object.values(audiences).flatMap(({ routes }) => routes.map((route) => route.path));
+    expect(all.length).toBe(new Set(all).size);
+  });
+});
+
+describe("dashboardTarget", () => {
+  it.each([
+    [{ role: "requester", nonprofitRole: null }, "/requester-dashboard"],
+    [{ role: "nonprofit", nonprofitRole: "admin" }, "/nonprofit-dashboard"],
+    [{ role: "nonprofit", nonprofitRole: "manager" }, "/nonprofit-dashboard"],
+    [{ role: "nonprofit", nonprofitRole: "employee" }, "/nonprofit-dashboard"],
+    [{ role: "nonprofit", nonprofitRole: "volunteer" }, "/nonprofit-role-selection"],
+    [{ role: "nonprofit", nonprofitRole: null }, "/nonprofit-role-selection"],
+    [{ role: "donor", nonprofitRole: null }, "/donor-dashboard"],
+    [{ role: null, nonprofitRole: null }, null],
+  ] as const)("%o goes to %s", (user, target) => {
+    expect(dashboardTarget(user)).toBe(target);
+  });
+});
+
+describe("safeNext", () => {
+  it.each([
+    ["/team-invitation?token=a", "/team-invitation?token=a"],
+    ["https://evil.example", null],
+    ["//evil.example", null],
+    ["/\\evil.example", null],
+    ["javascript:alert(1)", null],
+    ["", null],
+    [null, null],
+  ])("%s becomes %s", (next, expected) => {
+    expect(safeNext(next)).toBe(expected);
+  });
+});

@@ -1,0 +1,80 @@
+import { zodResolver } from "@hookform/resolvers/zod";
+import { screen } from "@testing-library/react";
+import { useForm } from "react-hook-form";
+import { expect, it, vi } from "vitest";
+import { z } from "zod";
+import { renderScreen } from "@/testing/render";
+import { Field, Form, TickField } from "./form";
+import { TickLine } from "./ui/checkbox";
+import { Input } from "./ui/input";
+
+const schema = z.object({
+  name: z.string().min(2, "Name is missing"),
+  city: z.string().min(2, "City is missing"),
+  agree: z.boolean().refine((on) => on, "You must agree"),
+});
+
+function Screen({ onSubmit, error }: { onSubmit: (values: z.infer<typeof schema>) => void; error?: unknown }) {
+  const form = useForm({
+    resolver: zodResolver(schema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: { name: "", city: "", agree: false },
+  });
+  return (
+    <Form form={form} onSubmit={onSubmit} error={error}>
+      <Field name="name" label="Name" hint="As in your passport">
+        {(control) => <Input {...control} />}
+      </Field>
+      <Field name="city" label="City" optional>
+        {(control) => <Input {...control} />}
+      </Field>
+      <TickField name="agree">{(control) => <TickLine {...control}>I agree</TickLine>}</TickField>
+      <button type="submit">Send</button>
+    </Form>
+  );
+}
+
+it("ties label, hint and error to the control", async () => {
+  const { user } = renderScreen(<Screen onSubmit={vi.fn()} />);
+  const name = screen.getByLabelText("Name");
+  expect(name).toHaveAccessibleDescription("As in your passport");
+  await user.click(name);
+  await user.tab();
+  expect(await screen.findByText("Name is missing")).toBeVisible();
+  expect(name).toBeInvalid();
+  expect(name).toHaveAccessibleDescription("As in your passport Name is missing");
+});
+
+it("on a refused send shows a summary that takes the focus, with links to the fields", async () => {
+  const onSubmit = vi.fn();
+  const { user } = renderScreen(<Screen onSubmit={onSubmit} />);
+  await user.click(screen.getByRole("button", { name: "Send" }));
+  const summary = await screen.findByRole("alert");
+  expect(summary).toHaveTextContent("3 answers need another look. Nothing is lost.");
+  expect(summary).toHaveFocus();
+  await user.click(screen.getByRole("link", { name: "City is missing" }));
+  expect(screen.getByLabelText(/City/)).toHaveFocus();
+  expect(onSubmit).not.toHaveBeenCalled();
+});
+
+it("with one error left focuses that field", async () => {
+  const { user } = renderScreen(<Screen onSubmit={vi.fn()} />);
+  await user.type(screen.getByLabelText("Name"), "Al");
+  await user.click(screen.getByLabelText("I agree"));
+  await user.click(screen.getByRole("button", { name: "Send" }));
+  expect(await screen.findByText("City is missing")).toBeVisible();
+  expect(screen.getByLabelText(/City/)).toHaveFocus();
+});
+
+it("hands over what was typed, and keeps it beside the server's refusal", async () => {
+  const onSubmit = vi.fn();
+  const { user } = renderScreen(<Screen onSubmit={onSubmit} error={{ code: "42501" }} />);
+  await user.type(screen.getByLabelText("Name"), "Al");
+  await user.type(screen.getByLabelText(/City/), "Bo");
+  await user.click(screen.getByLabelText("I agree"));
+  await user.click(screen.getByRole("button", { name: "Send" }));
+  expect(onSubmit.mock.calls[0]?.[0]).toEqual({ name: "Al", city: "Bo", agree: true });
+  expect(screen.getByRole("alert")).toHaveTextContent("You don't have permission to do this.");
+  expect(screen.getByLabelText("Name")).toHaveValue("Al");
+});

@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import { parseAppConfig } from "./env";
+
+it("means its own origin by an empty API URL", () => {
+  expect(parseAppConfig({ apiUrl: "", publishableKey: "k" }, "https://aid.example")).toEqual({
+    apiUrl: "https://aid.example",
+    publishableKey: "k",
+    supportEmail: "",
+    siteName: "AidBridge",
+    providers: { google: false, azure: false },
+    autoconfirm: false,
+  });
+});
+
+it("keeps what the server says", () => {
+  const config = parseAppConfig(
+    {
+      apiUrl: "https://api.example/",
+      publishableKey: "k",
+      providers: { google: true, azure: "yes" },
+      autoconfirm: true,
+    },
+    "https://aid.example",
+  );
+  expect(config.apiUrl).toBe("https://api.example");
+  expect(config.providers).toEqual({ google: true, azure: false });
+  expect(config.autoconfirm).toBe(true);
+});
+
+it("refuses settings without a key", () => {
+  expect(() => parseAppConfig({}, "https://aid.example")).toThrow("publishableKey");
+  expect(() => parseAppConfig("<!doctype html>", "https://aid.example")).toThrow("publishableKey");
+});

@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import {
+  errorDetails,
+  errorHint,
+  errorMessage,
+  fieldErrors,
+  isNetworkError,
+  isNotFound,
+  isRefused,
+  isSessionExpired,
+} from "./errors";
+
+describe("errorMessage", () => {
+  it.each([
+    [{ code: "invalid_credentials", message: "Invalid login credentials" }, "Invalid email or password"],
+    [
+      { code: "email_not_confirmed", message: "Email not confirmed" },
+      "Please confirm your email address before logging in",
+    ],
+    [{ code: "weak_password", message: "Password should be longer" }, "Password should be longer"],
+    [{ code: "42501", message: "permission denied for table requests" }, "You don't have permission to do this."],
+    [{ code: "23505", message: "duplicate key value violates" }, "This already exists."],
+    [
+      { code: "PT409", message: "This request has already been approved.", hint: "request_already_decided" },
+      "This request has already been approved.",
+    ],
+    [{ status: 429, message: "x" }, "Too many tries. Wait a moment and try again."],
+    [
+      new TypeError("Failed to fetch"),
+      "We cannot reach the server. Nothing is lost. Check your connection and try again.",
+    ],
+  ])("%o", (error, expected) => expect(errorMessage(error)).toBe(expected));
+
+  it("never shows a raw fault", () => {
+    expect(errorMessage({ code: "XX000", message: "tuple concurrently updated" })).not.toContain("tuple");
+    expect(errorMessage(new Error("undefined is not a function"))).not.toContain("undefined");
+    expect(errorMessage("boom")).not.toContain("boom");
+  });
+
+  it("takes the caller's words for what it does not know", () => {
+    expect(errorMessage({ message: "?" }, "errors.notFound")).toBe("We could not find this. It may have been removed.");
+  });
+});
+
+it("reads hint, details and fields of a database function's refusal", () => {
+  const error = {
+    code: "PT422",
+    message: "Please check the marked fields.",
+    hint: "validation_failed",
+    details: '{"fields": {"description": "Description must be at least 10 characters", "odd": 1}}',
+  };
+  expect(errorHint(error)).toBe("validation_failed");
+  expect(fieldErrors(error)).toEqual({ description: "Description must be at least 10 characters" });
+  expect(errorDetails({ details: "not json" })).toEqual({});
+  expect(fieldErrors(null)).toEqual({});
+});
+
+it("tells refusals, absence, lost sessions and lost connections apart", () => {
+  expect(isRefused({ code: "PT403" })).toBe(true);
+  expect(isRefused({ code: "PT404" })).toBe(false);
+  expect(isNotFound({ code: "PGRST116" })).toBe(true);
+  expect(isSessionExpired({ code: "PGRST301" })).toBe(true);
+  expect(isSessionExpired({ name: "AuthSessionMissingError" })).toBe(true);
+  expect(isSessionExpired({ code: "invalid_credentials" })).toBe(false);
+  expect(isNetworkError({ name: "AuthRetryableFetchError", message: "" })).toBe(true);
+  expect(isNetworkError({ code: "42501", message: "permission denied" })).toBe(false);
+});

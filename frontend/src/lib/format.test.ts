@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import * as format from "./format";
+
+it("writes dates en-US short, and days as the day they name", () => {
+  expect(format.formatDate("2026-11-17")).toBe("Nov 17, 2026");
+  expect(format.formatFilterDate("2026-11-07")).toBe("Nov 07, 2026");
+  expect(format.formatLongDate("2026-11-27")).toBe("Friday, November 27");
+});
+
+it.each([
+  [250, "$250"],
+  [1250, "$1,250"],
+  [1250.5, "$1,250.50"],
+  [0, "$0"],
+])("writes %s dollars as %s", (amount, text) => expect(format.formatMoney(amount)).toBe(text));
+
+it.each([
+  ["$250", 250],
+  ["$1,250.50", 1250.5],
+  ["Not specified", 0],
+  [null, 0],
+  ["", 0],
+])("reads the amount text %s as %s", (text, amount) => expect(format.parseAmountText(text)).toBe(amount));
+
+it("writes sizes and percents", () => {
+  expect(format.formatMegabytes(10 * 1024 * 1024)).toBe("10.0 MB");
+  expect(format.formatPercent(65.83)).toBe("66%");
+});
+
+describe("ago", () => {
+  const now = new Date("2026-11-21T12:00:00Z");
+  it.each([
+    ["2026-11-21T11:59:30Z", { unit: "now" }],
+    ["2026-11-21T12:05:00Z", { unit: "now" }],
+    ["2026-11-21T11:59:00Z", { unit: "minutes", count: 1 }],
+    ["2026-11-21T11:00:01Z", { unit: "minutes", count: 59 }],
+    ["2026-11-21T11:00:00Z", { unit: "hours", count: 1 }],
+    ["2026-11-20T12:00:01Z", { unit: "hours", count: 23 }],
+    ["2026-11-18T12:00:00Z", { unit: "days", count: 3 }],
+  ])("%s", (then, expected) => expect(format.ago(then, now)).toEqual(expected));
+});
+
+it("takes the avatar's letter from the name", () => {
+  expect(format.avatarFallback("élodie")).toBe("É");
+  expect(format.avatarFallback("  ")).toBe("NA");
+  expect(format.avatarFallback(undefined)).toBe("NA");
+  expect(format.firstName("Marie-Thérèse Désir")).toBe("Marie-Thérèse");
+});
