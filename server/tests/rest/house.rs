@@ -1,0 +1,175 @@
+//! One PostgreSQL per test program, one database and one REST server per test.
+//!
+//! `TEST_DATABASE_URL` (of a superuser) replaces the embedded PostgreSQL.
+
+#![allow(dead_code, clippy::expect_used, clippy::unwrap_used)]
+
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use actix_web::web::Data;
+use actix_web::{App, HttpServer};
+use ferrobase::config::{RestConfig, Source};
+use ferrobase::db::{Pool, PoolOptions};
+use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
+use ferrobase::rest::live::Live;
+use ferrobase::rest::{self, Rest};
+use tokio_postgres::{Client, NoTls};
+
+pub const SECRET: &str = "an-observatory-secret-of-more-than-32-bytes";
+const TEMPLATE: &str = "observatory";
+
+static CLUSTER: OnceLock<String> = OnceLock::new();
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// URL of a superuser's database in the cluster of this program, which holds the template.
+fn cluster() -> &'static str {
+    CLUSTER.get_or_init(|| {
+        // The cluster outlives the runtime of the test that happened to ask first.
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().expect("runtime");
+            runtime.block_on(async {
+                let (url, _postgres) = open_cluster().await;
+                make_template(&url).await;
+                send.send(url).expect("the first test waits");
+                std::future::pending::<()>().await;
+            });
+        });
+        receive.recv().expect("the cluster starts")
+    })
+}
+
+async fn open_cluster() -> (String, Option<EmbeddedPostgres>) {
+    if let Ok(url) = std::env::var("TEST_DATABASE_URL") {
+        return (url, None);
+    }
+    let folder = std::env::temp_dir().join(format!("ferrobase-rest-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("temporary folder");
+    let settings = [("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off"), ("max_connections", "300")];
+    let postgres = EmbeddedPostgres::start(&EmbeddedOptions {
+        data_root: folder.clone(),
+        port: 0,
+        bin_dir: None,
+        settings: settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+    })
+    .await
+    .expect("PostgreSQL starts");
+    // However this program ends, PostgreSQL stops and its folder goes.
+    let script = format!(
+        "while kill -0 {own} 2>/dev/null; do sleep 0.3; done; \
+         kill -INT $(head -n 1 '{cluster}/postmaster.pid'); sleep 1; rm -rf '{folder}'",
+        own = std::process::id(),
+        cluster = postgres.cluster.display(),
+        folder = folder.display(),
+    );
+    Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell to clean up");
+    (postgres.url.clone(), Some(postgres))
+}
+
+async fn make_template(url: &str) {
+    let admin = connect(url).await;
+    admin.batch_execute(&format!("drop database if exists {TEMPLATE}")).await.expect("no old template");
+    admin
+        .batch_execute(&format!("create database {TEMPLATE} template template0 encoding 'UTF8' locale 'C.UTF-8'"))
+        .await
+        .expect("template");
+    let owner = connect(&with_database(url, TEMPLATE)).await;
+    owner.batch_execute(include_str!("schema.sql")).await.expect("schema.sql loads");
+}
+
+pub async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connection");
+    tokio::spawn(connection);
+    client
+}
+
+fn with_database(url: &str, database: &str) -> String {
+    let mut parsed = url::Url::parse(url).expect("url");
+    parsed.set_path(&format!("/{database}"));
+    parsed.into()
+}
+
+/// A database made from the template, and a REST server on it.
+pub struct House {
+    /// `127.0.0.1:<port>`
+    pub address: String,
+    pub live: std::sync::Arc<Live>,
+    /// The owner's connection, past every policy.
+    pub owner: Client,
+    pub owner_url: String,
+    stop: actix_web::dev::ServerHandle,
+}
+
+impl House {
+    /// `settings` are laid over those of the suite: schemas sky and workshop, visitors welcome, writes rolled back.
+    pub async fn open(settings: &[(&str, &str)]) -> Self {
+        let cluster = cluster();
+        let name = format!("sky_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let create = format!("create database {name} template {TEMPLATE}");
+        let admin = connect(cluster).await;
+        // PostgreSQL copies one template at a time, and only while nobody is connected to it.
+        for attempt in 0.. {
+            match admin.batch_execute(&create).await {
+                Ok(()) => break,
+                Err(error) if attempt > 200 => panic!("cannot copy the template: {error:?}"),
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+            }
+        }
+        let owner_url = with_database(cluster, &name);
+        let mut gate = url::Url::parse(&owner_url).expect("url");
+        gate.set_username("sky_gate").and_then(|()| gate.set_password(Some("gate"))).expect("url with a user");
+
+        let mut source = Source::from_pairs([
+            ("PGRST_DB_SCHEMAS", "sky,workshop"),
+            ("PGRST_DB_EXTRA_SEARCH_PATH", "tools"),
+            ("PGRST_DB_ANON_ROLE", "sky_visitor"),
+            ("PGRST_JWT_SECRET", SECRET),
+            ("PGRST_DB_TX_END", "rollback-allow-override"),
+            ("PGRST_DB_AGGREGATES_ENABLED", "true"),
+            ("PGRST_OPENAPI_SERVER_PROXY_URI", "https://sky.example/rest"),
+            ("PGRST_APP_SETTINGS_MOTTO", "per aspera"),
+        ]);
+        source.set("PGRST_DB_URI", gate.as_str());
+        for (name, value) in settings {
+            source.set(name, *value);
+        }
+        let config = RestConfig::load(&source).expect("settings");
+        let options = PoolOptions { size: 2, ..PoolOptions::default() };
+        let pool = Pool::new(config.db_uri.reveal(), &options).expect("pool");
+        let live = Live::new(source, pool).expect("settings");
+        live.start().await.expect("configuration");
+        let rest = Rest::new(live.clone(), "").expect("state");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
+        let address = listener.local_addr().expect("address").to_string();
+        let server = HttpServer::new(move || App::new().app_data(Data::new(rest.clone())).configure(rest::configure))
+            .workers(1)
+            .disable_signals()
+            .listen(listener)
+            .expect("listening")
+            .run();
+        let stop = server.handle();
+        actix_web::rt::spawn(server);
+        Self { address, live, owner: connect(&owner_url).await, owner_url, stop }
+    }
+
+    /// A signed token; `claims` is JSON text.
+    pub fn token(claims: &str) -> String {
+        let claims: serde_json::Value = serde_json::from_str(claims).expect("claims are JSON");
+        let key = jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes());
+        jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("token")
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        drop(self.stop.stop(false));
+    }
+}
