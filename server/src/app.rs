@@ -150,3 +150,24 @@ pub async fn log_request(
     tracing::info!(request_id = %id, %method, path, status, ms, "request answered");
     Ok(response)
 }
+
+/// What `up` sets besides `FERROBASE_DEV`: the settings of `supabase start` and AidBridge's password rule.
+pub fn development_defaults(source: &mut Source, config: &ServerConfig) {
+    for (name, value) in [
+        ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
+        ("GOTRUE_SMTP_MAX_FREQUENCY", "1s"),
+        ("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "10"),
+        ("GOTRUE_PASSWORD_MIN_LENGTH", "8"),
+        ("GOTRUE_RATE_LIMIT_EMAIL_SENT", "1000"),
+        ("GOTRUE_RATE_LIMIT_VERIFY", "1000"),
+        ("GOTRUE_RATE_LIMIT_TOKEN_REFRESH", "1000"),
+        ("GOTRUE_RATE_LIMIT_ANONYMOUS_USERS", "1000"),
+        ("GOTRUE_RATE_LIMIT_OTP", "1000"),
+        ("PGRST_DB_SCHEMAS", "public,graphql_public"),
+        ("PGRST_DB_EXTRA_SEARCH_PATH", "public,extensions"),
+        ("PGRST_DB_MAX_ROWS", "1000"),
+    ] {
+        source.set_default(name, value);
+    }
+    source.set_default("GOTRUE_SITE_URL", config.site_url.clone());
+}

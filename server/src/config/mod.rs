@@ -15,5 +15,5 @@ pub use auth::*;
 pub use duration::parse_go_duration;
 pub use reader::{Problems, Reader, Secret};
 pub use rest::RestConfig;
-pub use server::{Api, ServerConfig, SqlSource};
+pub use server::{Api, DEVELOPMENT_JWT_SECRET, ServerConfig, SqlSource};
 pub use source::Source;

@@ -1,0 +1,9 @@
+//! API tests of the full server: requests over HTTP by an actor, the whole reply checked.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod functions;
+mod gateway;
+mod storage;
+mod web;

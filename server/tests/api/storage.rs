@@ -1,0 +1,122 @@
+use crate::support::{Actor, Reply, TestApp, send};
+use reqwest::Method;
+use serde_json::json;
+
+const SCHEMA: &str = "
+    insert into storage.buckets (id, name, public, file_size_limit, allowed_mime_types) values
+      ('private', 'private', false, 1000, array['text/*', 'application/pdf']), ('open', 'open', true, null, null);
+    create policy \"users keep files in their folder\" on storage.objects for all to authenticated
+      using (bucket_id in ('private', 'open') and (storage.foldername(name))[1] = auth.uid()::text)
+      with check (bucket_id in ('private', 'open') and (storage.foldername(name))[1] = auth.uid()::text);
+";
+
+async fn upload(actor: &Actor<'_>, path: &str, mime: &str, body: &str) -> Reply {
+    send(actor.request(Method::POST, path).header("content-type", mime).body(body.to_owned())).await
+}
+
+#[actix_web::test]
+async fn owners_upload_read_sign_and_remove_and_nobody_else_does() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let (alice, bob) = (app.user("alice@test.example").await, app.user("bob@test.example").await);
+    let object = format!("/storage/v1/object/private/{}/fee letter.txt", alice.id);
+
+    let refused = upload(&bob.actor, &object, "text/plain", "mine?").await;
+    assert_eq!((refused.status, &refused.body["statusCode"]), (400, &json!("403")));
+    let stored = upload(&alice.actor, &object, "text/plain", "hello").await;
+    assert_eq!((stored.status, &stored.body["Key"]), (200, &json!(format!("private/{}/fee letter.txt", alice.id))));
+    let again = upload(&alice.actor, &object, "text/plain", "hello").await;
+    assert_eq!((again.status, &again.body["error"]), (400, &json!("Duplicate")));
+
+    let read = alice.actor.get(&object).await;
+    assert_eq!((read.status, &read.body, read.header("content-type")), (200, &json!("hello"), "text/plain"));
+    assert_eq!(read.header("x-content-type-options"), "nosniff");
+    assert_eq!(bob.actor.get(&object).await.body["error"], "not_found");
+    assert_eq!(app.anon().get(&object).await.body["error"], "not_found");
+
+    let sign = format!("/storage/v1/object/sign/private/{}/fee letter.txt", alice.id);
+    assert_eq!(bob.actor.post(&sign, json!({ "expiresIn": 60 })).await.body["error"], "not_found");
+    let signed = alice.actor.post(&sign, json!({ "expiresIn": 60 })).await;
+    let url = format!("/storage/v1{}", signed.body["signedURL"].as_str().expect("signed url"));
+    let by_link = send(app.plain(Method::GET, &url).header("range", "bytes=1-2")).await;
+    assert_eq!((by_link.status, &by_link.body, by_link.header("content-range")), (206, &json!("el"), "bytes 1-2/5"));
+    let tampered = send(app.plain(Method::GET, &url.replace("fee", "foe"))).await;
+    assert_eq!(tampered.body["code"], "InvalidSignature");
+
+    let prefixes = json!({ "prefixes": [format!("{}/fee letter.txt", alice.id)] });
+    let remove = |actor: Actor<'_>| send(actor.request(Method::DELETE, "/storage/v1/object/private").json(&prefixes));
+    assert_eq!(remove(bob.actor.clone()).await.body, json!([]));
+    assert_eq!(remove(alice.actor.clone()).await.body[0]["name"], format!("{}/fee letter.txt", alice.id));
+    assert_eq!(alice.actor.get(&object).await.body["error"], "not_found");
+}
+
+#[actix_web::test]
+async fn a_buckets_limits_hold_before_a_row_appears() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let path = format!("/storage/v1/object/private/{}/x", alice.id);
+    let large = upload(&alice.actor, &path, "text/plain", &"a".repeat(1001)).await;
+    assert_eq!((&large.body["statusCode"], &large.body["message"]), (&json!("413"), &json!("The object exceeded the maximum allowed size")));
+    let kind = upload(&alice.actor, &path, "image/png", "x").await;
+    assert_eq!((&kind.body["statusCode"], &kind.body["message"]), (&json!("415"), &json!("mime type image/png is not supported")));
+    let key = upload(&alice.actor, &format!("/storage/v1/object/private/{}/%C3%A4", alice.id), "text/plain", "x").await;
+    assert_eq!(key.body["code"], "InvalidKey");
+    let bucket = upload(&alice.actor, "/storage/v1/object/none/x", "text/plain", "x").await;
+    assert_eq!(bucket.body["message"], "Bucket not found");
+    let rows: i64 = app.owner.query_one("select count(*) from storage.objects", &[]).await.expect("count").get(0);
+    assert_eq!(rows, 0);
+}
+
+#[actix_web::test]
+async fn a_signed_upload_needs_no_account_and_opens_one_key_once() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let sign = format!("/storage/v1/object/upload/sign/private/{}/doc.pdf", alice.id);
+    let signed = alice.actor.post(&sign, json!({})).await;
+    let url = format!("/storage/v1{}", signed.body["url"].as_str().expect("url"));
+    let put = |url: String| send(app.plain(Method::PUT, &url).header("content-type", "application/pdf").body("%PDF"));
+    assert_eq!(put(url.clone()).await.body, json!({ "Key": format!("private/{}/doc.pdf", alice.id) }));
+    assert_eq!(put(url.clone()).await.body["error"], "Duplicate");
+    assert_eq!(put(url.replace("doc.pdf", "other.pdf")).await.body["code"], "InvalidSignature");
+    let download = url.replace("/upload/sign/", "/sign/");
+    assert_eq!(send(app.plain(Method::GET, &download)).await.body["message"], "Token is not scoped for download");
+    let foreign = app.anon().post(&sign, json!({})).await;
+    assert_eq!(foreign.body["statusCode"], "403");
+}
+
+#[actix_web::test]
+async fn public_buckets_are_open_for_reading_and_html_stays_text() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let key = format!("{}/page.html", alice.id);
+    upload(&alice.actor, &format!("/storage/v1/object/open/{key}"), "text/html", "<script>1</script>").await;
+    let read = send(app.plain(Method::GET, &format!("/storage/v1/object/public/open/{key}"))).await;
+    assert_eq!((read.status, read.header("content-type")), (200, "text/plain"));
+    let unchanged = send(
+        app.plain(Method::GET, &format!("/storage/v1/object/public/open/{key}")).header("if-none-match", read.header("etag")),
+    )
+    .await;
+    assert_eq!(unchanged.status, 304);
+    let private = send(app.plain(Method::GET, "/storage/v1/object/public/private/x")).await;
+    assert_eq!(private.body["error"], "Bucket not found");
+}
+
+#[actix_web::test]
+async fn a_form_upload_carries_cache_control_and_metadata() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let path = format!("/storage/v1/object/private/{}/form.txt", alice.id);
+    let body = "--X\r\nContent-Disposition: form-data; name=\"cacheControl\"\r\n\r\n60\r\n\
+                --X\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{\"a\":1}\r\n\
+                --X\r\nContent-Disposition: form-data; name=\"\"; filename=\"f.txt\"\r\nContent-Type: text/plain\r\n\r\nhi\r\n--X--\r\n";
+    let stored = upload(&alice.actor, &path, "multipart/form-data; boundary=X", body).await;
+    assert_eq!(stored.status, 200, "{}", stored.body);
+    let info = alice.actor.get(&path.replace("/object/", "/object/info/")).await;
+    assert_eq!((&info.body["metadata"], &info.body["size"], &info.body["cache_control"]), (&json!({ "a": 1 }), &json!(2), &json!("max-age=60")));
+    let listed = alice.actor.post("/storage/v1/object/list/private", json!({ "prefix": alice.id })).await;
+    assert_eq!(listed.body[0]["name"], "form.txt");
+}

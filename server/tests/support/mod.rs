@@ -1,0 +1,298 @@
+//! The house of the API tests: one PostgreSQL per test program, one database and one server per test.
+//!
+//! The cluster starts with the first test that asks and ends with the program. A template database is migrated
+//! once; every test gets a copy of it, and a server built by [`ferrobase::app`] on a free port.
+
+#![allow(dead_code, clippy::expect_used, clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use actix_web::middleware::from_fn;
+use actix_web::{App as ActixApp, HttpServer};
+use ferrobase::app::{self, App};
+use ferrobase::config::{Reader, ServerConfig, Source};
+use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
+use ferrobase::migrate::{self, PlatformUrls};
+use serde_json::{Value, json};
+use tokio_postgres::NoTls;
+
+pub const PASSWORD: &str = "correct-Horse-7";
+
+/// The cluster of this test program.
+struct Cluster {
+    /// Owner's URL of the database `postgres`.
+    url: String,
+    /// Logins for the template, to be pointed at each copy.
+    urls: PlatformUrls,
+    folder: PathBuf,
+}
+
+static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+const SECRET: &str = ferrobase::config::DEVELOPMENT_JWT_SECRET;
+const TEMPLATE: &str = "template_app";
+
+fn cluster() -> &'static Cluster {
+    CLUSTER.get_or_init(|| {
+        // The cluster outlives the runtime of the test that happened to ask first.
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().expect("runtime");
+            runtime.block_on(async {
+                let (cluster, _postgres) = start_cluster().await;
+                send.send(cluster).expect("the first test waits");
+                std::future::pending::<()>().await;
+            });
+        });
+        receive.recv().expect("the cluster starts")
+    })
+}
+
+async fn start_cluster() -> (Cluster, EmbeddedPostgres) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = std::env::temp_dir().join(format!("ferrobase-tests-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("temporary folder");
+    let settings = [
+        ("fsync", "off"),
+        ("synchronous_commit", "off"),
+        ("full_page_writes", "off"),
+        ("autovacuum", "off"),
+        ("max_connections", "300"),
+        ("shared_buffers", "64MB"),
+    ];
+    let postgres = EmbeddedPostgres::start(&EmbeddedOptions {
+        data_root: folder.clone(),
+        port: 0,
+        bin_dir: None,
+        settings: settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+    })
+    .await
+    .expect("PostgreSQL starts (tools/install.sh postgres installs it)");
+    end_with_this_program(&postgres);
+
+    admin(&postgres.url).await.batch_execute(&format!("create database {TEMPLATE}")).await.expect("template");
+    let owner = with_database(&postgres.url, TEMPLATE);
+    let urls = migrate::prepare(&owner, SECRET).await.expect("platform");
+    app::migrate_auth(&urls).await.expect("auth schema");
+    migrate::dir(&owner, &migrate::Source::App).await.expect("application migrations");
+    (Cluster { url: postgres.url.clone(), urls, folder }, postgres)
+}
+
+/// A test program may end in any way; this stops PostgreSQL and removes its folder once it has.
+fn end_with_this_program(postgres: &EmbeddedPostgres) {
+    let own = std::process::id();
+    let folder = std::env::temp_dir().join(format!("ferrobase-tests-{own}"));
+    let script = format!(
+        "while kill -0 {own} 2>/dev/null; do sleep 0.3; done; \
+         kill -INT $(head -n 1 '{cluster}/postmaster.pid'); sleep 1; rm -rf '{folder}'",
+        cluster = postgres.cluster.display(),
+        folder = folder.display(),
+    );
+    Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell to clean up");
+}
+
+async fn admin(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connection");
+    tokio::spawn(connection);
+    client
+}
+
+fn with_database(url: &str, database: &str) -> String {
+    let mut parsed = url::Url::parse(url).expect("url");
+    parsed.set_path(&format!("/{database}"));
+    parsed.into()
+}
+
+/// A server on a database of its own.
+pub struct TestApp {
+    /// `http://127.0.0.1:<port>`.
+    pub base: String,
+    pub anon_key: String,
+    pub service_key: String,
+    /// The owner's connection, past every policy.
+    pub owner: tokio_postgres::Client,
+    pub owner_url: String,
+    http: reqwest::Client,
+    stop: actix_web::dev::ServerHandle,
+}
+
+impl TestApp {
+    /// The full server with development settings.
+    pub async fn start() -> Self {
+        Self::with_settings(&[]).await
+    }
+
+    /// The full server with further settings.
+    pub async fn with_settings(settings: &[(&str, &str)]) -> Self {
+        let cluster = cluster();
+        let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let create = format!("create database {name} template {TEMPLATE}");
+        // PostgreSQL copies one template at a time, and only while nobody is connected to it.
+        for attempt in 0.. {
+            match admin(&cluster.url).await.batch_execute(&create).await {
+                Ok(()) => break,
+                Err(error) if attempt > 100 => panic!("cannot copy the template: {error:?}"),
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+            }
+        }
+        let urls = PlatformUrls {
+            rest_url: with_database(&cluster.urls.rest_url, &name),
+            auth_url: with_database(&cluster.urls.auth_url, &name),
+            service_url: with_database(&cluster.urls.service_url, &name),
+        };
+        let owner_url = with_database(&cluster.url, &name);
+        let data = cluster.folder.join(&name);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
+        let address = listener.local_addr().expect("address");
+
+        let mut source = Source::from_pairs([("FERROBASE_DEV", "true")]);
+        source.set("FERROBASE_LISTEN", address.to_string());
+        source.set("FERROBASE_DATA_DIR", data.display().to_string());
+        for (name, value) in settings {
+            source.set(name, *value);
+        }
+        let mut reader = Reader::new(&source);
+        let config = ServerConfig::read(&mut reader);
+        let config = reader.finish(config).expect("settings");
+        app::development_defaults(&mut source, &config);
+        let app = App::build(&source, &config, &urls).await.expect("the server builds");
+        let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
+        let server = HttpServer::new(move || {
+            let app = app.clone();
+            ActixApp::new().wrap(from_fn(app::log_request)).configure(|service| app.configure(service))
+        })
+        .workers(1)
+        .disable_signals()
+        .listen(listener)
+        .expect("listening")
+        .run();
+        let stop = server.handle();
+        actix_web::rt::spawn(server);
+        Self {
+            base: format!("http://{address}"),
+            anon_key,
+            service_key,
+            owner: admin(&owner_url).await,
+            owner_url,
+            http: reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("client"),
+            stop,
+        }
+    }
+
+    /// Somebody without an account.
+    pub fn anon(&self) -> Actor<'_> {
+        Actor { app: self, token: None, key: &self.anon_key }
+    }
+
+    /// The service_role key.
+    pub fn service(&self) -> Actor<'_> {
+        Actor { app: self, token: None, key: &self.service_key }
+    }
+
+    /// A user who has just signed up under this address.
+    pub async fn user(&self, email: &str) -> User<'_> {
+        let reply = self
+            .anon()
+            .post("/auth/v1/signup", json!({ "email": email, "password": PASSWORD, "data": { "full_name": email } }))
+            .await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        User {
+            id: reply.body["user"]["id"].as_str().expect("id").to_owned(),
+            actor: Actor {
+                app: self,
+                token: Some(reply.body["access_token"].as_str().expect("token").to_owned()),
+                key: &self.anon_key,
+            },
+        }
+    }
+
+    /// A request without the gateway's key.
+    pub fn plain(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base))
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        // The returned future only waits for the end; asking is enough.
+        drop(self.stop.stop(false));
+    }
+}
+
+/// A signed-up user.
+pub struct User<'a> {
+    pub id: String,
+    pub actor: Actor<'a>,
+}
+
+/// Whoever makes requests.
+#[derive(Clone)]
+pub struct Actor<'a> {
+    app: &'a TestApp,
+    pub token: Option<String>,
+    key: &'a str,
+}
+
+/// A whole answer. `body` is JSON, or the text as a JSON string.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: reqwest::header::HeaderMap,
+    pub body: Value,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or("")
+    }
+}
+
+impl Actor<'_> {
+    pub fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.app.plain(method, path).header("apikey", self.key);
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        send(self.request(reqwest::Method::GET, path)).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Reply {
+        send(self.request(reqwest::Method::POST, path).json(&body)).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Reply {
+        send(self.request(reqwest::Method::PATCH, path).json(&body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Reply {
+        send(self.request(reqwest::Method::PUT, path).json(&body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Reply {
+        send(self.request(reqwest::Method::DELETE, path)).await
+    }
+}
+
+/// Sends a request and reads its whole answer.
+pub async fn send(request: reqwest::RequestBuilder) -> Reply {
+    let response = request.send().await.expect("an answer");
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let bytes = response.bytes().await.expect("a body");
+    let body = serde_json::from_slice(&bytes)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+    Reply { status, headers, body }
+}
