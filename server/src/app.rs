@@ -5,18 +5,18 @@
 use std::sync::Arc;
 
 use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, ServiceConfig};
-use actix_web::{Error, HttpResponse};
+use actix_web::{App as ActixApp, Error, HttpResponse};
 use serde_json::json;
 
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{AuthConfig, AuthMode, Reader, ServerConfig, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::functions::{self, Functions};
-use crate::gateway::{self, ApiKeys};
+use crate::gateway::{self, ApiKeys, TrustedProxies};
 use crate::http::request_id::request_id;
 use crate::jwt::KeySet;
 use crate::jwt::bearer::Bearer;
@@ -37,6 +37,7 @@ pub struct App {
     /// Reaches the database for `/health`.
     pub health: Pool,
     pub settings: AppSettings,
+    pub trusted_proxies: TrustedProxies,
 }
 
 impl App {
@@ -55,6 +56,7 @@ impl App {
             functions: Functions::new(requests.clone(), tokens.clone()),
             storage: Storage::new(&storage, requests.clone(), tokens, &config.jwt_secret),
             health: requests,
+            trusted_proxies: TrustedProxies(config.trusted_proxies.clone()),
             settings: AppSettings {
                 api_url: String::new(),
                 publishable_key: config.publishable_key.clone().unwrap_or_else(|| keys.anon().to_owned()),
@@ -75,6 +77,7 @@ impl App {
     pub fn configure(self, service: &mut ServiceConfig) {
         service
             .app_data(web::Data::new(self.keys))
+            .app_data(web::Data::new(self.trusted_proxies))
             .app_data(web::Data::new(self.health))
             .app_data(web::Data::new(self.functions))
             .app_data(web::Data::new(self.storage))
@@ -110,6 +113,24 @@ async fn build_auth(auth: AuthConfig, config: &ServerConfig, urls: &PlatformUrls
     };
     let pool = Pool::new(&urls.auth_url, &options)?;
     Auth::new(auth, pool, Delivery::Outbox, "/auth/v1", config.trusted_proxies.clone()).await
+}
+
+/// The actix application of one worker: middleware around everything that [`App::configure`] mounts.
+pub fn actix_app(
+    app: App,
+) -> ActixApp<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
+    ActixApp::new()
+        .wrap(from_fn(gateway::name_client))
+        .wrap(from_fn(log_request))
+        .configure(|service| app.configure(service))
 }
 
 /// `GET /health`: whether the process answers and reaches its database.
@@ -151,11 +172,35 @@ pub async fn log_request(
     Ok(response)
 }
 
-/// What `up` sets besides `FERROBASE_DEV`: the settings of `supabase start` and AidBridge's password rule.
-pub fn development_defaults(source: &mut Source, config: &ServerConfig) {
+/// Lays defaults under what is not set: names that two rooms know the same thing by, and in development the
+/// settings of `supabase start` with AidBridge's password rule.
+pub fn lay_defaults(source: &mut Source, config: &ServerConfig) {
+    let external = format!("{}/auth/v1", config.api_external_url);
+    for (name, value) in [
+        ("PGRST_DB_SCHEMAS", "public,graphql_public"),
+        ("PGRST_DB_EXTRA_SEARCH_PATH", "public,extensions"),
+        ("PGRST_DB_ANON_ROLE", "anon"),
+        ("PGRST_APP_SETTINGS_SITE_URL", &config.site_url),
+        ("GOTRUE_SITE_URL", &config.site_url),
+        ("API_EXTERNAL_URL", &external),
+        ("GOTRUE_JWT_AUD", "authenticated"),
+        ("GOTRUE_JWT_DEFAULT_GROUP_NAME", "authenticated"),
+        ("GOTRUE_MAILER_URLPATHS_CONFIRMATION", "/auth/v1/verify"),
+        ("GOTRUE_MAILER_URLPATHS_INVITE", "/auth/v1/verify"),
+        ("GOTRUE_MAILER_URLPATHS_RECOVERY", "/auth/v1/verify"),
+        ("GOTRUE_MAILER_URLPATHS_EMAIL_CHANGE", "/auth/v1/verify"),
+    ] {
+        source.set_default(name, value);
+    }
+    source.set_default("PGRST_JWT_SECRET", config.jwt_secret.reveal());
+    source.set_default("GOTRUE_JWT_SECRET", config.jwt_secret.reveal());
+    if !config.development {
+        return;
+    }
     for (name, value) in [
         ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
         ("GOTRUE_SMTP_MAX_FREQUENCY", "1s"),
+        ("GOTRUE_SECURITY_REFRESH_TOKEN_ROTATION_ENABLED", "true"),
         ("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "10"),
         ("GOTRUE_PASSWORD_MIN_LENGTH", "8"),
         ("GOTRUE_RATE_LIMIT_EMAIL_SENT", "1000"),
@@ -163,11 +208,8 @@ pub fn development_defaults(source: &mut Source, config: &ServerConfig) {
         ("GOTRUE_RATE_LIMIT_TOKEN_REFRESH", "1000"),
         ("GOTRUE_RATE_LIMIT_ANONYMOUS_USERS", "1000"),
         ("GOTRUE_RATE_LIMIT_OTP", "1000"),
-        ("PGRST_DB_SCHEMAS", "public,graphql_public"),
-        ("PGRST_DB_EXTRA_SEARCH_PATH", "public,extensions"),
         ("PGRST_DB_MAX_ROWS", "1000"),
     ] {
         source.set_default(name, value);
     }
-    source.set_default("GOTRUE_SITE_URL", config.site_url.clone());
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use actix_web::App as ActixApp;
 use actix_web::dev::ServerHandle;
-use actix_web::middleware::from_fn;
 use anyhow::Context;
 use clap::Args;
 
@@ -48,9 +46,7 @@ async fn full(mut source: Source) -> anyhow::Result<()> {
     let mut reader = Reader::new(&source);
     let config = ServerConfig::read(&mut reader);
     let config = reader.finish(config)?;
-    if config.development {
-        app::development_defaults(&mut source, &config);
-    }
+    app::lay_defaults(&mut source, &config);
     let mut reader = Reader::new(&source);
     let mail = MailConfig::read(&mut reader, config.development, &config.support_email);
     let mail = reader.finish(mail)?;
@@ -82,10 +78,7 @@ async fn serve(source: &Source, config: &ServerConfig, mail: &MailConfig, databa
     let keys = app.keys.clone();
     let listener =
         std::net::TcpListener::bind(config.listen).with_context(|| format!("cannot listen on {}", config.listen))?;
-    let server = listen::serve(vec![Listener::Tcp(listener)], DRAIN_SECONDS, move || {
-        let app = app.clone();
-        ActixApp::new().wrap(from_fn(app::log_request)).configure(|service| app.configure(service))
-    })?;
+    let server = listen::serve(vec![Listener::Tcp(listener)], DRAIN_SECONDS, move || app::actix_app(app.clone()))?;
 
     if config.development {
         card::print(config, &keys, database.embedded.as_ref());

@@ -6,6 +6,8 @@
 
 mod keys;
 
+use std::net::IpAddr;
+
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
@@ -14,9 +16,15 @@ use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse, web};
 use serde_json::json;
 
+use crate::http::client::client_address;
 pub use keys::{ApiKeys, sign_key};
 
 const APIKEY: HeaderName = HeaderName::from_static("apikey");
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Addresses whose forwarded headers count.
+#[derive(Clone, Debug, Default)]
+pub struct TrustedProxies(pub Vec<IpAddr>);
 
 /// Paths that links in mails and browsers open without a key.
 const OPEN_PATHS: [&str; 7] = [
@@ -28,6 +36,20 @@ const OPEN_PATHS: [&str; 7] = [
     "/auth/v1/sso/saml/metadata",
     "/auth/v1/health/",
 ];
+
+/// Middleware for everything: what the database reads as the client's address (`X-Forwarded-For` in
+/// `request.headers`, where rate limits look) is the one we saw, not the one that was claimed.
+pub async fn name_client(
+    proxies: web::Data<TrustedProxies>,
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    match client_address(request.request(), &proxies.0).and_then(|a| HeaderValue::from_str(&a.to_string()).ok()) {
+        Some(address) => drop(request.headers_mut().insert(X_FORWARDED_FOR, address)),
+        None => drop(request.headers_mut().remove(X_FORWARDED_FOR)),
+    }
+    next.call(request).await
+}
 
 /// Middleware for the scopes that need a key.
 pub async fn require_key(

@@ -57,9 +57,15 @@ async fn a_buckets_limits_hold_before_a_row_appears() {
     let alice = app.user("alice@test.example").await;
     let path = format!("/storage/v1/object/private/{}/x", alice.id);
     let large = upload(&alice.actor, &path, "text/plain", &"a".repeat(1001)).await;
-    assert_eq!((&large.body["statusCode"], &large.body["message"]), (&json!("413"), &json!("The object exceeded the maximum allowed size")));
+    assert_eq!(
+        (&large.body["statusCode"], &large.body["message"]),
+        (&json!("413"), &json!("The object exceeded the maximum allowed size"))
+    );
     let kind = upload(&alice.actor, &path, "image/png", "x").await;
-    assert_eq!((&kind.body["statusCode"], &kind.body["message"]), (&json!("415"), &json!("mime type image/png is not supported")));
+    assert_eq!(
+        (&kind.body["statusCode"], &kind.body["message"]),
+        (&json!("415"), &json!("mime type image/png is not supported"))
+    );
     let key = upload(&alice.actor, &format!("/storage/v1/object/private/{}/%C3%A4", alice.id), "text/plain", "x").await;
     assert_eq!(key.body["code"], "InvalidKey");
     let bucket = upload(&alice.actor, "/storage/v1/object/none/x", "text/plain", "x").await;
@@ -96,7 +102,8 @@ async fn public_buckets_are_open_for_reading_and_html_stays_text() {
     let read = send(app.plain(Method::GET, &format!("/storage/v1/object/public/open/{key}"))).await;
     assert_eq!((read.status, read.header("content-type")), (200, "text/plain"));
     let unchanged = send(
-        app.plain(Method::GET, &format!("/storage/v1/object/public/open/{key}")).header("if-none-match", read.header("etag")),
+        app.plain(Method::GET, &format!("/storage/v1/object/public/open/{key}"))
+            .header("if-none-match", read.header("etag")),
     )
     .await;
     assert_eq!(unchanged.status, 304);
@@ -116,7 +123,10 @@ async fn a_form_upload_carries_cache_control_and_metadata() {
     let stored = upload(&alice.actor, &path, "multipart/form-data; boundary=X", body).await;
     assert_eq!(stored.status, 200, "{}", stored.body);
     let info = alice.actor.get(&path.replace("/object/", "/object/info/")).await;
-    assert_eq!((&info.body["metadata"], &info.body["size"], &info.body["cache_control"]), (&json!({ "a": 1 }), &json!(2), &json!("max-age=60")));
+    assert_eq!(
+        (&info.body["metadata"], &info.body["size"], &info.body["cache_control"]),
+        (&json!({ "a": 1 }), &json!(2), &json!("max-age=60"))
+    );
     let listed = alice.actor.post("/storage/v1/object/list/private", json!({ "prefix": alice.id })).await;
     assert_eq!(listed.body[0]["name"], "form.txt");
 }

@@ -10,8 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use actix_web::middleware::from_fn;
-use actix_web::{App as ActixApp, HttpServer};
+use actix_web::HttpServer;
 use ferrobase::app::{self, App};
 use ferrobase::config::{Reader, ServerConfig, Source};
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
@@ -164,18 +163,15 @@ impl TestApp {
         let mut reader = Reader::new(&source);
         let config = ServerConfig::read(&mut reader);
         let config = reader.finish(config).expect("settings");
-        app::development_defaults(&mut source, &config);
+        app::lay_defaults(&mut source, &config);
         let app = App::build(&source, &config, &urls).await.expect("the server builds");
         let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
-        let server = HttpServer::new(move || {
-            let app = app.clone();
-            ActixApp::new().wrap(from_fn(app::log_request)).configure(|service| app.configure(service))
-        })
-        .workers(1)
-        .disable_signals()
-        .listen(listener)
-        .expect("listening")
-        .run();
+        let server = HttpServer::new(move || app::actix_app(app.clone()))
+            .workers(1)
+            .disable_signals()
+            .listen(listener)
+            .expect("listening")
+            .run();
         let stop = server.handle();
         actix_web::rt::spawn(server);
         Self {
@@ -292,7 +288,7 @@ pub async fn send(request: reqwest::RequestBuilder) -> Reply {
     let response = request.send().await.expect("an answer");
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let bytes = response.bytes().await.expect("a body");
-    let body = serde_json::from_slice(&bytes)
-        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+    let body =
+        serde_json::from_slice(&bytes).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
     Reply { status, headers, body }
 }
