@@ -76,6 +76,7 @@ async fn serve(source: &Source, config: &ServerConfig, mail: &MailConfig, databa
     let mail = Mail::start(mail, &urls, config)?;
     let app = App::build(source, config, &urls).await?;
     let keys = app.keys.clone();
+    crate::storage::sweep::spawn(app.storage.clone());
     let listener =
         std::net::TcpListener::bind(config.listen).with_context(|| format!("cannot listen on {}", config.listen))?;
     let server = listen::serve(vec![Listener::Tcp(listener)], DRAIN_SECONDS, move || app::actix_app(app.clone()))?;

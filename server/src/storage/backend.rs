@@ -32,6 +32,10 @@ impl FileBackend {
         Self { root }
     }
 
+    pub fn root(&self) -> &std::path::Path {
+        &self.root
+    }
+
     fn path(&self, bucket: &str, key: &ObjectKey, version: &str) -> PathBuf {
         // Bucket names hold no '/', keys no '.' or '..' segment, versions are uuids.
         self.root

@@ -13,6 +13,7 @@ mod list;
 mod queries;
 mod sign;
 mod signed;
+pub mod sweep;
 mod upload;
 
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ use crate::db::{Pool, Transaction};
 use crate::jwt::bearer::{Bearer, BearerError};
 use crate::jwt::caller::Caller;
 use backend::FileBackend;
-use error::StorageError;
+pub use error::StorageError;
 use key::ObjectKey;
 use signed::UrlSigner;
 
