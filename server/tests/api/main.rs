@@ -5,5 +5,6 @@ mod support;
 
 mod functions;
 mod gateway;
+mod policies;
 mod storage;
 mod web;
