@@ -52,7 +52,7 @@ impl App {
         let tokens = Bearer::new(Arc::new(KeySet::from_secret(config.jwt_secret.reveal().as_bytes())));
         let requests = Pool::new(&urls.rest_url, &PoolOptions::default())?;
         Ok(Self {
-            rest: build_rest(source, config, urls).await?,
+            rest: build_rest(source, urls).await?,
             functions: Functions::new(requests.clone(), tokens.clone()),
             storage: Storage::new(&storage, requests.clone(), tokens, &config.jwt_secret),
             health: requests,
@@ -93,12 +93,10 @@ impl App {
     }
 }
 
-/// The REST API on the platform's database; `PGRST_*` settings count, but for the database and the keys.
-async fn build_rest(source: &Source, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Rest> {
+/// The REST API on the platform's database; `PGRST_*` settings count, but for the database.
+async fn build_rest(source: &Source, urls: &PlatformUrls) -> anyhow::Result<Rest> {
     let mut source = source.clone();
     source.set("PGRST_DB_URI", urls.rest_url.as_str());
-    source.set_default("PGRST_JWT_SECRET", config.jwt_secret.reveal());
-    source.set_default("PGRST_DB_ANON_ROLE", "anon");
     let live = Live::new(source, Pool::new(&urls.rest_url, &PoolOptions::default())?)?;
     live.start().await?;
     Ok(Rest::new(live, "/rest/v1")?)
