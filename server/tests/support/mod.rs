@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use actix_web::HttpServer;
 use ferrobase::app::{self, App};
 use ferrobase::config::{Reader, ServerConfig, Source};
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
+use ferrobase::http::listen::{self, Listener};
 use ferrobase::migrate::{self, PlatformUrls};
 use serde_json::{Value, json};
 use tokio_postgres::NoTls;
@@ -76,7 +76,7 @@ async fn start_cluster() -> (Cluster, EmbeddedPostgres) {
     admin(&postgres.url).await.batch_execute(&format!("create database {TEMPLATE}")).await.expect("template");
     let owner = with_database(&postgres.url, TEMPLATE);
     let urls = migrate::prepare(&owner, SECRET).await.expect("platform");
-    app::migrate_auth(&urls).await.expect("auth schema");
+    ferrobase::auth::migrate(&urls.auth_url).await.expect("auth schema");
     migrate::dir(&owner, &migrate::Source::App).await.expect("application migrations");
     (Cluster { url: postgres.url.clone(), urls, folder }, postgres)
 }
@@ -166,12 +166,7 @@ impl TestApp {
         app::lay_defaults(&mut source, &config);
         let app = App::build(&source, &config, &urls).await.expect("the server builds");
         let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
-        let server = HttpServer::new(move || app::actix_app(app.clone()))
-            .workers(1)
-            .disable_signals()
-            .listen(listener)
-            .expect("listening")
-            .run();
+        let server = listen::serve(vec![Listener::Tcp(listener)], 1, move || app::actix_app(app.clone())).expect("listening");
         let stop = server.handle();
         actix_web::rt::spawn(server);
         Self {
