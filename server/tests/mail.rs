@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ferrobase::db::{Pool, PoolOptions};
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::mail::{FromAddress, MailError, Memory, Message, Sender, Smtp, SmtpConfig, inbox, outbox};
-use ferrobase::migrate;
+use ferrobase::migrate::{self, GivenUrls};
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_postgres::NoTls;
@@ -35,7 +35,7 @@ impl Fixture {
             ..EmbeddedOptions::default()
         };
         let postgres = EmbeddedPostgres::start(&options).await.expect("PostgreSQL");
-        let urls = migrate::prepare(&postgres.url, "secret").await.expect("platform");
+        let urls = migrate::prepare(&postgres.url, "secret", &GivenUrls::default()).await.expect("platform");
         let pool = Pool::new(&urls.service_url, &PoolOptions::default()).expect("pool");
         Self { postgres, root, pool, service_url: urls.service_url }
     }

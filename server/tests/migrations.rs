@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
-use ferrobase::migrate::{self, Seeded, Source};
+use ferrobase::migrate::{self, GivenUrls, Seeded, Source};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 /// A PostgreSQL of its own for one test, and a folder for its migrations.
@@ -119,8 +119,8 @@ async fn new_tables_in_public_are_open_to_the_api_roles_and_policies_decide() {
 #[tokio::test]
 async fn the_servers_roles_log_in_with_passwords_nobody_stored() {
     let db = Fixture::new().await;
-    let urls = migrate::prepare(&db.url, "a secret").await.expect("prepare");
-    assert_eq!(migrate::prepare(&db.url, "a secret").await.expect("again"), urls);
+    let urls = migrate::prepare(&db.url, "a secret", &GivenUrls::default()).await.expect("prepare");
+    assert_eq!(migrate::prepare(&db.url, "a secret", &GivenUrls::default()).await.expect("again"), urls);
     for (url, user) in [
         (&urls.rest_url, "authenticator"),
         (&urls.auth_url, "supabase_auth_admin"),
@@ -235,7 +235,8 @@ async fn two_databases_of_one_cluster_may_be_prepared_at_the_same_time() {
     db.one("create database two").await;
     let url = |name: &str| format!("{}/{name}", db.url.trim_end_matches("/postgres"));
     let (one, two) = (url("one"), url("two"));
-    let (a, b) = tokio::join!(migrate::prepare(&one, "s"), migrate::prepare(&two, "s"));
+    let none = GivenUrls::default();
+    let (a, b) = tokio::join!(migrate::prepare(&one, "s", &none), migrate::prepare(&two, "s", &none));
     a.expect("one");
     b.expect("two");
     db.stop().await;
@@ -354,7 +355,7 @@ async fn an_owner_without_superuser_rights_can_set_up_the_platform() {
     db.one("create role manager login createrole password 'm'").await;
     db.one("create database managed owner manager").await;
     let url = format!("postgresql://manager:m@127.0.0.1:{}/managed", db.url.split([':', '/']).nth(5).expect("port"));
-    let urls = migrate::prepare(&url, "secret").await.expect("prepare");
+    let urls = migrate::prepare(&url, "secret", &GivenUrls::default()).await.expect("prepare");
     for url in [&urls.rest_url, &urls.auth_url, &urls.service_url] {
         query(url, "select 1").await.expect("login");
     }

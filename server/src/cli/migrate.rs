@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::database::{Database, block_on};
-use crate::config::Source as Settings;
-use crate::migrate::{self, Seeded, Source};
+use crate::auth;
+use crate::config::{Reader, Source as Settings};
+use crate::migrate::{self, GivenUrls, Seeded, Source};
 
 #[derive(Args)]
 pub struct MigrateArgs {
@@ -27,9 +28,9 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
     let source = args.dir.map_or(Source::App, Source::Folder);
     // A folder that cannot be read is known before a database is started.
     source.read()?;
-    let secret = secret(settings);
+    let logins = Logins::read(settings);
     let applied = block_on(Database::with(settings, async |url| {
-        up_to_date(&url, &secret).await?;
+        up_to_date(&url, &logins).await?;
         Ok(migrate::dir(&url, &source).await?)
     }))?;
     for file in &applied.files {
@@ -42,9 +43,9 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
 pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
     let source = args.dir.map_or(Source::Demo, Source::Folder);
     source.read()?;
-    let secret = secret(settings);
+    let logins = Logins::read(settings);
     let seeded = block_on(Database::with(settings, async |url| {
-        up_to_date(&url, &secret).await?;
+        up_to_date(&url, &logins).await?;
         Ok(migrate::seed(&url, &source).await?)
     }))?;
     match seeded {
@@ -54,13 +55,22 @@ pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From what the passwords of the server's roles are derived where the owner has none.
-fn secret(settings: &Settings) -> String {
-    ["JWT_SECRET", "GOTRUE_JWT_SECRET"].iter().find_map(|name| settings.get(name)).unwrap_or("").to_owned()
+/// What decides how the server's roles log in.
+struct Logins {
+    /// Where the owner has no password, theirs are derived from this.
+    secret: String,
+    given: GivenUrls,
+}
+
+impl Logins {
+    fn read(settings: &Settings) -> Self {
+        let reader = Reader::new(settings);
+        Self { secret: reader.text_or(&["JWT_SECRET", "GOTRUE_JWT_SECRET"], ""), given: GivenUrls::read(&reader) }
+    }
 }
 
 /// What a project's migrations build on.
-async fn up_to_date(url: &str, secret: &str) -> anyhow::Result<()> {
-    migrate::prepare(url, secret).await?;
-    Ok(())
+async fn up_to_date(url: &str, logins: &Logins) -> anyhow::Result<()> {
+    let urls = migrate::prepare(url, &logins.secret, &logins.given).await?;
+    auth::migrate(&urls.auth_url).await
 }

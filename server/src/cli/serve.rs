@@ -16,7 +16,7 @@ use crate::http::listen::{self, Listener};
 use crate::mail::inbox::{self, Inbox};
 use crate::mail::outbox::{self, Outbox};
 use crate::mail::{self, MailConfig, Sender, Smtp};
-use crate::migrate::{self, MigrateError, PlatformUrls};
+use crate::migrate::{self, GivenUrls, MigrateError, PlatformUrls};
 
 /// How long requests in flight may take when the server is asked to stop, in seconds.
 pub(super) const DRAIN_SECONDS: u64 = 10;
@@ -57,7 +57,8 @@ async fn full(mut source: Source) -> anyhow::Result<()> {
 }
 
 async fn serve(source: &Source, config: &ServerConfig, mail: &MailConfig, database: &Database) -> anyhow::Result<()> {
-    let urls = migrate::prepare(&database.url, config.jwt_secret.reveal()).await?;
+    let given = GivenUrls::read(&Reader::new(source));
+    let urls = migrate::prepare(&database.url, config.jwt_secret.reveal(), &given).await?;
     auth::migrate(&urls.auth_url).await?;
     if let Some(migrations) = source_of(&config.migrations, migrate::Source::App) {
         migrate::dir(&database.url, &migrations).await?;

@@ -10,6 +10,7 @@ use url::Url;
 use super::error::describe;
 use super::session::Session;
 use super::{MigrateError, platform};
+use crate::config::Reader;
 
 /// Database URLs of the server's pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,22 +23,41 @@ pub struct PlatformUrls {
     pub service_url: String,
 }
 
+/// URLs that an operator has given for a job; the job's role is then none of our business.
+#[derive(Clone, Debug, Default)]
+pub struct GivenUrls {
+    /// `PGRST_DB_URI`.
+    pub rest: Option<String>,
+    /// `GOTRUE_DB_DATABASE_URL`.
+    pub auth: Option<String>,
+}
+
+impl GivenUrls {
+    pub fn read(reader: &Reader<'_>) -> Self {
+        Self { rest: reader.text(&["PGRST_DB_URI"]), auth: reader.text(&["GOTRUE_DB_DATABASE_URL"]) }
+    }
+}
+
 /// Brings the platform up to date and makes sure that its login roles can log in.
 ///
 /// Their passwords are derived from the password in `owner_url`, or from `secret` where that has none, so nothing
 /// is stored and every instance comes to the same ones. A role that exists already and was not made by us keeps its
 /// password; it then must accept ours or be given its own URL (`PGRST_DB_URI`, `GOTRUE_DB_DATABASE_URL`).
-pub async fn prepare(owner_url: &str, secret: &str) -> Result<PlatformUrls, MigrateError> {
+pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result<PlatformUrls, MigrateError> {
     platform::platform(owner_url).await?;
     let owner: Config = owner_url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
     let key = owner.get_password().map_or_else(|| secret.as_bytes().to_vec(), <[u8]>::to_vec);
     let mut session = None;
     let mut urls = Vec::with_capacity(3);
-    for (role, setting) in [
-        ("authenticator", "PGRST_DB_URI"),
-        ("supabase_auth_admin", "GOTRUE_DB_DATABASE_URL"),
-        ("ferrobase_admin", "DATABASE_URL"),
+    for (role, setting, given) in [
+        ("authenticator", "PGRST_DB_URI", given.rest.as_ref()),
+        ("supabase_auth_admin", "GOTRUE_DB_DATABASE_URL", given.auth.as_ref()),
+        ("ferrobase_admin", "DATABASE_URL", None),
     ] {
+        if let Some(url) = given {
+            urls.push(url.clone());
+            continue;
+        }
         let password = derive(&key, role);
         let url = with_login(owner_url, role, &password);
         if !accepts(&url).await? {

@@ -16,7 +16,7 @@ mod statements;
 pub use error::MigrateError;
 pub use files::Source;
 pub use folder::dir;
-pub use logins::{PlatformUrls, prepare};
+pub use logins::{GivenUrls, PlatformUrls, prepare};
 pub use platform::platform;
 pub use seed::{Seeded, has_demo_accounts, seed};
 
