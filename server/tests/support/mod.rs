@@ -14,7 +14,7 @@ use ferrobase::app::{self, App};
 use ferrobase::config::{Reader, ServerConfig, Source};
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::http::listen::{self, Listener};
-use ferrobase::migrate::{self, PlatformUrls};
+use ferrobase::migrate::{self, GivenUrls, PlatformUrls};
 use serde_json::{Value, json};
 use tokio_postgres::NoTls;
 
@@ -75,7 +75,7 @@ async fn start_cluster() -> (Cluster, EmbeddedPostgres) {
 
     admin(&postgres.url).await.batch_execute(&format!("create database {TEMPLATE}")).await.expect("template");
     let owner = with_database(&postgres.url, TEMPLATE);
-    let urls = migrate::prepare(&owner, SECRET).await.expect("platform");
+    let urls = migrate::prepare(&owner, SECRET, &GivenUrls::default()).await.expect("platform");
     ferrobase::auth::migrate(&urls.auth_url).await.expect("auth schema");
     migrate::dir(&owner, &migrate::Source::App).await.expect("application migrations");
     (Cluster { url: postgres.url.clone(), urls, folder }, postgres)
