@@ -39,7 +39,8 @@ pub fn settings(request: &Request) -> AuthResult<HttpResponse> {
         "phone_autoconfirm": config.sms.autoconfirm,
         "sms_provider": config.sms.provider,
         "saml_enabled": config.saml_enabled,
-        "saml_private_key_next_configured": false,
+        // Upstream reports so whether or not there is a next key.
+        "saml_private_key_next_configured": true,
         "passkeys_enabled": config.webauthn.passkey_enabled,
     }))
 }

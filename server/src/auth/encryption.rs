@@ -4,7 +4,7 @@
 //! another row. Reference: supabase/auth `internal/crypto/crypto.go`.
 
 use aes_gcm::aead::Aead as _;
-use aes_gcm::{Aes256Gcm, KeyInit as _, Nonce};
+use aes_gcm::{Aes256Gcm, KeyInit as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hkdf::Hkdf;
@@ -38,7 +38,7 @@ pub fn seal(config: &EncryptionConfig, id: &str, value: &str) -> AuthResult<Stri
     let mut nonce = [0_u8; 12];
     rand::rng().fill_bytes(&mut nonce);
     let data = cipher(key, id)?
-        .encrypt(Nonce::from_slice(&nonce), value.as_bytes())
+        .encrypt(&nonce.into(), value.as_bytes())
         .map_err(|_| Fault::new("a value could not be encrypted"))?;
     let sealed = Sealed {
         key_id: config.key_id.clone(),
@@ -58,8 +58,8 @@ pub fn open(config: &EncryptionConfig, id: &str, stored: &str) -> AuthResult<Str
         .ok_or_else(|| Fault::new(format!("there is no decryption key '{}'", sealed.key_id)))?;
     let bad = || Fault::new("a stored value cannot be decrypted");
     let data = STANDARD.decode(&sealed.data).map_err(|_| bad())?;
-    let nonce = STANDARD.decode(&sealed.nonce).ok().filter(|nonce| nonce.len() == 12).ok_or_else(bad)?;
-    let plain = cipher(key, id)?.decrypt(Nonce::from_slice(&nonce), data.as_slice()).map_err(|_| bad())?;
+    let nonce: [u8; 12] = STANDARD.decode(&sealed.nonce).ok().and_then(|n| n.try_into().ok()).ok_or_else(bad)?;
+    let plain = cipher(key, id)?.decrypt(&nonce.into(), data.as_slice()).map_err(|_| bad())?;
     Ok(String::from_utf8(plain).map_err(|_| bad())?)
 }
 

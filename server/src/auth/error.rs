@@ -277,6 +277,14 @@ impl AuthError {
         }
     }
 
+    /// The fault that lies behind, for an answer that says something else.
+    pub fn into_fault(self) -> Fault {
+        match self {
+            Self::Unhandled(fault) | Self::Api { fault: Some(fault), .. } => fault,
+            other => Fault::new(other.message().to_owned()),
+        }
+    }
+
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Api { status, .. } | Self::Hook { status, .. } => *status,

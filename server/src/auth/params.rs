@@ -23,12 +23,13 @@ impl Params {
     pub fn parse_as(body: &[u8], prefix: &str) -> AuthResult<Self> {
         let bad = |what: &str| AuthError::bad_request(Code::BadJson, format!("{prefix}{what}"));
         if body.iter().all(u8::is_ascii_whitespace) {
-            return Err(bad("unexpected end of JSON input"));
+            return Err(bad("EOF"));
         }
         match serde_json::from_str(&String::from_utf8_lossy(body)) {
             Ok(Value::Object(object)) => Ok(Self(object)),
             Ok(Value::Null) => Ok(Self::default()),
             Ok(_) => Err(bad("the body must be an object")),
+            Err(error) if error.is_eof() => Err(bad("unexpected EOF")),
             Err(error) => Err(bad(&error.to_string())),
         }
     }

@@ -90,9 +90,10 @@ async fn send_recovery(
     let otp = otp::generate(config.mailer.otp_length);
     let hash = pkce::prefixed(otp::hash(&user.email, &otp), challenge);
     let failure = if sign_in { "Error sending magic link email" } else { "Error sending recovery email" };
-    user.save_token(db, Purpose::Recovery, hash).await.or_internal(failure)?;
+    user.set_token(Purpose::Recovery, &hash);
     let mail = if sign_in { Mail::MagicLink { otp: &otp } } else { Mail::Recovery { otp: &otp } };
-    mailer::send(request, db, user, mail).await
+    mailer::send(request, db, user, mail).await?;
+    user.save_token(db, Purpose::Recovery, hash).await.or_internal(failure)
 }
 
 /// Sends a code or link to sign in with; makes the user unless `create_user` is false.
@@ -346,16 +347,23 @@ pub async fn send_email_change(
     let otp_new = otp::generate(config.mailer.otp_length);
     user.email_change = address.to_owned();
     user.email_change_confirm_status = 0;
-    user.update(db, &[Column::EmailChange, Column::EmailChangeConfirmStatus]).await.or_internal(failure)?;
-    let hash = pkce::prefixed(otp::hash(address, &otp_new), challenge);
-    user.save_token(db, Purpose::EmailChangeNew, hash).await.or_internal(failure)?;
-    let mut otp_current = String::new();
+    let hash_new = pkce::prefixed(otp::hash(address, &otp_new), challenge);
+    user.set_token(Purpose::EmailChangeNew, &hash_new);
+    let mut current = None;
     if config.mailer.secure_email_change && !user.email.is_empty() {
-        otp_current = otp::generate(config.mailer.otp_length);
-        let hash = pkce::prefixed(otp::hash(&user.email, &otp_current), challenge);
+        let otp = otp::generate(config.mailer.otp_length);
+        let hash = pkce::prefixed(otp::hash(&user.email, &otp), challenge);
+        user.set_token(Purpose::EmailChangeCurrent, &hash);
+        current = Some((otp, hash));
+    }
+    let otp_current = current.as_ref().map_or("", |(otp, _)| otp);
+    mailer::send(request, db, user, Mail::EmailChange { otp_new: &otp_new, otp_current }).await?;
+    user.update(db, &[Column::EmailChange, Column::EmailChangeConfirmStatus]).await.or_internal(failure)?;
+    user.save_token(db, Purpose::EmailChangeNew, hash_new).await.or_internal(failure)?;
+    if let Some((_, hash)) = current {
         user.save_token(db, Purpose::EmailChangeCurrent, hash).await.or_internal(failure)?;
     }
-    mailer::send(request, db, user, Mail::EmailChange { otp_new: &otp_new, otp_current: &otp_current }).await
+    Ok(())
 }
 
 /// `GET /reauthenticate`: sends a code by mail, or by text message where there is no address.
@@ -385,8 +393,9 @@ pub async fn reauthenticate(request: &Request, caller: Caller) -> AuthResult<Htt
             let otp = otp::generate(config.mailer.otp_length);
             let hash = otp::hash(&user.email, &otp);
             let failure = "Error sending reauthentication email";
-            user.save_token(db, Purpose::Reauthentication, hash).await.or_internal(failure)?;
+            user.set_token(Purpose::Reauthentication, &hash);
             mailer::send(request, db, &user, Mail::Reauthentication { otp: &otp }).await?;
+            user.save_token(db, Purpose::Reauthentication, hash).await.or_internal(failure)?;
             Ok(String::new())
         })
         .await?;

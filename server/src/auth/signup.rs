@@ -196,9 +196,7 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
                 tokens::issue(request, db, user.clone(), "password", &grant).await
             })
             .await?;
-        if is_new {
-            hooks::after_user_created(request, &db, &answer.user).await?;
-        }
+        // Upstream tells of new users only where they still have to confirm themselves.
         return Ok(SignedUp::Session(Box::new(answer)));
     }
     if user.invited_at.is_some() {
@@ -260,12 +258,19 @@ async fn store(
             identity
         }
     };
+    let fresh = is_new.then_some(identity.id);
     user.identities = Some(vec![identity]);
     let traits = json!({ "provider": provider });
     if provider == "email" {
         if config.mailer.autoconfirm {
             Entry::of(&user, Action::UserSignedUp).with(traits).record(db, config.audit_log_only).await?;
             user.confirm(db).await.or_internal("Database error updating user")?;
+            // The answer shows what the identity's mailbox counts as from now on.
+            if let Some(identity) = user.identities.iter_mut().flatten().find(|i| Some(i.id) == fresh)
+                && let Some(data) = &mut identity.identity_data
+            {
+                data.insert("email_verified".to_owned(), json!(true));
+            }
         } else {
             Entry::of(&user, Action::UserConfirmationRequested).with(traits).record(db, config.audit_log_only).await?;
             if let Some(challenge) = challenge {
@@ -298,8 +303,9 @@ pub async fn send_confirmation(
     check_frequency(user.confirmation_sent_at, config.smtp.max_frequency, Code::OverEmailSendRateLimit)?;
     let otp = otp::generate(config.mailer.otp_length);
     let hash = pkce::prefixed(otp::hash(&user.email, &otp), challenge);
-    user.save_token(db, Purpose::Confirmation, hash).await.or_internal("Error sending confirmation email")?;
-    mailer::send(request, db, user, Mail::Confirmation { otp: &otp }).await
+    user.set_token(Purpose::Confirmation, &hash);
+    mailer::send(request, db, user, Mail::Confirmation { otp: &otp }).await?;
+    user.save_token(db, Purpose::Confirmation, hash).await.or_internal("Error sending confirmation email")
 }
 
 /// The address belongs to somebody who confirmed it: an answer like that of a new user, about nobody.
@@ -370,7 +376,7 @@ async fn anonymous(request: &Request, data: Json) -> AuthResult<HttpResponse> {
             tokens::issue(request, db, user, "anonymous", &grant).await
         })
         .await
-        .or_internal("Database error creating anonymous user")?;
+        .map_err(|error| AuthError::internal("Database error creating anonymous user").caused_by(error.into_fault()))?;
     hooks::after_user_created(request, &db, &answer.user).await?;
     answer.respond()
 }

@@ -125,7 +125,20 @@ pub async fn get(request: &Request) -> AuthResult<HttpResponse> {
 
 /// 303 to `location`.
 pub fn see_other(location: &str) -> HttpResponse {
-    HttpResponse::build(StatusCode::SEE_OTHER).insert_header(("location", location)).finish()
+    HttpResponse::build(StatusCode::SEE_OTHER).insert_header(("location", ascii(location))).finish()
+}
+
+/// A header holds ASCII: other characters are percent-encoded.
+pub fn ascii(location: &str) -> String {
+    let mut out = String::with_capacity(location.len());
+    for byte in location.bytes() {
+        if byte.is_ascii() && !byte.is_ascii_control() {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
 }
 
 async fn follow(request: &Request, kind: &str, token: &str, target: &str, pkce: bool) -> AuthResult<String> {
@@ -541,10 +554,8 @@ fn error_redirect(error: &AuthError, target: &str, pkce: bool) -> String {
     if let Some(name) = oauth_error(error.status()) {
         pairs.push(("error", name));
     }
-    // A lost flow state tells its cause percent-encoded, as upstream does.
-    let message = error.message().replace("found. 422: ", "found. 422%3A ");
     pairs.push(("error_code", error.code().map_or("", Code::as_str)));
-    pairs.push(("error_description", &message));
+    pairs.push(("error_description", error.message()));
     let target = if pkce { with_query(target, &pairs) } else { target.to_owned() };
     pairs.push(("sb", ""));
     with_fragment(&target, &pairs)

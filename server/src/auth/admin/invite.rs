@@ -53,10 +53,11 @@ pub async fn invite(request: &Request, admin: Admin) -> AuthResult<HttpResponse>
             Entry::by_admin(admin.role(), Action::UserInvited, traits).record(db, config.audit_log_only).await?;
             let otp = otp::generate(config.mailer.otp_length);
             let hash = otp::hash(&user.email, &otp);
+            user.set_token(Purpose::Confirmation, &hash);
+            mailer::send(request, db, &user, Mail::Invite { otp: &otp }).await?;
             user.save_token(db, Purpose::Confirmation, hash).await.or_internal("Error inviting user")?;
             user.invited_at = Some(now());
             user.update(db, &[Column::InvitedAt]).await.or_internal("Error inviting user")?;
-            mailer::send(request, db, &user, Mail::Invite { otp: &otp }).await?;
             Ok(user)
         })
         .await?;

@@ -229,10 +229,7 @@ pub async fn create_user(request: &Request, admin: &Admin) -> AuthResult<HttpRes
 /// A unique key that was violated although nobody had the address a moment ago.
 fn taken_after_all(error: AuthError, message: &str) -> AuthError {
     if !error.is_unique_violation() {
-        return match error {
-            AuthError::Unhandled(fault) => AuthError::internal(message).caused_by(fault),
-            other => AuthError::internal(message).caused_by(Fault::new(other.message().to_owned())),
-        };
+        return AuthError::internal(message).caused_by(error.into_fault());
     }
     let constraint = match &error {
         AuthError::Unhandled(fault) => fault.constraint().unwrap_or("").to_owned(),

@@ -99,6 +99,11 @@ fn told_error(output: &Value) -> Option<AuthError> {
 
 /// Asks whether a user may be created; outside any transaction, because the answer may take its time.
 pub async fn before_user_created(request: &Request, db: &Db, user: &User) -> AuthResult<()> {
+    // Nothing is stored yet: the user has no times.
+    let mut user = json!(user);
+    for time in ["created_at", "updated_at"] {
+        user[time] = json!("0001-01-01T00:00:00Z");
+    }
     run(request, Some(db), Hook::BeforeUserCreated, json!({ "user": user })).await.map(|_| ())
 }
 

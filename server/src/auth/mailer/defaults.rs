@@ -13,28 +13,28 @@ pub fn default_mail(name: &str) -> DefaultMail {
     let (subject, html, text) = match name {
         "invite" => (
             "You've been invited",
-            "<h1>You have an invitation</h1>\n<p>Somebody asked us to open an account for {{ .Email }}. Accept and you can sign in at once.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Accept the invitation</a></p>\n<p class=\"quiet\">Or enter this code where the app asks for one: <strong>{{ .Token }}</strong></p>",
-            "Somebody asked us to open an account for {{ .Email }}. Accept the invitation here:\n\n{{ .ConfirmationURL }}\n\nOr enter this code where the app asks for one: {{ .Token }}\n",
+            "<h1>You have an invitation</h1>\n<p>Somebody asked us to open an account for {{ .Email }}. Accept and you can sign in at once.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Accept the invitation</a></p>",
+            "Somebody asked us to open an account for {{ .Email }}. Accept the invitation here:\n\n{{ .ConfirmationURL }}\n",
         ),
         "confirmation" => (
             "Confirm your email address",
-            "<h1>Is this your address?</h1>\n<p>An account was opened with {{ .Email }}. Confirm the address to start using it.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Confirm this address</a></p>\n<p class=\"quiet\">Or enter this code where the app asks for one: <strong>{{ .Token }}</strong></p>\n<p class=\"quiet\">If it was not you, do nothing: an address that is not confirmed is of no use to anyone.</p>",
-            "An account was opened with {{ .Email }}. Confirm the address here to start using it:\n\n{{ .ConfirmationURL }}\n\nOr enter this code where the app asks for one: {{ .Token }}\n\nIf it was not you, do nothing.\n",
+            "<h1>Is this your address?</h1>\n<p>An account was opened with {{ .Email }}. Confirm the address to start using it.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Confirm this address</a></p>\n<p class=\"quiet\">If it was not you, do nothing: an address that is not confirmed is of no use to anyone.</p>",
+            "An account was opened with {{ .Email }}. Confirm the address here to start using it:\n\n{{ .ConfirmationURL }}\n\nIf it was not you, do nothing.\n",
         ),
         "recovery" => (
             "Reset your password",
-            "<h1>Choose a new password</h1>\n<p>A new password was asked for for {{ .Email }}. The link signs you in, so that you can set one.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Choose a new password</a></p>\n<p class=\"quiet\">Or enter this code where the app asks for one: <strong>{{ .Token }}</strong></p>\n<p class=\"quiet\">If it was not you, do nothing: your password stays as it is.</p>",
-            "A new password was asked for for {{ .Email }}. This link signs you in, so that you can set one:\n\n{{ .ConfirmationURL }}\n\nOr enter this code where the app asks for one: {{ .Token }}\n\nIf it was not you, do nothing: your password stays as it is.\n",
+            "<h1>Choose a new password</h1>\n<p>A new password was asked for for {{ .Email }}. The link signs you in, so that you can set one.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Choose a new password</a></p>\n<p class=\"quiet\">If it was not you, do nothing: your password stays as it is.</p>",
+            "A new password was asked for for {{ .Email }}. This link signs you in, so that you can set one:\n\n{{ .ConfirmationURL }}\n\nIf it was not you, do nothing: your password stays as it is.\n",
         ),
         "magic_link" => (
             "Your sign-in link",
-            "<h1>Sign in</h1>\n<p>This link signs you in as {{ .Email }}. It works once, and not for long.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Sign in</a></p>\n<p class=\"quiet\">Or enter this code where the app asks for one: <strong>{{ .Token }}</strong></p>",
-            "This link signs you in as {{ .Email }}. It works once, and not for long:\n\n{{ .ConfirmationURL }}\n\nOr enter this code where the app asks for one: {{ .Token }}\n",
+            "<h1>Sign in</h1>\n<p>This link signs you in as {{ .Email }}. It works once, and not for long.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Sign in</a></p>",
+            "This link signs you in as {{ .Email }}. It works once, and not for long:\n\n{{ .ConfirmationURL }}\n",
         ),
         "email_change" => (
             "Confirm your new email address",
-            "<h1>A new address for your account</h1>\n<p>The address is to change from {{ .Email }} to {{ .NewEmail }}. Please confirm it.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Confirm the change</a></p>\n<p class=\"quiet\">Or enter this code where the app asks for one: <strong>{{ .Token }}</strong></p>\n<p class=\"quiet\">If it was not you, do nothing: the address stays as it is.</p>",
-            "The address of your account is to change from {{ .Email }} to {{ .NewEmail }}. Confirm the change here:\n\n{{ .ConfirmationURL }}\n\nOr enter this code where the app asks for one: {{ .Token }}\n\nIf it was not you, do nothing: the address stays as it is.\n",
+            "<h1>A new address for your account</h1>\n<p>The address is to change from {{ .Email }} to {{ .NewEmail }}. Please confirm it.</p>\n<p><a class=\"button\" href=\"{{ .ConfirmationURL }}\">Confirm the change</a></p>\n<p class=\"quiet\">If it was not you, do nothing: the address stays as it is.</p>",
+            "The address of your account is to change from {{ .Email }} to {{ .NewEmail }}. Confirm the change here:\n\n{{ .ConfirmationURL }}\n\nIf it was not you, do nothing: the address stays as it is.\n",
         ),
         "reauthentication" => (
             "{{ .Token }} is your verification code",

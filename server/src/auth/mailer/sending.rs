@@ -143,7 +143,7 @@ pub async fn send(request: &Request, db: &Db, user: &User, mail: Mail<'_>) -> Au
     let redirect_to = request.redirect_target();
     let external = request.external_url();
     if config.hooks.send_email.is_some() {
-        let input = json!({ "user": user, "email_data": hook_data(user, mail, two_copies, &redirect_to, external.as_str()) });
+        let input = json!({ "user": user, "email_data": hook_data(user, mail, two_copies, &redirect_to, &external_text(request, &external)) });
         hooks::run(request, Some(db), Hook::SendEmail, input).await?;
         return Ok(());
     }
@@ -189,6 +189,12 @@ pub async fn send(request: &Request, db: &Db, user: &User, mail: Mail<'_>) -> Au
         deliver(&auth.delivery, db, &message).await.or_internal(&mail.failure())?;
     }
     Ok(())
+}
+
+/// The external URL as it was configured: a parsed one would gain a slash.
+fn external_text(request: &Request, external: &url::Url) -> String {
+    let auth = &request.auth;
+    if *external == auth.external_url { auth.config.external_url.clone() } else { external.as_str().trim_end_matches('/').to_owned() }
 }
 
 /// Sends a notification if its setting is on and the user has an address. It never fails its request.

@@ -263,9 +263,9 @@ impl User {
     pub fn from_row(row: &Row) -> Result<Self, Fault> {
         let object = |index| -> Result<Option<Json>, Fault> {
             let value: Option<Value> = row.try_get(index)?;
-            Ok(value.and_then(|value| match value {
-                Value::Object(object) => Some(object),
-                _ => None,
+            Ok(Some(match value {
+                Some(Value::Object(object)) => object,
+                _ => Json::new(),
             }))
         };
         let related = row.len() > 33;
@@ -555,6 +555,19 @@ impl User {
         ] {
             *instant = None;
         }
+    }
+
+    /// Sets the token of `purpose` on the model, for the mail that is about to say it.
+    pub fn set_token(&mut self, purpose: Purpose, hash: &str) {
+        let column = match purpose {
+            Purpose::Confirmation => &mut self.confirmation_token,
+            Purpose::Recovery => &mut self.recovery_token,
+            Purpose::Reauthentication => &mut self.reauthentication_token,
+            Purpose::EmailChangeNew => &mut self.email_change_token_new,
+            Purpose::EmailChangeCurrent => &mut self.email_change_token_current,
+            Purpose::PhoneChange => &mut self.phone_change_token,
+        };
+        hash.clone_into(column);
     }
 
     /// Stores a new token of `purpose` in its column, with the time it was sent, and as a one-time token.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
+use aes::Aes256;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use ctr::cipher::{KeyIvInit as _, StreamCipher as _};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 
@@ -79,6 +81,8 @@ impl Hasher {
 pub fn check(hash: &str) -> Result<(), InvalidHash> {
     if hash.starts_with("$argon2") {
         Argon2Hash::parse(hash).map(|_| ()).ok_or(InvalidHash)
+    } else if hash.starts_with("$fbscrypt") {
+        FirebaseHash::parse(hash).map(|_| ()).ok_or(InvalidHash)
     } else {
         hash.parse::<bcrypt::HashParts>().map(|_| ()).map_err(|_| InvalidHash)
     }
@@ -94,6 +98,8 @@ impl Hasher {
 fn compare(password: &str, hash: &str) -> bool {
     if hash.starts_with("$argon2") {
         Argon2Hash::parse(hash).is_some_and(|parsed| parsed.is_met_by(password))
+    } else if hash.starts_with("$fbscrypt") {
+        FirebaseHash::parse(hash).is_some_and(|parsed| parsed.is_met_by(password))
     } else {
         // More than 72 bytes never match: upstream compares the first 72 only.
         password.len() <= 72 && bcrypt::verify(password, hash).unwrap_or(false)
@@ -136,6 +142,53 @@ impl Argon2Hash {
     }
 }
 
+/// `$fbscrypt$v=1,n=…,r=…,p=…,ss=…,sk=…$salt$hash`: Firebase's scrypt, whose key encrypts the project's signer
+/// key. Reference: <https://github.com/firebase/scrypt>.
+struct FirebaseHash {
+    params: scrypt::Params,
+    salt: Vec<u8>,
+    signer_key: Vec<u8>,
+    hash: Vec<u8>,
+}
+
+impl FirebaseHash {
+    fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('$').collect();
+        let ["", "fbscrypt", settings, salt, hash] = parts[..] else { return None };
+        let setting = |key: &str| {
+            settings.split(',').find_map(|pair| pair.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')))
+        };
+        let number = |key: &str| setting(key)?.parse::<u32>().ok().filter(|n| *n > 0);
+        if number("v")? != 1 {
+            return None;
+        }
+        // Memory of 128 · r · 2^n bytes: what Firebase uses (n = 14, r = 8) needs 16 MiB, more than 1 GiB nobody.
+        let log_n = u8::try_from(number("n")?).ok().filter(|n| *n <= 20)?;
+        let (rounds, threads) = (number("r")?, number("p")?);
+        if rounds > 8 || threads > 16 {
+            return None;
+        }
+        let mut salt = STANDARD.decode(salt).ok()?;
+        salt.extend(STANDARD.decode(setting("ss").unwrap_or("")).ok()?);
+        Some(Self {
+            params: scrypt::Params::new(log_n, rounds, threads, 32).ok()?,
+            salt,
+            signer_key: STANDARD.decode(setting("sk").unwrap_or("")).ok()?,
+            hash: STANDARD.decode(hash).ok()?,
+        })
+    }
+
+    fn is_met_by(&self, password: &str) -> bool {
+        let mut key = [0_u8; 32];
+        if scrypt::scrypt(password.as_bytes(), &self.salt, &self.params, &mut key).is_err() {
+            return false;
+        }
+        let mut derived = self.signer_key.clone();
+        ctr::Ctr128BE::<Aes256>::new(&key.into(), &[0; 16].into()).apply_keystream(&mut derived);
+        !derived.is_empty() && bool::from(derived.ct_eq(&self.hash))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +218,15 @@ mod tests {
         let hash = format!("{ARGON2ID}{}", STANDARD_NO_PAD.encode(&derived));
         assert!(compare("secret", &hash));
         assert!(!compare("other", &hash));
+    }
+
+    #[test]
+    fn firebases_scrypt_is_verified() {
+        // The example of firebase/scrypt.
+        let hash = "$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==\
+            $42xEC+ixf3L2lw==$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==";
+        assert!(compare("user1password", hash));
+        assert!(!compare("user2password", hash));
     }
 
     #[test]
