@@ -36,7 +36,7 @@ export const anon = () => client();
 export const service = () => client(project.serviceKey);
 
 export function freshEmail(name = "user"): string {
-  return `${name}-${run}-${randomUUID().slice(0, 8)}@compat.test`;
+  return `${name.toLowerCase()}-${run}-${randomUUID().slice(0, 8)}@compat.test`;
 }
 
 /** A signed-up user with a session and the client that holds it. */

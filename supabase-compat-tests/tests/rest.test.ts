@@ -8,9 +8,9 @@ beforeAll(async () => {
   const inserted = await admin
     .from("compat_authors")
     .insert([
-      { run, name: "Ada", born: "1815-12-10", tags: ["math", "code"], details: { city: "London", kids: 3 }, rating: 4.5 },
-      { run, name: "Borges", born: "1899-08-24", tags: ["fiction"], details: { city: "Buenos Aires" }, rating: 4.9 },
-      { run, name: "Čapek, Karel", born: "1890-01-09", tags: [], active: false },
+      { run, name: "Ada", born: "1815-12-10", tags: ["math", "code"], details: { city: "London", kids: 3 }, rating: 4.5, active: true },
+      { run, name: "Borges", born: "1899-08-24", tags: ["fiction"], details: { city: "Buenos Aires" }, rating: 4.9, active: true },
+      { run, name: "Čapek, Karel", born: "1890-01-09", tags: [], details: {}, rating: null, active: false },
     ])
     .select("id, name");
   if (inserted.error) throw inserted.error;
@@ -128,7 +128,8 @@ describe("row level security", () => {
     expect(stolen.data).toEqual([]);
     const forged = await bob.supabase.from("compat_notes").insert({ body: "x", owner: alice.user.id });
     expect(forged).toMatchObject({ status: 403, error: { code: "42501" } });
-    const nobody = await anon().from("compat_notes").select();
+    expect((await anon().from("compat_notes").select()).data).toEqual([]);
+    const nobody = await anon().from("compat_notes").insert({ body: "x", owner: alice.user.id });
     expect(nobody).toMatchObject({ status: 401, error: { code: "42501" } });
     expect((await service().from("compat_notes").select("body").eq("id", note.data?.id)).data).toEqual([{ body: "mine" }]);
   });

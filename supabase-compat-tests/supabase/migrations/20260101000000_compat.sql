@@ -60,3 +60,8 @@ create function functions."compat-echo"(input jsonb) returns jsonb
   language sql as $$ select jsonb_build_object('got', input, 'role', auth.role()) $$;
 grant usage on schema functions to anon, authenticated, service_role;
 grant execute on function functions."compat-echo"(jsonb) to anon, authenticated, service_role;
+
+insert into storage.buckets (id, name, public, file_size_limit) values ('compat', 'compat', false, 4000);
+create policy "compat: own folder" on storage.objects for all to authenticated
+  using (bucket_id = 'compat' and (storage.foldername(name))[1] = auth.uid()::text)
+  with check (bucket_id = 'compat' and (storage.foldername(name))[1] = auth.uid()::text);
