@@ -10,7 +10,7 @@ import "./marketing.css";
 
 export function Component() {
   return (
-    <PublicPage title={t("marketing.aboutTitle")}>
+    <PublicPage title={t("marketing.aboutTitle")} className="marketing">
       <section className="wrap intro">
         <h1 className="serif">{t("marketing.aboutHeadline")}</h1>
         <p className="lead">{t("marketing.aboutLead")}</p>

@@ -17,7 +17,7 @@ export function Component() {
   const post = posts.find((candidate) => candidate.id === id);
   if (!post) {
     return (
-      <PublicPage title={t("marketing.postMissing")}>
+      <PublicPage title={t("marketing.postMissing")} className="marketing">
         <State
           art={GapArt}
           heading="h1"
@@ -34,7 +34,7 @@ export function Component() {
     );
   }
   return (
-    <PublicPage title={post.title} className="wrap blog">
+    <PublicPage title={post.title} className="marketing wrap blog">
       <BackLink to={paths.blog}>{t("marketing.blogAll")}</BackLink>
       <article className="mt-4">
         <p className="by">

@@ -34,7 +34,7 @@ function Teaser({ post, lead }: { post: Post; lead?: boolean }) {
 export function Component() {
   const [first, ...others] = posts;
   return (
-    <PublicPage title={t("marketing.blogTitle")} className="wrap blog">
+    <PublicPage title={t("marketing.blogTitle")} className="marketing wrap blog">
       <h1 className="serif">{t("marketing.blogHeadline")}</h1>
       {first ? <Teaser post={first} lead /> : null}
       <div className="posts">

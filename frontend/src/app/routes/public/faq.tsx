@@ -17,7 +17,7 @@ export function Component() {
     [paths.resourceLibrary, t("marketing.cardResources"), t("marketing.cardResourcesBody")],
   ] as const;
   return (
-    <PublicPage title={t("marketing.faqTitle")} className="wrap faq">
+    <PublicPage title={t("marketing.faqTitle")} className="marketing wrap faq">
       <div className="lft">
         <h1 className="serif">{t("marketing.faqHeadline")}</h1>
         <p className="lead">{t("marketing.faqLead")}</p>

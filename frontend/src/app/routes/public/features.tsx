@@ -39,7 +39,7 @@ export function Component() {
     },
   ] as const;
   return (
-    <PublicPage title={t("marketing.featuresTitle")}>
+    <PublicPage title={t("marketing.featuresTitle")} className="marketing">
       <section className="wrap intro">
         <h1 className="serif">{t("marketing.featuresHeadline")}</h1>
         <p className="lead">{t("marketing.featuresLead")}</p>

@@ -20,7 +20,7 @@ export function Component() {
     [t("marketing.nonprofitsGets4"), t("marketing.nonprofitsGets4Body")],
   ] as const;
   return (
-    <PublicPage title={t("marketing.nonprofitsTitle")}>
+    <PublicPage title={t("marketing.nonprofitsTitle")} className="marketing">
       <section className="wrap intro">
         <p className="kicker mb-2">{t("marketing.nonprofitsTitle")}</p>
         <h1 className="serif">{t("marketing.nonprofitsHeadline")}</h1>

@@ -86,7 +86,7 @@ function Hero() {
             <Link to={paths.nonprofitSignup}>{t("home.forNonprofits")}</Link>
           </Button>
         </div>
-        <p className="after">
+        <p className="hero-note">
           <Words
             k="home.after"
             parts={{ status: <Link to={paths.requestStatusLookup}>{t("home.checkStatus")}</Link> }}
@@ -111,7 +111,7 @@ function Audiences() {
   ] as const;
   return (
     <section className="section">
-      <div className="wrap who">
+      <div className="wrap audiences">
         <div className="seekers">
           <h2>{t("home.aidSeekers")}</h2>
           <p className="lead">{t("home.aidSeekersBody")}</p>
@@ -191,7 +191,7 @@ function Stories() {
           {t("home.storiesTitle")}
         </h2>
         <Story big words={t("home.story1")} name={t("home.story1Name")} about={t("home.story1About")} />
-        <div className="pair">
+        <div className="story-pair">
           <Story words={t("home.story2")} name={t("home.story2Name")} about={t("home.story2About")} />
           <Story words={t("home.story3")} name={t("home.story3Name")} about={t("home.story3About")} />
         </div>
@@ -202,7 +202,7 @@ function Stories() {
 
 export function Component() {
   return (
-    <PublicPage title={t("home.title")}>
+    <PublicPage title={t("home.title")} className="home-page">
       <Hero />
       <Audiences />
       <Crossing />

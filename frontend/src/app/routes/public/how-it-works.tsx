@@ -23,7 +23,7 @@ export function Component() {
   ] as const;
   const first = questions.filter((item) => FIRST_QUESTIONS.includes(item.id));
   return (
-    <PublicPage title={t("marketing.howTitle")}>
+    <PublicPage title={t("marketing.howTitle")} className="marketing">
       <section className="wrap intro">
         <h1 className="serif">{t("marketing.howHeadline")}</h1>
         <p className="lead">{t("marketing.howLead")}</p>

@@ -20,7 +20,7 @@ export function LegalPage({ text }: { text: LegalText }) {
       </Fragment>
     ));
   return (
-    <PublicPage title={text.title} className="wrap legal">
+    <PublicPage title={text.title} className="marketing wrap legal">
       <header>
         <h1 className="serif">{text.title}</h1>
         <p className="lead mt-4">{text.lead}</p>

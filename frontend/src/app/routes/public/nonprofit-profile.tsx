@@ -18,12 +18,12 @@ import { paths } from "../../paths";
 
 function Fact({ Icon, label, children }: { Icon: LucideIcon; label: string; children: ReactNode }) {
   return (
-    <div className="grid grid-cols-[auto_1fr] gap-x-3 border-b border-line py-3">
-      <Icon aria-hidden="true" className="mt-1 text-faint" />
-      <div className="min-w-0">
-        <dt className="text-sm text-soft">{label}</dt>
-        <dd className="break-words">{children}</dd>
-      </div>
+    <div className="border-b border-line py-3 pl-8">
+      <dt className="text-sm text-soft">
+        <Icon aria-hidden="true" className="absolute mt-1 -ml-8 text-faint" />
+        {label}
+      </dt>
+      <dd className="break-words">{children}</dd>
     </div>
   );
 }

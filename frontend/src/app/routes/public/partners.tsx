@@ -21,7 +21,7 @@ const logos = { basket: BasketArt, house: HouseArt, care: CareArt, school: Schoo
 export function Component() {
   const email = useAppConfig()?.supportEmail;
   return (
-    <PublicPage title={t("marketing.partnersTitle")}>
+    <PublicPage title={t("marketing.partnersTitle")} className="marketing">
       <section className="wrap intro">
         <h1 className="serif">{t("marketing.partnersHeadline")}</h1>
         <p className="lead">{t("marketing.partnersLead")}</p>

@@ -38,7 +38,7 @@ function Amount({ dollars }: { dollars: number }) {
 
 export function Component() {
   return (
-    <PublicPage title={t("marketing.pricingTitle")}>
+    <PublicPage title={t("marketing.pricingTitle")} className="marketing">
       <section className="wrap price">
         <h1 className="serif">
           <span>{t("marketing.pricingHeadline1")}</span> <span>{t("marketing.pricingHeadline2")}</span>

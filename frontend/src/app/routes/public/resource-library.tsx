@@ -64,7 +64,7 @@ export function Component() {
     },
   ];
   return (
-    <PublicPage title={t("marketing.resourcesTitle")}>
+    <PublicPage title={t("marketing.resourcesTitle")} className="marketing">
       <section className="wrap intro">
         <p className="kicker mb-2">{t("marketing.resourcesTitle")}</p>
         <h1 className="serif">{t("marketing.resourcesHeadline")}</h1>
