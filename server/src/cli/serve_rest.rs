@@ -1,5 +1,8 @@
 //! `serve --only rest`: a drop-in PostgREST at `/`, configured by `PGRST_*` alone.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+
 use actix_server::Server;
 use actix_web::App as ActixApp;
 use actix_web::web::Data;
@@ -10,6 +13,7 @@ use crate::config::rest::RestServer;
 use crate::config::{RestConfig, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::http::listen::{Listener, serve};
+use crate::rest::admin::{self, Admin, MainSocket};
 use crate::rest::live::Live;
 use crate::rest::{self, Rest};
 
@@ -27,36 +31,55 @@ pub async fn run(source: Source) -> anyhow::Result<()> {
     let live = Live::new(source, pool)?;
     live.start().await?;
     let rest = Rest::new(live, "")?;
-    let server = bind(rest, &config.server)?;
+    let listen = &config.server;
+    let (listener, socket) = bind(&listen.host, listen.port, listen.unix_socket.as_ref())?;
+    let (for_app, for_admin) = (rest.clone(), rest);
+    let app = move || ActixApp::new().app_data(Data::new(for_app.clone())).configure(rest::configure);
+    let server = serve(vec![listener], DRAIN_SECONDS, app)?;
+    let admin = if listen.admin_port.is_some() || listen.admin_unix_socket.is_some() {
+        let port = listen.admin_port.unwrap_or_default();
+        let (listener, _) = bind(&listen.admin_host, port, listen.admin_unix_socket.as_ref())?;
+        let admin = Admin { rest: for_admin, main_socket: socket };
+        let app = move || ActixApp::new().configure(admin::configure(admin.clone()));
+        Some(serve(vec![listener], 0, app)?)
+    } else {
+        None
+    };
     tracing::info!(host = config.server.host, port = config.server.port, "serving the REST API");
     let handle = server.handle();
+    let admin_handle = admin.as_ref().map(Server::handle);
+    if let Some(admin) = admin {
+        actix_web::rt::spawn(admin);
+    }
     actix_web::rt::spawn(async move {
         asked_to_stop().await;
         tracing::info!("stopping: requests in flight are finished first");
         handle.stop(true).await;
+        if let Some(admin) = admin_handle {
+            admin.stop(false).await;
+        }
     });
     server.await?;
     Ok(())
 }
 
-fn bind(rest: Rest, listen: &RestServer) -> anyhow::Result<Server> {
-    let listener = match &listen.unix_socket {
-        Some((path, mode)) => {
-            use std::os::unix::fs::PermissionsExt;
-            // A socket left behind by a process that is gone.
-            let _ = std::fs::remove_file(path);
-            let listener = std::os::unix::net::UnixListener::bind(path)
-                .with_context(|| format!("cannot listen on {}", path.display()))?;
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))?;
-            Listener::Unix(listener)
-        }
-        None => {
-            let host = RestServer::bind_host(&listen.host);
-            let listener = std::net::TcpListener::bind((host, listen.port))
-                .with_context(|| format!("cannot listen on {host}:{}", listen.port))?;
-            Listener::Tcp(listener)
-        }
-    };
-    let app = move || ActixApp::new().app_data(Data::new(rest.clone())).configure(rest::configure);
-    Ok(serve(vec![listener], DRAIN_SECONDS, app)?)
+/// A listener on a unix socket (path, mode) or, without one, on host and port; and how to reach it from here.
+fn bind(host: &str, port: u16, socket: Option<&(PathBuf, u32)>) -> anyhow::Result<(Listener, MainSocket)> {
+    if let Some((path, mode)) = socket {
+        use std::os::unix::fs::PermissionsExt;
+        // A socket left behind by a process that is gone.
+        let _ = std::fs::remove_file(path);
+        let listener = std::os::unix::net::UnixListener::bind(path)
+            .with_context(|| format!("cannot listen on {}", path.display()))?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))?;
+        return Ok((Listener::Unix(listener), MainSocket::Unix(path.clone())));
+    }
+    let host = RestServer::bind_host(host);
+    let listener =
+        std::net::TcpListener::bind((host, port)).with_context(|| format!("cannot listen on {host}:{port}"))?;
+    let mut address = listener.local_addr()?;
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
+    Ok((Listener::Tcp(listener), MainSocket::Tcp(address)))
 }

@@ -4,6 +4,8 @@
 //! these three are pure. [`execute`] runs the transaction, [`response`] turns its one row into an answer.
 //! [`authenticate`] says as whom, [`live`] holds what may change while the server runs.
 
+pub mod access_log;
+pub mod admin;
 pub mod authenticate;
 pub mod cors;
 pub mod error;

@@ -5,10 +5,11 @@ use std::time::Instant;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{self, Data, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt};
 
+use super::access_log;
 use super::authenticate::bearer_token;
 use super::cors;
 use super::error::{ApiError, Limit};
@@ -75,8 +76,20 @@ async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> H
         Ok(answer) => answer,
         Err(error) => Response::from_error(&error, !config.verbose_errors, request.method() == Method::HEAD),
     };
-    send(answer, for_browsers, &request, config, rest.live.cache().is_none())
+    let (status, length) = (answer.status, (!answer.headers_only).then_some(answer.body.len()));
+    let sent = send(answer, for_browsers, &request, config, rest.live.cache().is_none());
+    // The full server has an access log of its own.
+    if rest.mount.is_empty() && access_log::is_logged(config.log_level, status) {
+        let acting = request.extensions().get::<ActingRole>().cloned();
+        let role = acting.as_ref().map(|role| &*role.0);
+        access_log::write(&request, &access_log::Answered { status, length, role });
+    }
+    sent
 }
+
+/// The role a request acts as, kept with it for the log.
+#[derive(Clone)]
+struct ActingRole(std::sync::Arc<str>);
 
 async fn answer(
     request: &HttpRequest,
@@ -91,6 +104,7 @@ async fn answer(
         let token = authorization.as_deref().and_then(bearer_token);
         settings.authenticator.authenticate(token).map_err(ApiError::Token)
     })?;
+    request.extensions_mut().insert(ActingRole(identity.role.clone()));
     let cache = rest.cache().ok_or(ApiError::NoSchemaCache)?;
     let raw = raw_request(request, body, &rest.mount).await?;
     let rules = RequestRules {
