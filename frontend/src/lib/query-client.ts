@@ -6,6 +6,8 @@ import { onPersonChange } from "./person-change";
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
+      // offline is an answer too, and is told at once; nothing waits in silence for the connection
+      networkMode: "always",
       staleTime: 30_000,
       gcTime: 10 * 60_000,
       // An answer is an answer; only what may pass is tried again.
@@ -16,7 +18,7 @@ export const queryClient = new QueryClient({
         !isSessionExpired(error),
       refetchOnWindowFocus: true,
     },
-    mutations: { retry: false },
+    mutations: { retry: false, networkMode: "always" },
   },
 });
 
