@@ -317,7 +317,7 @@ test("a requester chooses a nonprofit, drafts, sends, withdraws and sends again"
   const number = (await page.getByTestId("request-number").innerText()).trim();
   await page.getByRole("link", { name: "Go to Dashboard" }).click();
   await expect(page.getByText("One request is on its way.")).toBeVisible();
-  await expect(page.getByText(number)).toBeVisible();
+  await expect(page.getByText(number, { exact: true })).toBeVisible();
   await accessible(page);
 
   // the draft became the request
@@ -341,7 +341,7 @@ test("a requester chooses a nonprofit, drafts, sends, withdraws and sends again"
   await expect(page).toHaveURL(/q=nothing/);
   await expect(page.getByText("No requests found")).toBeVisible();
   await page.getByLabel("Search").fill(number.toLowerCase());
-  await expect(page.getByText(number)).toBeVisible();
+  await expect(page.getByText(number, { exact: true })).toBeVisible();
   await page.getByLabel("Dates").click();
   await expect(page.locator(".cal")).toBeVisible();
   await accessible(page);

@@ -1,20 +1,34 @@
-import { lazy, Suspense, useSyncExternalStore } from "react";
+import { useEffect, useState, useSyncExternalStore, type ComponentType } from "react";
 import { RouterProvider } from "react-router-dom";
 import { SessionProvider } from "@/features/session/session-provider";
 import { currentToasts, subscribeToasts } from "@/lib/toast";
 import { createRouter } from "./router";
 
 const router = createRouter();
-const Toaster = lazy(() => import("@/components/ui/toaster"));
 
-/** The notifications region, downloaded when the first toast is shown. */
+/**
+ * The notifications region, downloaded when the first toast is shown. Offline the download fails: the toast then
+ * waits for the connection, and the page stays as it is.
+ */
 function Toasts() {
   const wanted = useSyncExternalStore(subscribeToasts, () => currentToasts().length > 0);
-  return wanted ? (
-    <Suspense>
-      <Toaster />
-    </Suspense>
-  ) : null;
+  const [Region, setRegion] = useState<ComponentType | null>(null);
+  useEffect(() => {
+    if (!wanted || Region) return;
+    let here = true;
+    const load = () =>
+      void import("@/components/ui/toaster").then(
+        (module) => here && setRegion(() => module.default),
+        () => undefined,
+      );
+    load();
+    window.addEventListener("online", load);
+    return () => {
+      here = false;
+      window.removeEventListener("online", load);
+    };
+  }, [wanted, Region]);
+  return Region ? <Region /> : null;
 }
 
 export function App() {

@@ -112,6 +112,10 @@ function Chosen({ slot, initial }: { slot: Slot; initial: Kept }) {
   const { user, ended } = useSession();
   const [params] = useSearchParams();
   const expired = slot.userId !== null && user === null && ended !== "choice";
+  useEffect(() => {
+    // what goes wrong offline is told by a toast too: have the region at hand before the connection goes
+    void import("@/components/ui/toaster").catch(() => undefined);
+  }, []);
   const state = useAnswers(slot, initial, slot.userId !== null && !expired);
   const asked = params.get("form");
   const form = asked === "single" || asked === "wizard" ? asked : state.answers.form;
