@@ -34,7 +34,7 @@ export const profileQuery = (userId: string) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("my_profile");
       if (error) throw error;
-      return data as Profile;
+      return data as unknown as Profile;
     },
   });
 

@@ -71,7 +71,7 @@ export const budgetQuery = (nonprofitId: string) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("nonprofit_budget", { nonprofit_id: nonprofitId });
       if (error) throw error;
-      return data as Budget;
+      return data as unknown as Budget;
     },
   });
 
@@ -175,9 +175,9 @@ export const useRecordDonation = (nonprofitId: string) =>
     const supabase = await getSupabase();
     const { error } = await supabase.rpc("record_donation", {
       nonprofit_id: nonprofitId,
-      amount: parseAmount(form.amount),
+      amount: parseAmount(form.amount) ?? 0,
       donor_name: form.donor_name,
-      donor_email: form.donor_email === "" ? null : form.donor_email,
+      donor_email: form.donor_email || undefined,
       key,
     });
     if (error) throw error;
@@ -202,8 +202,8 @@ export const useRecordPayout = (nonprofitId: string) =>
     const supabase = await getSupabase();
     const { error } = await supabase.rpc("record_payout", {
       request_id: requestId,
-      amount: parseAmount(form.amount),
-      note: form.note === "" ? null : form.note,
+      amount: parseAmount(form.amount) ?? 0,
+      note: form.note || undefined,
     });
     if (error) throw error;
   });

@@ -45,7 +45,7 @@ export const donorDashboardQuery = (userId: string) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("donor_dashboard");
       if (error) throw error;
-      return data as DonorDashboard;
+      return data as unknown as DonorDashboard;
     },
   });
 

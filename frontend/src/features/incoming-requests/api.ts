@@ -63,7 +63,7 @@ export const incomingCountsQuery = (nonprofitId: string) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("incoming_request_counts", { nonprofit_id: nonprofitId });
       if (error) throw error;
-      return data as Counts;
+      return data as unknown as Counts;
     },
   });
 
@@ -144,7 +144,7 @@ export const openedRequestQuery = (nonprofitId: string, requestId: string) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("open_request", { request_id: requestId, nonprofit_id: nonprofitId });
       if (error) throw error;
-      return data as OpenedRequest;
+      return data as unknown as OpenedRequest;
     },
     staleTime: 0,
   });
@@ -194,7 +194,7 @@ export const useApprove = ({ nonprofitId, requestId }: Target) =>
         accept_over_budget: acceptOverBudget,
       });
       if (error) throw error;
-      return data as Approval;
+      return data as unknown as Approval;
     },
   );
 

@@ -82,7 +82,7 @@ export const dashboardQuery = (userId: string) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("requester_dashboard");
       if (error) throw error;
-      return data as Dashboard;
+      return data as unknown as Dashboard;
     },
   });
 
@@ -217,7 +217,7 @@ export const detailQuery = (userId: string, id: string) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("request_detail", { id });
       if (error) throw error;
-      return data as RequestDetail;
+      return data as unknown as RequestDetail;
     },
   });
 
@@ -268,7 +268,7 @@ export async function uploadAdditional(requestId: string, file: File): Promise<v
 /** Tells the nonprofit that the answer is complete; gives how many documents came with it. */
 export async function answerInfo(id: string, message: string): Promise<number> {
   const supabase = await getSupabase();
-  const { data, error } = await supabase.rpc("answer_request_info", { id, message: message.trim() || null });
+  const { data, error } = await supabase.rpc("answer_request_info", { id, message: message.trim() || undefined });
   if (error) throw error;
   return (data as { documents: number }).documents;
 }

@@ -35,7 +35,7 @@ export function useUnsubscribe() {
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("unsubscribe", { token });
       if (error) throw error;
-      return data as Unsubscribed;
+      return data as unknown as Unsubscribed;
     },
   });
 }

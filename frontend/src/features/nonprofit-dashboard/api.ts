@@ -71,6 +71,6 @@ export const nonprofitDashboardQuery = (nonprofitId: string) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("nonprofit_dashboard", { nonprofit_id: nonprofitId });
       if (error) throw error;
-      return data as NonprofitDashboard;
+      return data as unknown as NonprofitDashboard;
     },
   });

@@ -122,7 +122,7 @@ export function useSaveOrganization(id: string) {
       if (organization.error) throw organization.error;
       const settings = await supabase.rpc("set_second_approval", {
         nonprofit_id: id,
-        above: form.secondApprovalAbove === "" ? null : Number(form.secondApprovalAbove),
+        above: form.secondApprovalAbove === "" ? undefined : Number(form.secondApprovalAbove),
       });
       if (settings.error) throw settings.error;
     },

@@ -19,7 +19,8 @@ export const nonprofitNamesQuery = () =>
     },
   });
 
-export interface Pledge {
+// a type, not an interface: only then does it count as JSON
+export type Pledge = {
   nonprofit_id: string;
   /** Dollars. */
   amount: number;
@@ -27,7 +28,7 @@ export interface Pledge {
   name: string;
   /** Made once per form: a repeated send gives the same pledge. */
   key: string;
-}
+};
 
 export function usePledge() {
   const cache = useQueryClient();

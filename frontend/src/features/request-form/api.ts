@@ -232,7 +232,7 @@ export async function saveDraft(answers: Answers, step: number): Promise<SavedDr
     input: { ...columns(answers), step, ...(answers.draftId ? { id: answers.draftId } : {}) },
   });
   if (error) throw error;
-  return data as SavedDraft;
+  return data as unknown as SavedDraft;
 }
 
 // ---------------------------------------------------------------------------------------------- documents
@@ -343,5 +343,5 @@ export async function submitRequest(answers: Answers, signedIn: boolean): Promis
     },
   });
   if (error) throw error;
-  return data as Submitted;
+  return data as unknown as Submitted;
 }

@@ -22,7 +22,7 @@ export const invitationQuery = (token: string, userId: string | null) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("team_invitation", { token });
       if (error) throw error;
-      return data as Invitation;
+      return data as unknown as Invitation;
     },
   });
 
