@@ -21,7 +21,8 @@ pub enum Listener {
 }
 
 /// A server that runs one `app` per worker. Signals are left to the caller; asked to stop, it gives requests in
-/// flight `shutdown_seconds`.
+/// flight `shutdown_seconds`. A client that hangs up waits for no answer: its request is dropped at once, and what
+/// that held is freed.
 pub fn serve<F, I, S, B>(listeners: Vec<Listener>, shutdown_seconds: u64, app: F) -> io::Result<Server>
 where
     F: Fn() -> I + Send + Clone + 'static,
@@ -47,14 +48,14 @@ where
                         let peer: Option<SocketAddr> = stream.peer_addr().ok();
                         Ok::<_, actix_http::error::DispatchError>((Lenient::new(stream), peer))
                     })
-                    .and_then(HttpService::build().local_addr(local).h1(with_config(app())))
+                    .and_then(HttpService::build().h1_allow_half_closed(false).local_addr(local).h1(with_config(app())))
                 })?
             }
             Listener::Unix(listener) => builder.listen_uds("http", listener, move || {
                 fn_service(|stream: UnixStream| async move {
                     Ok::<_, actix_http::error::DispatchError>((Lenient::new(stream), None::<SocketAddr>))
                 })
-                .and_then(HttpService::build().h1(with_config(app())))
+                .and_then(HttpService::build().h1_allow_half_closed(false).h1(with_config(app())))
             })?,
         };
     }

@@ -24,8 +24,8 @@ use crate::config::rest::OpenApiMode;
 
 /// Longest request body, in bytes.
 pub const MAX_BODY: usize = 128 << 20;
-/// Longest path and query together, in bytes.
-pub const MAX_URL: usize = 64 << 10;
+/// Longest path and query together, in bytes; the HTTP library itself takes no more than 65,534.
+pub const MAX_URL: usize = 60_000;
 
 /// Mounts the API at the root or, inside a scope, under its prefix (the state knows which).
 pub fn configure(service: &mut ServiceConfig) {
@@ -240,7 +240,10 @@ fn send(
             Some((piece, rows))
         });
         builder.streaming(pieces.map_err(|error| std::io::Error::other(error.to_string())))
-    } else if answer.headers_only || status == StatusCode::NO_CONTENT {
+    } else if answer.headers_only {
+        // Not an empty body, which would be announced with its length.
+        builder.body(actix_web::body::None::new()).map_into_boxed_body()
+    } else if status == StatusCode::NO_CONTENT {
         builder.finish()
     } else {
         builder.body(answer.body)

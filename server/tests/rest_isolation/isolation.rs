@@ -1,0 +1,127 @@
+//! Nobody acts as anybody else, whatever happens around them; and nothing half done stays.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::fixture::Fixture;
+
+/// Requests of three roles at once on few connections, a third of them abandoned on the way: every answer names
+/// the role and subject of the one who asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_of_mixed_roles_never_swaps_identities() {
+    let fixture = Arc::new(Fixture::start(&[("DB_POOL", "3")]).await);
+    let workers: Vec<_> = (0..24)
+        .map(|worker| {
+            let fixture = fixture.clone();
+            tokio::spawn(async move {
+                let (actor, role, sub) = match worker % 3 {
+                    0 => ("anon".to_owned(), "anon", None),
+                    1 => (format!("member:m{worker}"), "member", Some(format!("m{worker}"))),
+                    _ => (format!("keeper:k{worker}"), "keeper", Some(format!("k{worker}"))),
+                };
+                let mut answered = 0;
+                for round in 0..60 {
+                    let mut request = fixture.request(&actor, "GET", "/rpc/whoami");
+                    let abandoned = (round + worker) % 3 == 0;
+                    if abandoned {
+                        let nap =
+                            fixture.request(&actor, "POST", "/rpc/nap").json(&serde_json::json!({"seconds": 0.02}));
+                        request = nap.timeout(Duration::from_millis(round % 20));
+                    }
+                    match request.send().await {
+                        Ok(response) if !abandoned => {
+                            let seen: serde_json::Value = response.json().await.expect("json");
+                            assert_eq!(seen["role"], role);
+                            assert_eq!(seen["claimed"], role);
+                            assert_eq!(seen["sub"].as_str().map(str::to_owned), sub);
+                            answered += 1;
+                        }
+                        Ok(_) => {}
+                        Err(error) => assert!(abandoned && error.is_timeout(), "{error}"),
+                    }
+                }
+                answered
+            })
+        })
+        .collect();
+    let mut answered = 0;
+    for worker in workers {
+        answered += worker.await.expect("no mix-up");
+    }
+    assert_eq!(answered, 24 * 40);
+    Arc::into_inner(fixture).expect("alone").stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_abandoned_request_is_cancelled_and_frees_its_slot() {
+    let fixture = Fixture::start(&[("DB_POOL", "1")]).await;
+    let nap = fixture.request("member:a", "POST", "/rpc/nap").json(&serde_json::json!({"seconds": 30}));
+    let gone = nap.timeout(Duration::from_millis(300)).send().await;
+    assert!(gone.expect_err("abandoned").is_timeout());
+    let request = fixture.request("anon", "GET", "/rpc/add?a=1").timeout(Duration::from_secs(5));
+    assert_eq!(fixture.send(request).await.body, "11");
+    let mut left = String::new();
+    for _ in 0..50 {
+        left = fixture.one("select count(*) from pg_stat_activity where query like '%nap%' and state <> 'idle' and pid <> pg_backend_pid()").await;
+        if left == "0" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(left, "0");
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_check_refuses_is_undone() {
+    let fixture = Fixture::start(&[]).await;
+    let rows = serde_json::json!([{"id": 50, "name": "x"}, {"id": 51, "name": "y"}]);
+    let single = fixture.request("member:a", "POST", "/clients").json(&rows);
+    let reply = fixture.send(single.header("Accept", "application/vnd.pgrst.object+json")).await;
+    assert_eq!((reply.status, reply.json()["code"].as_str()), (406, Some("PGRST116")));
+
+    let limited = fixture.request("member:a", "PATCH", "/clients").json(&serde_json::json!({"city": "Nowhere"}));
+    let reply = fixture.send(limited.header("Prefer", "handling=strict, max-affected=1")).await;
+    assert_eq!((reply.status, reply.json()["code"].as_str()), (400, Some("PGRST124")));
+
+    let put = fixture.request("member:a", "PUT", "/clients?id=eq.60").json(&serde_json::json!({"id": 61, "name": "z"}));
+    let reply = fixture.send(put).await;
+    assert_eq!((reply.status, reply.json()["code"].as_str()), (400, Some("PGRST115")));
+
+    assert_eq!(fixture.one("select count(*) from clients where id >= 50 or city = 'Nowhere'").await, "0");
+    assert_eq!(fixture.one("select count(*) from pg_stat_activity where state like 'idle in%'").await, "0");
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_survive_a_change_of_the_schema_under_them() {
+    let fixture = Fixture::start(&[]).await;
+    let target = "/clients?select=*&id=eq.1";
+    for _ in 0..4 {
+        assert_eq!(fixture.send(fixture.request("anon", "GET", target)).await.status, 200);
+    }
+    fixture.one("alter table clients add column since int default 7").await;
+    let reply = fixture.send(fixture.request("anon", "GET", target)).await;
+    assert_eq!((reply.status, reply.json()[0]["since"].as_i64()), (200, Some(7)));
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_result_comes_whole_and_as_valid_json() {
+    let fixture = Fixture::start(&[]).await;
+    fixture.one("create table long as select n as id, repeat('x', 50) as text from generate_series(1, 60000) n").await;
+    fixture.one("grant select on long to anon; notify pgrst").await;
+    let mut reply = fixture.send(fixture.request("anon", "GET", "/long")).await;
+    for _ in 0..50 {
+        if reply.status != 404 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        reply = fixture.send(fixture.request("anon", "GET", "/long")).await;
+    }
+    assert_eq!((reply.status, reply.header("transfer-encoding")), (200, Some("chunked")));
+    let rows = reply.json();
+    assert_eq!(rows.as_array().map(Vec::len), Some(60000));
+    assert_eq!(rows[59999]["id"], 60000);
+    fixture.stop().await;
+}
