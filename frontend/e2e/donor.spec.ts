@@ -1,6 +1,7 @@
 /** The donor's side: empty, a pledge, what it did, a message and its answer. */
 import type { APIRequestContext, Page } from "@playwright/test";
-import { ask, found, rpc, upsert } from "./fixtures/staff";
+import { rpc } from "./fixtures/api";
+import { ask, found, write } from "./fixtures/staff";
 import { expect, test, type Account, type People } from "./fixtures/test";
 
 // each page is looked at by axe in both themes, which takes its time
@@ -15,7 +16,7 @@ const toast = (page: Page, title: string) => page.locator(".toast").filter({ has
 
 async function createDonor(request: APIRequestContext, people: People): Promise<Account> {
   const donor = await people.create("requester", "Daniel Whitcombe");
-  await upsert(request, donor, "user_roles", { user_id: donor.id, role: "donor" });
+  await write(request, donor, "user_roles", { user_id: donor.id, role: "donor" }, { merge: true });
   return donor;
 }
 
@@ -50,13 +51,17 @@ test("a donor pledges, sees what the money did, reads and answers a message", as
   await expect(page.getByText("Pledged")).toBeVisible();
   await accessible(page);
 
-  const { pledges } = await rpc<{ pledges: { id: string }[] }>(request, admin, "nonprofit_budget", {
+  const { pledges } = await rpc<{ pledges: { id: string }[] }>(request, admin.accessToken, "nonprofit_budget", {
     nonprofit_id: organization.id,
   });
-  await rpc(request, admin, "receive_donation", { donation_id: pledges[0]?.id });
+  await rpc(request, admin.accessToken, "receive_donation", { donation_id: pledges[0]?.id });
   const sent = await ask(request, people, [organization], "200");
-  await rpc(request, admin, "approve_request", { request_id: sent.id, nonprofit_id: organization.id, amount: 200 });
-  await rpc(request, admin, "send_donor_message", {
+  await rpc(request, admin.accessToken, "approve_request", {
+    request_id: sent.id,
+    nonprofit_id: organization.id,
+    amount: 200,
+  });
+  await rpc(request, admin.accessToken, "send_donor_message", {
     nonprofit_id: organization.id,
     subject: "Winter pantry opens on Monday",
     message: "Thank you. It opens on Monday at nine.",

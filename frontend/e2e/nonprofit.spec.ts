@@ -1,6 +1,7 @@
 /** The nonprofit's side: founding, the three decisions, team, budget, settings, donors' messages. */
 import { type Page } from "@playwright/test";
-import { ask, found, invitationToken, join, mailTo, rpc } from "./fixtures/staff";
+import { mailTo, rpc } from "./fixtures/api";
+import { ask, found, invitationToken, join } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 
 // each page is looked at by axe in both themes, which takes its time
@@ -37,6 +38,8 @@ test.describe("founding an organization", () => {
     await page.goto("/nonprofit-dashboard");
     await expect(page.getByRole("heading", { name: "Complete your organization setup" })).toBeVisible();
     await accessible(page);
+    await page.getByRole("button", { name: "Team Management" }).click();
+    await expect(toast(page, "Organization required")).toContainText("You need to create an organization first");
     await page.getByRole("link", { name: "Set up your organization" }).click();
 
     await page.getByRole("button", { name: "Create organization" }).click();
@@ -103,7 +106,11 @@ test.describe("deciding on a request", () => {
     const other = await found(request, people);
     const manager = await join(request, people, admin, organization, "manager");
     const sent = await ask(request, people, [organization, other.organization]);
-    await rpc(request, admin, "record_donation", { nonprofit_id: organization.id, amount: 1000, donor_name: "Daniel" });
+    await rpc(request, admin.accessToken, "record_donation", {
+      nonprofit_id: organization.id,
+      amount: 1000,
+      donor_name: "Daniel",
+    });
 
     await people.signIn(page, manager);
     await expect(page).toHaveURL(/\/nonprofit-dashboard$/);
@@ -131,15 +138,16 @@ test.describe("deciding on a request", () => {
     await expect(toast(page, "Request Approved")).toContainText(`${sent.number} is approved for $1,200.50.`);
     await expect(page.getByText("This request has already been approved.")).toBeVisible();
     await expect(page.locator(".page-head .badge")).toHaveText("Approved");
-    expect((await mailTo(request, sent.person.email, "approved")).text).toContain("$1200.50");
+    expect((await mailTo(request, sent.person.email, /approved/)).text).toContain("$1200.50");
 
     await page.goto("/nonprofit-dashboard");
     await expect(figure(page, "Approved")).toHaveText("1");
     await expect(figure(page, "Pending")).toHaveText("0");
 
-    await rpc(request, other.admin, "open_request", { request_id: sent.id, nonprofit_id: other.organization.id }).then(
-      (opened) => expect(opened).toMatchObject({ visible: false }),
-    );
+    await rpc(request, other.admin.accessToken, "open_request", {
+      request_id: sent.id,
+      nonprofit_id: other.organization.id,
+    }).then((opened) => expect(opened).toMatchObject({ visible: false }));
   });
 
   test("denying needs a reason from the list and words for the person", async ({
@@ -164,7 +172,7 @@ test.describe("deciding on a request", () => {
     await deny.click();
     await expect(toast(page, "Request Declined")).toBeVisible();
     await expect(page.locator(".page-head .badge")).toHaveText("Declined");
-    expect((await mailTo(request, sent.person.email, "declined")).text).toContain("Our fund is empty until January.");
+    expect((await mailTo(request, sent.person.email, /declined/)).text).toContain("Our fund is empty until January.");
   });
 
   test("asking for more keeps the request pending; the answer shows", async ({ page, request, people, accessible }) => {
@@ -180,7 +188,10 @@ test.describe("deciding on a request", () => {
     await dialog.getByRole("button", { name: "Request information" }).click();
     await expect(toast(page, "Additional Information Requested")).toBeVisible();
     await expect(page.locator(".page-head .badge")).toHaveText("Needs More Proof");
-    await rpc(request, sent.person, "answer_request_info", { id: sent.id, message: "The letter comes on Monday." });
+    await rpc(request, sent.person.accessToken, "answer_request_info", {
+      id: sent.id,
+      message: "The letter comes on Monday.",
+    });
     await page.reload();
     await expect(page.getByText("The person has answered")).toBeVisible();
     await expect(page.getByText("The letter comes on Monday.")).toBeVisible();
@@ -195,7 +206,7 @@ test.describe("deciding on a request", () => {
     await page.goto(`/nonprofit-request/${sent.id}`);
     await answer(page, "Request More Information");
     await page.getByLabel("What do you need?").fill("A letter, please.");
-    await rpc(request, admin, "deny_request", {
+    await rpc(request, admin.accessToken, "deny_request", {
       request_id: sent.id,
       nonprofit_id: organization.id,
       reason: "Outside our area.",
@@ -211,8 +222,12 @@ test.describe("deciding on a request", () => {
   test("above the limit two different people must approve", async ({ page, request, people, browser, accessible }) => {
     const { organization, admin } = await found(request, people);
     const manager = await join(request, people, admin, organization, "manager");
-    await rpc(request, admin, "set_second_approval", { nonprofit_id: organization.id, above: 100 });
-    await rpc(request, admin, "record_donation", { nonprofit_id: organization.id, amount: 5000, donor_name: "Daniel" });
+    await rpc(request, admin.accessToken, "set_second_approval", { nonprofit_id: organization.id, above: 100 });
+    await rpc(request, admin.accessToken, "record_donation", {
+      nonprofit_id: organization.id,
+      amount: 5000,
+      donor_name: "Daniel",
+    });
     const sent = await ask(request, people, [organization], "500");
     await people.signIn(page, manager);
     await page.goto(`/nonprofit-request/${sent.id}`);
@@ -292,7 +307,7 @@ test("the list: tabs, search and order live in the address; empty states; CSV", 
 
   const first = await ask(request, people, [organization], "100");
   const second = await ask(request, people, [organization], "900");
-  await rpc(request, admin, "deny_request", {
+  await rpc(request, admin.accessToken, "deny_request", {
     request_id: first.id,
     nonprofit_id: organization.id,
     reason: "Outside our area.",
@@ -437,7 +452,11 @@ test("one allocation, donation, decision and payout move each figure", async ({
   await expect(figure(page, "Remaining")).toContainText("$800");
   await expect(page.getByRole("row").filter({ hasText: "Daniel Whitcombe" })).toContainText("+ $800");
 
-  await rpc(request, admin, "approve_request", { request_id: sent.id, nonprofit_id: organization.id, amount: 300 });
+  await rpc(request, admin.accessToken, "approve_request", {
+    request_id: sent.id,
+    nonprofit_id: organization.id,
+    amount: 300,
+  });
   await page.reload();
   await expect(figure(page, "Approved")).toHaveText("$300");
   await expect(figure(page, "Remaining")).toContainText("$500");
@@ -565,7 +584,7 @@ test("writing to donors: rules at the fields, kept while away, then under Sent",
   accessible,
 }) => {
   const { organization, admin } = await found(request, people);
-  await rpc(request, admin, "record_donation", {
+  await rpc(request, admin.accessToken, "record_donation", {
     nonprofit_id: organization.id,
     amount: 20,
     donor_name: "Daniel",
@@ -587,8 +606,69 @@ test("writing to donors: rules at the fields, kept while away, then under Sent",
   await expect(page).toHaveURL(/tab=sent/);
   await page.getByRole("button", { name: "Winter pantry opens" }).click();
   await expect(page.getByText("To one donor")).toBeVisible();
-  expect((await mailTo(request, "daniel.by.mail@mail.example", "Winter pantry opens")).text).toContain("Unsubscribe:");
+  expect((await mailTo(request, "daniel.by.mail@mail.example", /Winter pantry opens/)).text).toContain("Unsubscribe:");
   await page.getByRole("tab", { name: "Inbox" }).click();
   await expect(page.getByText("When a donor answers one of your messages, you read it here.")).toBeVisible();
   await accessible(page);
+});
+
+test("when the server fails, the page says what failed and keeps what was typed", async ({ page, request, people }) => {
+  const { admin } = await found(request, people);
+  const newcomer = await people.create("nonprofit");
+  const broken = (path: string, method: string) =>
+    page.route(`**/rest/v1/${path}`, (route) =>
+      route.request().method() === method
+        ? route.fulfill({ status: 500, json: { code: "XX000", message: "internal", details: null, hint: null } })
+        : route.fallback(),
+    );
+  await people.signIn(page, admin);
+
+  await broken("nonprofit_team_members**", "GET");
+  await page.goto("/team-management");
+  await expect(page.getByRole("heading", { name: "Error retrieving team" })).toBeVisible();
+  await expect(toast(page, "Error")).toContainText("Failed to load team members.");
+  await page.unrouteAll();
+  await page.getByRole("button", { name: "Try again" }).click();
+  await expect(page.getByRole("row").filter({ hasText: admin.email })).toBeVisible();
+
+  await broken("nonprofit_team_members**", "POST");
+  await page.getByRole("button", { name: "Add Member" }).click();
+  await page.getByLabel("Full name").fill("Ruth Okonkwo");
+  await page.getByLabel("Email", { exact: true }).fill("ruth@mail.example");
+  await page.getByRole("button", { name: "Send invitation" }).click();
+  await expect(toast(page, "Error adding team member")).toContainText("Failed to add team member.");
+  await expect(page.getByLabel("Full name")).toHaveValue("Ruth Okonkwo");
+  await page.unrouteAll();
+
+  await broken("categories**", "GET");
+  await page.goto("/categories-management");
+  await expect(toast(page, "Error retrieving categories")).toContainText("Failed to load categories");
+  await page.unrouteAll();
+  await page.getByRole("button", { name: "Try again" }).click();
+  await broken("categories**", "POST");
+  await page.getByLabel("Category name").fill("Rent Support");
+  await page.getByRole("button", { name: "Add category" }).click();
+  await expect(toast(page, "Error adding category")).toContainText("Failed to add category");
+  await expect(page.getByLabel("Category name")).toHaveValue("Rent Support");
+  await broken("categories**", "DELETE");
+  await page.getByRole("button", { name: "Delete Food Assistance" }).click();
+  await page.getByRole("button", { name: "Delete category" }).click();
+  await expect(toast(page, "Error")).toContainText("Failed to delete category");
+  await page.unrouteAll();
+
+  await page.context().clearCookies();
+  await page.evaluate(() => localStorage.clear());
+  await people.signIn(page, newcomer);
+  await page.goto("/nonprofit-onboarding");
+  await broken("rpc/create_organization", "POST");
+  await page.getByLabel("Organization name").fill("Casco Bay Pantry");
+  await page.getByLabel("Legal status").fill("501(c)(3)");
+  await page.getByLabel("Registration number").fill("01-0555001");
+  await page.getByLabel("Number of employees").fill("4");
+  await page.getByLabel("Mission").fill("We keep families fed.");
+  await page.getByRole("button", { name: "Create organization" }).click();
+  await expect(toast(page, "Error creating organization")).toContainText(
+    "Failed to create organization. Please try again.",
+  );
+  await expect(page.getByLabel("Mission")).toHaveValue("We keep families fed.");
 });

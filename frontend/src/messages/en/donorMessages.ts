@@ -35,10 +35,4 @@ export const donorMessages = define("donorMessages", {
   from: "From {name}",
   recipients: { one: "To one donor", other: "To {count} donors" },
   unread: "New",
-  markRead: "Mark as read",
-  answerTo: "Answer to: {subject}",
-  open: "Read",
-  openNamed: "Read {subject}",
-  unreadCount: { one: "{count} not read yet", other: "{count} not read yet" },
-  range: "{from}–{to} of {total}",
 });

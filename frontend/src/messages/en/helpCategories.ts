@@ -35,6 +35,4 @@ export const helpCategories = define("helpCategories", {
   active: "Active",
   requests: { one: "{count} request", other: "{count} requests" },
   noRequests: "No requests yet",
-  manage: "Manage Categories",
-  heading: "Help Categories",
 });

@@ -15,9 +15,7 @@ export const nonprofitDashboard = define("nonprofitDashboard", {
   tabBudget: "Budget",
   tabCategories: "Categories",
   longestWaiting: "Longest waiting",
-  secondApproval: "Waits for a second approval",
   nextWithAmount: "{number} {category}, {amount}",
-  nextNoAmount: "{number} {category}",
   nextSent: "Sent {ago} by {name}.",
   nextSentNoName: "Sent {ago}.",
   alsoSent: "Also sent to {names}, not taken yet.",
@@ -43,6 +41,5 @@ export const nonprofitDashboard = define("nonprofitDashboard", {
   openBudget: "Open the budget",
   viewAll: "View All",
   tableCaption: "The five newest requests",
-  teamCaption: "Team members",
   failed: "We could not load your dashboard",
 });

@@ -44,7 +44,6 @@ export const organization = define("organization", {
   roleManagerBody: "You decide on requests and look after the team and the budget.",
   roleEmployee: "Employee",
   roleEmployeeBody: "You view requests and help to process them.",
-  roleVolunteer: "Volunteer",
   roleRequired: "Please select a role",
   roleFailedTitle: "Error",
   roleLegend: "Your role",
@@ -54,11 +53,8 @@ export const organization = define("organization", {
   noOrganizationTitle: "Ask your admin for an invitation",
   noOrganizationBody:
     "You are not part of an organization yet. Your admin can invite you by email. Or set up your own organization.",
-  notFound: "Organization not found: Please complete your organization setup first",
   required: "Organization required",
   requiredBody: "You need to create an organization first",
-  closedTitle: "This organization is closed",
-  closedBody: "You can read what is here. Nothing can be changed any more.",
   awaitingTitle: "Your organization waits for a check",
   awaitingBody: "People cannot choose it yet. You can prepare everything in the meantime.",
 
@@ -80,7 +76,6 @@ export const organization = define("organization", {
   phone: "Phone",
   phoneShort: "The phone number is too short",
   location: "Location",
-  locationHint: "City or region that you serve.",
   description: "Description",
   descriptionHint: "A few lines for your public page.",
   responseDays: "Usual time to a first answer, in days",
@@ -98,8 +93,6 @@ export const organization = define("organization", {
   saveErrorTitle: "Update failed",
   saveError: "Could not save the settings. Please try again.",
   publicPage: "See your public page",
-  notGiven: "Not given",
-  noLimit: "Not used",
 
   logo: "Logo",
   logoHint: ".jpg, .jpeg or .png, up to 5 MB. 512 by 512 pixels is best.",

@@ -38,7 +38,8 @@ export const team = define("team", {
   nothingFoundBody: "No name or email matches your search.",
   clearSearch: "Clear search",
   failedTitle: "Error retrieving team",
-  failed: "Error: Failed to load team members.",
+  errorTitle: "Error",
+  failed: "Failed to load team members.",
 
   addTitle: "Add Member",
   addBody: "The person gets an email with a link. It is good for 14 days.",
@@ -78,7 +79,4 @@ export const team = define("team", {
   resentTitle: "Invitation sent",
   resentBody: "{email} has a new link. The old one no longer works.",
   resendErrorTitle: "The invitation was not sent",
-  accessDenied: "Access Denied",
-  adminsOnly: "Only administrators can manage team members.",
-  noPermission: "You don't have permission to view this page.",
 });

@@ -37,7 +37,6 @@ export function Component() {
     >
       <QueryView query={query}>
         {(details) => {
-          const editable = mayEdit && details.status !== "closed";
           return (
             <Tabs
               value={tab}
@@ -45,19 +44,14 @@ export function Component() {
                 setParams(next === "general" ? {} : { tab: next }, { replace: true, preventScrollReset: true })
               }
             >
-              {details.status === "closed" ? (
-                <Notice tone="info" title={t("organization.closedTitle")} className="mb-6">
-                  {t("organization.closedBody")}
-                </Notice>
-              ) : null}
               <TabsList aria-label={t("organization.tabsLabel")}>
                 <Tab value="general">{t("organization.tabGeneral")}</Tab>
                 <Tab value="branding">{t("organization.tabBranding")}</Tab>
                 <Tab value="categories">{t("organization.tabCategories")}</Tab>
               </TabsList>
               <TabPanel value="general">
-                <GeneralSettings details={details} mayEdit={editable} onSaved={session.refresh} />
-                {editable ? (
+                <GeneralSettings details={details} mayEdit={mayEdit} onSaved={session.refresh} />
+                {mayEdit ? (
                   <CloseOrganization
                     details={details}
                     onClosed={async () => {
@@ -68,7 +62,7 @@ export function Component() {
                 ) : null}
               </TabPanel>
               <TabPanel value="branding">
-                <BrandingSettings details={details} mayEdit={editable} />
+                <BrandingSettings details={details} mayEdit={mayEdit} />
               </TabPanel>
               <TabPanel value="categories">
                 {mayEdit ? null : (
@@ -76,7 +70,7 @@ export function Component() {
                     {t("organization.readOnlyCategories")}
                   </Notice>
                 )}
-                <CategoriesEditor nonprofitId={organization.id} mayChange={editable} lenient />
+                <CategoriesEditor nonprofitId={organization.id} mayChange={mayEdit} lenient />
               </TabPanel>
             </Tabs>
           );

@@ -12,6 +12,7 @@ import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { toast } from "@/lib/toast";
+import { useFailureToast } from "@/lib/use-failure-toast";
 import { t } from "@/messages";
 import "@/messages/en/helpCategories";
 import { helpCategoriesQuery, useAddCategory, useDeleteCategory, type HelpCategory } from "../api";
@@ -96,6 +97,7 @@ export interface CategoriesEditorProps {
 
 export function CategoriesEditor({ nonprofitId, mayChange, lenient = false }: CategoriesEditorProps) {
   const query = useQuery(helpCategoriesQuery(nonprofitId));
+  useFailureToast(query.isError, t("helpCategories.loadErrorTitle"), t("helpCategories.loadError"));
   const remove = useDeleteCategory(nonprofitId);
   const [leaving, setLeaving] = useState<HelpCategory | null>(null);
   const confirm = () => {

@@ -13,6 +13,7 @@ import { Dialog } from "@/components/ui/dialog";
 import { errorMessage } from "@/lib/errors";
 import { formatDate } from "@/lib/format";
 import { toast } from "@/lib/toast";
+import { useFailureToast } from "@/lib/use-failure-toast";
 import { t } from "@/messages";
 import "@/messages/en/team";
 import { teamQuery, useChangeMember, useResendInvitation, type Member } from "../api";
@@ -116,6 +117,7 @@ export function TeamList({ nonprofitId, organizationName, mayChange, userId }: T
   const [params, setParams] = useSearchParams();
   const search = params.get("q") ?? "";
   const query = useQuery(teamQuery(nonprofitId));
+  useFailureToast(query.isError, t("team.errorTitle"), t("team.failed"));
   const change = useChangeMember(nonprofitId);
   const resend = useResendInvitation(nonprofitId);
   const [editing, setEditing] = useState<Member | null>(null);

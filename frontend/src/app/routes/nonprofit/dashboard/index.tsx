@@ -13,6 +13,7 @@ import { nonprofitDashboardQuery, type NonprofitDashboard } from "@/features/non
 import { MemberBadge } from "@/features/team/components/member-badge";
 import { firstName } from "@/lib/format";
 import { can, useSession, useUser, type Organization } from "@/lib/session";
+import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/helpCategories";
 import "@/messages/en/incoming";
@@ -174,11 +175,6 @@ function WithOrganization({ organization }: { organization: Organization }) {
     >
       {(data) => (
         <>
-          {data.organization.status === "closed" ? (
-            <Notice tone="info" title={t("organization.closedTitle")}>
-              {t("organization.closedBody")}
-            </Notice>
-          ) : null}
           {data.organization.status === "awaiting_approval" ? (
             <Notice tone="info" title={t("organization.awaitingTitle")}>
               {t("organization.awaitingBody")}
@@ -225,7 +221,20 @@ export function Component() {
           : t("nonprofitDashboard.noOrganization")
       }
       action={
-        can(session, "view_team") ? (
+        !organization && user.nonprofitRole === "admin" ? (
+          <Button
+            onClick={() =>
+              toast({
+                variant: "destructive",
+                title: t("organization.required"),
+                description: t("organization.requiredBody"),
+              })
+            }
+          >
+            <Users aria-hidden="true" />
+            {t("nonprofitDashboard.teamManagement")}
+          </Button>
+        ) : can(session, "view_team") ? (
           <Button asChild className="wide-only">
             <Link to={can(session, "manage_team") ? paths.teamManagement : paths.nonprofitTeam}>
               <Users aria-hidden="true" />
