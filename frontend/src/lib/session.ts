@@ -46,6 +46,8 @@ export interface Session {
   refresh: () => Promise<void>;
   /** Ends the session here; queries of the last person are forgotten. Throws when the server cannot be reached. */
   signOut: () => Promise<void>;
+  /** The login page is shown: from here on a guard asks as it asks every visitor. */
+  forgetEnd: () => void;
   /** Keeps the requester's nonprofit in this browser and, signed in, on their profile. */
   selectNonprofit: (nonprofit: SelectedNonprofit) => Promise<void>;
 }

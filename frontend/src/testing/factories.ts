@@ -29,6 +29,7 @@ export function aSession(session: Partial<Session> = {}): Session {
     selectedNonprofit: { id: "np-001", name: "Harbor Relief Fund" },
     refresh: () => Promise.resolve(),
     signOut: () => Promise.resolve(),
+    forgetEnd: () => undefined,
     selectNonprofit: () => Promise.resolve(),
     ...session,
   };

@@ -20,6 +20,13 @@ function Column({ title, links }: { title: string; links: readonly [to: string, 
   );
 }
 
+/** Proper names: not translated. */
+const SOCIAL = [
+  ["Facebook", "https://www.facebook.com/aidbridge"],
+  ["Instagram", "https://www.instagram.com/aidbridge"],
+  ["LinkedIn", "https://www.linkedin.com/company/aidbridge"],
+] as const;
+
 /** The year of the visit; a page that stays open over New Year is none the worse. */
 const YEAR = String(new Date().getFullYear());
 
@@ -63,6 +70,15 @@ export function SiteFooter() {
                   <span className="block min-h-[2.125rem]" />
                 )}
               </li>
+            </ul>
+            <ul aria-label={t("shell.footerSocial")} className="flex flex-wrap gap-x-4">
+              {SOCIAL.map(([name, href]) => (
+                <li key={name}>
+                  <a href={href} rel="noopener noreferrer me">
+                    {name}
+                  </a>
+                </li>
+              ))}
             </ul>
             <p className="faint small">{t("shell.footerDanger")}</p>
           </div>

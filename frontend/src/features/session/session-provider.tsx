@@ -1,5 +1,6 @@
 /** Provides `useSession()`: follows supabase-js's auth events and loads who the person is. */
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { isSessionExpired } from "@/lib/errors";
 import { announcePersonChange } from "@/lib/person-change";
 import { SessionContext, type SelectedNonprofit, type Session } from "@/lib/session";
 import { toast } from "@/lib/toast";
@@ -9,7 +10,7 @@ import "@/messages/en/errors";
 import { claimGuestRequests, loadPerson, saveSelectedNonprofit, type AuthUser } from "./api";
 import { forgetSelection, readSelection, storeSelection } from "./selection";
 
-type State = Omit<Session, "refresh" | "signOut" | "selectNonprofit">;
+type State = Omit<Session, "refresh" | "signOut" | "selectNonprofit" | "forgetEnd">;
 
 const signedOut: State = {
   status: "signed-out",
@@ -25,10 +26,13 @@ function initial(): State {
 }
 
 export function SessionProvider({ children }: { children: ReactNode }) {
-  const [state, setState] = useState<State>(initial);
+  const [initialState] = useState<State>(initial);
+  const [state, setState] = useState(initialState);
   /** The person being shown or loaded; answers for anyone else are dropped. */
   const auth = useRef<AuthUser | null>(null);
   const leaving = useRef(false);
+  /** A session was kept here from an earlier visit: without it, this visit begins with an expired one. */
+  const kept = useRef(initialState.status === "loading");
 
   const load = useCallback(async (who: AuthUser) => {
     try {
@@ -45,6 +49,11 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       });
     } catch (error) {
       if (auth.current?.id !== who.id) return;
+      if (isSessionExpired(error)) {
+        const supabase = await getSupabase();
+        await supabase.auth.signOut({ scope: "local" });
+        return;
+      }
       // Someone already at work keeps working; only a first load can fail the page.
       setState((before) => (before.user?.id === who.id ? before : { ...signedOut, status: "failed", error }));
       toast({ variant: "destructive", title: t("errors.title"), description: t("errors.roleFetch") });
@@ -63,9 +72,11 @@ export function SessionProvider({ children }: { children: ReactNode }) {
             announcePersonChange();
             if (leaving.current) forgetSelection();
           }
-          const ended = before ? (leaving.current ? "choice" : "expired") : null;
+          const ended = leaving.current ? "choice" : before || kept.current ? "expired" : null;
+          kept.current = false;
           leaving.current = false;
-          setState({ ...signedOut, ended, selectedNonprofit: readSelection() });
+          // A second event about the same absence must not hide why it began.
+          setState((now) => ({ ...signedOut, ended: ended ?? now.ended, selectedNonprofit: readSelection() }));
           return;
         }
         if (before?.id === next.id && event !== "USER_UPDATED") return;
@@ -109,6 +120,8 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     }
   }, []);
 
+  const forgetEnd = useCallback(() => setState((now) => (now.ended ? { ...now, ended: null } : now)), []);
+
   const userId = state.user?.id;
   const selectNonprofit = useCallback(
     async (nonprofit: SelectedNonprofit) => {
@@ -120,8 +133,8 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   );
 
   const session = useMemo<Session>(
-    () => ({ ...state, refresh, signOut, selectNonprofit }),
-    [state, refresh, signOut, selectNonprofit],
+    () => ({ ...state, refresh, signOut, selectNonprofit, forgetEnd }),
+    [state, refresh, signOut, selectNonprofit, forgetEnd],
   );
   return <SessionContext value={session}>{children}</SessionContext>;
 }

@@ -1,3 +1,4 @@
+import { useEffect } from "react";
 import { Link, Navigate, useNavigate, useSearchParams } from "react-router-dom";
 import { SentArt } from "@/components/art/sent";
 import { PublicPage } from "@/components/pages";
@@ -15,11 +16,13 @@ import { paths, safeNext } from "../../paths";
 import "./gate.css";
 
 export function Component() {
-  const { status } = useSession();
+  const { status, forgetEnd } = useSession();
   const [search] = useSearchParams();
   const navigate = useNavigate();
   const login = useLogin();
   const target = safeNext(search.get("next")) ?? paths.dashboard;
+
+  useEffect(forgetEnd, [forgetEnd]);
 
   // While one's own try is under way the form stays, so that nothing typed is lost.
   if (login.isIdle) {
