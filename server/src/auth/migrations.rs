@@ -2,7 +2,9 @@
 
 use anyhow::Context as _;
 use rust_embed::RustEmbed;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
+
+use crate::db::tls;
 
 /// The migrations, in name order. Each may run again on any state between Supabase Auth's of 2023 and ours.
 #[derive(RustEmbed)]
@@ -17,7 +19,7 @@ const LOCK: i64 = 0x6675_7468;
 pub async fn migrate(url: &str) -> anyhow::Result<()> {
     let config: tokio_postgres::Config = url.parse().context("the database URL of the auth server is not usable")?;
     let (client, connection) =
-        config.connect(NoTls).await.context("cannot connect to the database of the auth server")?;
+        config.connect(tls()).await.context("cannot connect to the database of the auth server")?;
     let driver = tokio::spawn(connection);
     let outcome = run(&client).await;
     drop(client);

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_postgres::{Client, Config, NoTls, Statement};
+use tokio_postgres::{Client, Config, Statement};
 
-use super::DbError;
+use super::{DbError, tls};
 
 /// How the pool behaves; defaults are PostgREST's.
 #[derive(Clone, Debug)]
@@ -173,7 +173,7 @@ impl Shared {
     async fn connect(&self) -> Result<Connection, DbError> {
         let generation = self.generation.load(Ordering::Relaxed);
         let (client, connection) =
-            self.config.connect(NoTls).await.map_err(|error| DbError::Connect(describe(&error)))?;
+            self.config.connect(tls()).await.map_err(|error| DbError::Connect(describe(&error)))?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a database connection ended");
@@ -277,7 +277,7 @@ impl Drop for Held {
         drop(connection);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = cancel.cancel_query(NoTls).await {
+                if let Err(error) = cancel.cancel_query(tls()).await {
                     tracing::debug!(%error, "an abandoned statement could not be cancelled");
                 }
             });

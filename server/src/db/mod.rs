@@ -3,11 +3,13 @@
 mod exclusive;
 mod pool;
 mod stream;
+mod tls;
 mod transaction;
 mod unit;
 
 pub use exclusive::{ExclusiveOptions, ExclusivePool, PoolFigures};
 pub use pool::{DbError, Pool, PoolOptions};
 pub use stream::{Event, OwnedQuery, StreamUnit};
+pub use tls::tls;
 pub use transaction::Transaction;
 pub use unit::{Answers, End, OpenUnit, Param, Query, Unit};

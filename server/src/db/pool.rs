@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts};
-use tokio_postgres::NoTls;
+
+use super::tls;
 
 /// How a pool behaves; defaults are PostgREST's.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ impl Pool {
         let mut config: tokio_postgres::Config =
             url.parse().map_err(|e: tokio_postgres::Error| DbError::Url(e.to_string()))?;
         config.application_name(&options.application_name);
-        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager = Manager::from_config(config, tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let timeouts =
             Timeouts { wait: Some(options.acquire_timeout), create: Some(options.acquire_timeout), recycle: None };
         let inner = deadpool_postgres::Pool::builder(manager)

@@ -10,10 +10,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::AsyncMessage;
 
 use super::{MailError, Message, Sender};
-use crate::db::{DbError, Pool};
+use crate::db::{DbError, Pool, tls};
 
 /// How many mails are sent at the same time.
 const LANES: usize = 4;
@@ -148,7 +148,7 @@ async fn listen(url: String, wake: Arc<Notify>) {
 
 /// Listens until the connection ends.
 async fn listen_once(url: &str, wake: &Notify) -> Result<(), tokio_postgres::Error> {
-    let (client, mut connection) = tokio_postgres::connect(url, NoTls).await?;
+    let (client, mut connection) = tokio_postgres::connect(url, tls()).await?;
     let begun = client.batch_execute("listen ferrobase_outbox");
     tokio::pin!(begun);
     let mut listening = false;

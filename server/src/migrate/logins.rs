@@ -3,14 +3,15 @@
 use hmac::{Hmac, Mac};
 use postgres_protocol::password::scram_sha_256;
 use sha2::Sha256;
+use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Config, NoTls};
 use url::Url;
 
 use super::error::describe;
 use super::session::Session;
 use super::{MigrateError, platform};
 use crate::config::Reader;
+use crate::db::tls;
 
 /// Database URLs of the server's pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +98,7 @@ fn with_login(url: &str, user: &str, password: &str) -> String {
 /// Whether this login is taken; errors other than a refusal are errors.
 async fn accepts(url: &str) -> Result<bool, MigrateError> {
     let config: Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
-    match config.connect(NoTls).await {
+    match config.connect(tls()).await {
         Ok(_) => Ok(true),
         Err(error) => match error.code() {
             Some(code)

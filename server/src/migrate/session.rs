@@ -1,12 +1,13 @@
 //! The one connection on which a migration runs: alone, and with a clean slate before each file.
 
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use super::MigrateError;
 use super::error::{describe, in_file};
 use super::files::SqlFile;
 use super::statements::{Mode, mode, split};
+use crate::db::tls;
 
 /// Key of the advisory lock that lets one instance at a time change a database ("ferro" in ASCII).
 const LOCK: i64 = 0x66_65_72_72_6f;
@@ -21,7 +22,7 @@ impl Session {
     pub async fn connect(url: &str) -> Result<Self, MigrateError> {
         let mut config: tokio_postgres::Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
         config.application_name("ferrobase migrate");
-        let (client, connection) = config.connect(NoTls).await.map_err(|e| MigrateError::Connect(describe(&e)))?;
+        let (client, connection) = config.connect(tls()).await.map_err(|e| MigrateError::Connect(describe(&e)))?;
         let driver = tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a migration connection ended");

@@ -1,8 +1,9 @@
 //! What the database says about itself.
 
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use super::Finding;
+use crate::db::tls;
 
 /// A question to the catalogs whose every row is one finding: its first column is the sentence.
 struct Question {
@@ -115,7 +116,7 @@ const QUESTIONS: [Question; 10] = [
 
 /// Everything found in the database behind `url`, whose owner it logs in.
 pub async fn examine(url: &str, schemas: &[String]) -> anyhow::Result<Vec<Finding>> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls)
+    let (client, connection) = tokio_postgres::connect(url, tls())
         .await
         .map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))?;
     let connection = tokio::spawn(connection);

@@ -5,12 +5,11 @@ mod layout;
 mod order;
 mod typescript;
 
-use clap::Subcommand;
-use tokio_postgres::NoTls;
-
 use super::database::{Database, block_on};
 use crate::config::{Reader, Source};
+use crate::db::tls;
 use catalog::Catalog;
+use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub enum TypesCommand {
@@ -37,7 +36,7 @@ const POSTGREST_VERSION: &str = "14.1";
 
 /// The TypeScript types of `schemas` in the database behind `url`; needs its owner's rights.
 pub async fn typescript(url: &str, schemas: &[String]) -> anyhow::Result<String> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls)
+    let (client, connection) = tokio_postgres::connect(url, tls())
         .await
         .map_err(|e| anyhow::anyhow!("cannot connect to the database: {e}"))?;
     let connection = tokio::spawn(connection);

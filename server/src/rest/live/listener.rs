@@ -3,10 +3,11 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use tokio_postgres::AsyncMessage;
 use tokio_postgres::config::TargetSessionAttrs;
-use tokio_postgres::{AsyncMessage, NoTls};
 
 use super::{Backoff, Live, Reload};
+use crate::db::tls;
 
 /// Runs until the channel is disabled. After a lost connection the schema is loaded again, since notifications
 /// may have been missed; only a primary is listened to.
@@ -40,7 +41,7 @@ async fn listen(
 ) -> Result<(), tokio_postgres::Error> {
     let mut config: tokio_postgres::Config = uri.parse()?;
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-    let (client, mut connection) = config.connect(NoTls).await?;
+    let (client, mut connection) = config.connect(tls()).await?;
     let statement = format!("listen \"{}\"", channel.replace('"', "\"\""));
     let mut listening = std::pin::pin!(client.batch_execute(&statement));
     let mut is_listening = false;
