@@ -27,14 +27,13 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub struct TrustedProxies(pub Vec<IpAddr>);
 
 /// Paths that links in mails and browsers open without a key.
-const OPEN_PATHS: [&str; 7] = [
+const OPEN_PATHS: [&str; 6] = [
     "/auth/v1/verify",
     "/auth/v1/callback",
     "/auth/v1/authorize",
     "/auth/v1/.well-known/",
     "/auth/v1/sso/saml/acs",
     "/auth/v1/sso/saml/metadata",
-    "/auth/v1/health/",
 ];
 
 /// Middleware for everything: what the database reads as the client's address (`X-Forwarded-For` in
