@@ -38,6 +38,10 @@ export default defineConfig({
   projects: [
     { name: "desk", use: { viewport: { width: 1280, height: 900 } } },
     // The crash story is about the server; its screens on phones have journeys of their own.
-    { name: "phone", testIgnore: "loop.spec.ts", use: { ...devices["Pixel 7"], launchOptions, viewport: { width: 390, height: 844 } } },
+    {
+      name: "phone",
+      testIgnore: "loop.spec.ts",
+      use: { ...devices["Pixel 7"], launchOptions, viewport: { width: 390, height: 844 } },
+    },
   ],
 });
