@@ -8,11 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use actix_web::App;
 use actix_web::web::Data;
-use actix_web::{App, HttpServer};
 use ferrobase::config::{RestConfig, Source};
 use ferrobase::db::{Pool, PoolOptions};
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
+use ferrobase::http::listen::{Listener, serve};
 use ferrobase::rest::live::Live;
 use ferrobase::rest::{self, Rest};
 use tokio_postgres::{Client, NoTls};
@@ -105,7 +106,7 @@ pub struct House {
     /// The owner's connection, past every policy.
     pub owner: Client,
     pub owner_url: String,
-    stop: actix_web::dev::ServerHandle,
+    stop: actix_server::ServerHandle,
 }
 
 impl House {
@@ -136,6 +137,7 @@ impl House {
             ("PGRST_DB_AGGREGATES_ENABLED", "true"),
             ("PGRST_OPENAPI_SERVER_PROXY_URI", "https://sky.example/rest"),
             ("PGRST_APP_SETTINGS_MOTTO", "per aspera"),
+            ("PGRST_LOG_LEVEL", "crit"),
         ]);
         source.set("PGRST_DB_URI", gate.as_str());
         for (name, value) in settings {
@@ -149,12 +151,8 @@ impl House {
         let rest = Rest::new(live.clone(), "").expect("state");
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
         let address = listener.local_addr().expect("address").to_string();
-        let server = HttpServer::new(move || App::new().app_data(Data::new(rest.clone())).configure(rest::configure))
-            .workers(1)
-            .disable_signals()
-            .listen(listener)
-            .expect("listening")
-            .run();
+        let app = move || App::new().app_data(Data::new(rest.clone())).configure(rest::configure);
+        let server = serve(vec![Listener::Tcp(listener)], 1, app).expect("listening");
         let stop = server.handle();
         actix_web::rt::spawn(server);
         Self { address, live, owner: connect(&owner_url).await, owner_url, stop }

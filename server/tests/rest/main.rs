@@ -2,8 +2,11 @@
 //!
 //! `RECORD=1` writes the answers into the files instead of comparing: to be read line by line before it is kept.
 
+mod behaviour;
 mod case;
 mod house;
+mod policies;
+mod random;
 mod wire;
 
 use house::House;
