@@ -260,3 +260,192 @@ fn check_nesting(value: &str) -> Result<(), ApiError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(query: &str) -> QueryParams {
+        parse(query.as_bytes(), false).unwrap_or_else(|error| panic!("{query}: {error:?}"))
+    }
+
+    fn refused(query: &str) -> (String, String) {
+        match parse(query.as_bytes(), false) {
+            Err(ApiError::Query { message, details }) => (message, details),
+            other => panic!("{query}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_last_word_of_a_key_says_what_it_is() {
+        let params = parsed("a.b.order=x&rel.limit=3&not.or=(a.eq.1,b.eq.2)&x.and=(c.is.null,d.eq.1)&a.b=eq.1&flag");
+        assert_eq!(params.order[0].0, ["a", "b"]);
+        assert_eq!(params.ranges["rel.limit"].limit(), Some(3));
+        assert!(matches!(&params.logic[0], (path, LogicTree::Group { negated: true, .. }) if path.is_empty()));
+        assert_eq!(params.logic[1].0, ["x"]);
+        assert_eq!((params.filters[0].0.join("."), params.filters[0].1.field.name.as_str()), ("a".to_owned(), "b"));
+        assert_eq!(params.filters.len(), 1);
+    }
+
+    #[test]
+    fn of_repeated_parameters_the_first_select_and_the_last_limit_count() {
+        let params = parsed("select=a&select=b&limit=1&limit=5&id=eq.1&id=eq.2");
+        assert!(matches!(&params.select[..], [SelectItem::Field { field, .. }] if field.name == "a"));
+        assert_eq!(params.ranges["limit"].limit(), Some(5));
+        assert_eq!(params.filters.len(), 2);
+    }
+
+    #[test]
+    fn the_canonical_form_is_sorted_gathered_and_encoded_twice_beyond_ascii() {
+        let cases = [
+            ("b=1&a=2", "a=2&b=1"),
+            ("a=1&c=3&b=2&d", "a=1&b=2&c=3&d="),
+            ("id=in.(6)&id=in.(3,4)", "id=in.%286%29,in.%283%2C4%29"),
+            ("a=x+y&a=%20", "a=x%20y,%20"),
+            ("n=eq.%C3%BC", "n=eq.%C3%83%C2%BC"),
+            ("", ""),
+        ];
+        for (query, canonical) in cases {
+            assert_eq!(super::canonical(&split_pairs(query.as_bytes())), canonical, "{query}");
+        }
+    }
+
+    #[test]
+    fn semicolons_separate_and_a_stray_percent_stays() {
+        assert_eq!(
+            split_pairs(b"a=1;b=%zz&c=%41%"),
+            [
+                (b"a".to_vec(), Some(b"1".to_vec())),
+                (b"b".to_vec(), Some(b"%zz".to_vec())),
+                (b"c".to_vec(), Some(b"A%".to_vec())),
+            ]
+        );
+    }
+
+    #[test]
+    fn select_items_are_told_apart() {
+        let params = parsed("select=*,a:b->c->>0::int,count(),x.sum()::text,...rel!hint!inner(y),o:p!left()");
+        let shown: Vec<String> = params
+            .select
+            .iter()
+            .map(|item| match item {
+                SelectItem::Field { field, aggregate, aggregate_cast, cast, alias } => format!(
+                    "{}{}{}{}{}{}",
+                    alias.as_ref().map(|a| format!("{a}:")).unwrap_or_default(),
+                    field.name,
+                    "->".repeat(field.path.len()),
+                    cast.as_ref().map(|c| format!("::{}", c.as_str())).unwrap_or_default(),
+                    aggregate.map(|a| format!(".{}()", a.name())).unwrap_or_default(),
+                    aggregate_cast.as_ref().map(|c| format!("::{}", c.as_str())).unwrap_or_default(),
+                ),
+                SelectItem::Embed { target, alias, hint, join, spread, select } => {
+                    format!("{target} {alias:?} {hint:?} {join:?} {spread} {}", select.len())
+                }
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "*",
+                "a:b->->::int",
+                "*.count()",
+                "x.sum()::text",
+                "rel None Some(\"hint\") Some(Inner) true 1",
+                "p Some(\"o\") None Some(Left) false 0",
+            ]
+        );
+    }
+
+    #[test]
+    fn values_inside_lists_and_logic_are_unquoted_and_at_the_top_they_are_not() {
+        let operation = |query: &str| parsed(query).filters[0].1.op.operation.clone();
+        assert_eq!(operation("a=eq.\"x,y\""), Operation::Quantified(QuantOp::Equal, None, "\"x,y\"".to_owned()));
+        let list = |items: &[&str]| Operation::In(items.iter().map(|item| (*item).to_owned()).collect());
+        assert_eq!(operation("a=in.(\"x,y\",b c ,\"q\\\"\")"), list(&["x,y", "b c ", "q\""]));
+        assert_eq!(operation("a=in.()"), list(&[""]));
+        let params = parsed("or=(a.eq.\"x)\",b.cs.{1,2},c.in.(1,2))");
+        let LogicTree::Group { members, .. } = &params.logic[0].1 else { panic!("a group") };
+        let LogicTree::Filter(first) = &members[0] else { panic!("a filter") };
+        assert_eq!(first.op.operation, Operation::Quantified(QuantOp::Equal, None, "x)".to_owned()));
+        assert_eq!(members.len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_filter_is_an_argument_of_a_reading_call() {
+        let params = parse(b"a=1&b=eq.2&c=x.y", true).expect("query");
+        assert_eq!(params.arguments, [("a".to_owned(), "1".to_owned()), ("c".to_owned(), "x.y".to_owned())]);
+        assert_eq!(params.filters.len(), 1);
+        assert!(parse(b"a=is.what", true).is_err());
+    }
+
+    #[test]
+    fn errors_say_where_and_what_was_expected() {
+        let cases = [
+            (
+                "a=xx.1",
+                "\"failed to parse filter (xx.1)\" (line 1, column 1)",
+                "unexpected \"x\" expecting \"not\" or operator (eq, gt, ...)",
+            ),
+            (
+                "order=a.dsc",
+                "\"failed to parse order (a.dsc)\" (line 1, column 3)",
+                "unexpected \"d\" expecting \"asc\", \"desc\", \"nullsfirst\" or \"nullslast\"",
+            ),
+            (
+                "or=()",
+                "\"failed to parse logic tree (())\" (line 1, column 4)",
+                "unexpected \")\" expecting field name (* or [a..z0..9_$]), negation operator (not) or logic operator (and, or)",
+            ),
+            (
+                "select=a(b[])",
+                "\"failed to parse select parameter (a(b[]))\" (line 1, column 4)",
+                "unexpected '[' expecting letter, digit, \"-\", \"->>\", \"->\", \"::\", \".\", \")\", \",\" or end of input",
+            ),
+            (
+                "a=is.maybe",
+                "\"failed to parse filter (is.maybe)\" (line 1, column 4)",
+                "unexpected \"m\" expecting isVal: (null, not_null, true, false, unknown)",
+            ),
+            (
+                "columns=",
+                "\"failed to parse columns parameter ()\" (line 1, column 1)",
+                "unexpected end of input expecting field name (* or [a..z0..9_$])",
+            ),
+        ];
+        for (query, message, details) in cases {
+            assert_eq!(refused(query), (message.to_owned(), details.to_owned()), "{query}");
+        }
+    }
+
+    #[test]
+    fn too_many_parameters_and_too_deep_nesting_are_refused() {
+        let many = vec!["a=eq.1"; MAX_PARAMETERS + 1].join("&");
+        assert!(matches!(parse(many.as_bytes(), false), Err(ApiError::TooLarge(Limit::Parameters))));
+        let deep = format!("or={}", "(".repeat(MAX_NESTING + 1));
+        assert!(matches!(parse(deep.as_bytes(), false), Err(ApiError::TooLarge(Limit::Nesting))));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_query_string_makes_the_parser_fail(query in ".{0,80}") {
+            let _ = parse(query.as_bytes(), false);
+            let _ = parse(query.as_bytes(), true);
+        }
+
+        #[test]
+        fn no_mixture_of_the_grammars_own_pieces_makes_the_parser_fail(
+            pieces in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "select=", "order=", "or=", "and=(", "a", ".", "eq.", "in.(", ")", "(", ",", "->", "->>", "::", ":",
+                    "\"", "*", "...", "!inner", "not.", "is.null", "{", "}", "&", "-1", "limit=", "offset=9", "count()",
+                    "\\", "%22", " ", "fts(en)", "ü", "asc", "nullsfirst",
+                ]),
+                0..24,
+            )
+        ) {
+            let query = pieces.concat();
+            let _ = parse(query.as_bytes(), false);
+            let _ = parse(query.as_bytes(), true);
+        }
+    }
+}

@@ -11,6 +11,8 @@ mod fragments;
 mod read;
 pub mod settings;
 mod write;
+#[cfg(test)]
+mod tests;
 
 use builder::Sql;
 
