@@ -12,6 +12,7 @@ const isPhone = (page: Page) => (page.viewportSize()?.width ?? 0) < 768;
 /** Presses an answer: a button of the rail, on phones the dock's first button or its menu. */
 async function answer(page: Page, name: string) {
   const dock = page.locator(".dock");
+  await (isPhone(page) ? dock : page.locator(".decide")).waitFor();
   if (!isPhone(page)) await page.locator(".decide").getByRole("button", { name }).click();
   else if (await dock.getByRole("button", { name }).isVisible()) await dock.getByRole("button", { name }).click();
   else {
