@@ -49,8 +49,8 @@ export function GeneralSettings({
   const submit = async (values: Values) => {
     try {
       await save.mutateAsync(values);
-      forget();
       form.reset(values);
+      forget();
       toast({ title: t("organization.savedTitle"), description: t("organization.savedBody") });
       await onSaved();
     } catch {
