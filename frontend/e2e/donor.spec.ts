@@ -5,7 +5,7 @@ import { ask, found, write } from "./fixtures/staff";
 import { expect, test, type Account, type People } from "./fixtures/test";
 
 // each page is looked at by axe in both themes, which takes its time
-test.slow();
+test.describe.configure({ timeout: 300_000 });
 
 const figure = (page: Page, label: string) =>
   page

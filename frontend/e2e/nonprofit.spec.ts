@@ -5,7 +5,7 @@ import { ask, found, invitationToken, join } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 
 // each page is looked at by axe in both themes, which takes its time
-test.slow();
+test.describe.configure({ timeout: 300_000 });
 
 const isPhone = (page: Page) => (page.viewportSize()?.width ?? 0) < 768;
 
