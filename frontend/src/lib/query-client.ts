@@ -22,4 +22,8 @@ export const queryClient = new QueryClient({
   },
 });
 
-onPersonChange(() => queryClient.clear());
+// Not `clear()`: it would leave a shown page waiting for a query that is no longer kept.
+onPersonChange(() => {
+  queryClient.removeQueries({ type: "inactive" });
+  void queryClient.resetQueries({ type: "active" });
+});

@@ -69,7 +69,8 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         auth.current = next;
         if (!next) {
           if (before) {
-            announcePersonChange();
+            // after the pages of this person have left the screen
+            setTimeout(announcePersonChange);
             if (leaving.current) forgetSelection();
           }
           const ended = leaving.current ? "choice" : before || kept.current ? "expired" : null;
@@ -81,7 +82,8 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         }
         if (before?.id === next.id && event !== "USER_UPDATED") return;
         if (before?.id !== next.id) {
-          announcePersonChange();
+          // At the first load there is nothing of anybody else to forget.
+          if (before || event !== "INITIAL_SESSION") setTimeout(announcePersonChange);
           setState((now) => ({ ...now, status: "loading" }));
         }
         // supabase-js holds its lock during this callback: read after it
