@@ -78,7 +78,7 @@ export function MyRequestsScreen() {
       </search>
       <section aria-labelledby="results" aria-busy={requests.isFetching}>
         <div className="section-head">
-          <h2 id="results" className="text-base" role="status">
+          <h2 id="results" className="text-base" aria-live="polite">
             {requests.data ? t("myRequests.count", { count: requests.data.total }) : t("myRequests.loading")}
           </h2>
           {filtered ? (
