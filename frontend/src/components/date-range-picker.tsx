@@ -45,7 +45,7 @@ export function DateRangePicker({ id, value, onChange, ...props }: DateRangePick
           <span className="num truncate">{words}</span>
         </button>
       </PopoverTrigger>
-      <PopoverContent>
+      <PopoverContent aria-label={t("common.pickDateRange")}>
         <Calendar
           mode="range"
           numberOfMonths={phone ? 1 : 2}
