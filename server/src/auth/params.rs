@@ -36,11 +36,15 @@ impl Params {
 
     /// The raw value; null is absent.
     pub fn value(&self, name: &str) -> Option<&Value> {
+        self.raw(name).filter(|value| !value.is_null())
+    }
+
+    /// The raw value, null included.
+    pub fn raw(&self, name: &str) -> Option<&Value> {
         let exact = self.0.get(name);
-        let found = exact.or_else(|| {
+        exact.or_else(|| {
             self.0.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next_back()
-        });
-        found.filter(|value| !value.is_null())
+        })
     }
 
     /// A text, empty when absent.

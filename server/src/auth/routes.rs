@@ -12,7 +12,9 @@ use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::error::{AuthError, AuthResult, Code};
 use super::request::{BODY_LIMIT, Body, Request};
-use super::{Auth, admin, bearer, cors, discovery, logout, recover, signup, token, user, verify};
+use super::{
+    Auth, admin, bearer, cors, discovery, logout, mfa, passkeys, recover, signup, token, user, verify,
+};
 use crate::http::request_id::request_id;
 
 /// Answers every request below the mount.
@@ -116,6 +118,19 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
             let caller = bearer::require_user(request).await?;
             user_routes(request, rest, caller).await
         }
+        (["factors", rest @ ..], _) => {
+            let caller = bearer::require_user(request).await?;
+            bearer::refuse_anonymous(&caller)?;
+            factor_routes(request, rest, slash, caller).await
+        }
+        (["passkeys", rest @ ..], _) => {
+            passkeys::require_enabled(request)?;
+            passkey_routes(request, rest, slash).await
+        }
+        (["sso", ..], _) => {
+            require_saml()
+        }
+        (["scim", "v2", ..], _) => Err(AuthError::not_found(Code::FeatureDisabled, "SCIM server is disabled")),
         (["invite"], false) => {
             methods!(request, POST => admin::invite(request, bearer::require_admin(request).await?).await,)
         }
@@ -132,6 +147,66 @@ fn require_oauth_server(request: &Request) -> AuthResult<()> {
         return Ok(());
     }
     Err(AuthError::not_found(Code::FeatureDisabled, "OAuth server is disabled"))
+}
+
+/// SAML assertions are not read by this server, so the feature answers as if it were off.
+fn require_saml() -> AuthResult<HttpResponse> {
+    Err(AuthError::not_found(Code::SamlProviderDisabled, "SAML 2.0 is disabled"))
+}
+
+async fn factor_routes(
+    request: &Request,
+    rest: &[&str],
+    slash: bool,
+    caller: bearer::Caller,
+) -> AuthResult<HttpResponse> {
+    let [id, rest @ ..] = rest else {
+        return methods!(request, POST => mfa::enroll(request, caller).await,);
+    };
+    let factor = mfa::load(request, caller.user.id, id).await?;
+    match (rest, slash) {
+        ([], _) => methods!(request, DELETE => mfa::unenroll(request, caller, factor).await,),
+        (["challenge"], false) => methods!(request, POST => mfa::challenge(request, caller, factor).await,),
+        (["verify"], false) => methods!(request, POST => mfa::verify(request, caller, factor).await,),
+        _ => Err(AuthError::RouteNotFound),
+    }
+}
+
+async fn passkey_routes(request: &Request, rest: &[&str], slash: bool) -> AuthResult<HttpResponse> {
+    match rest {
+        [] => methods!(request, GET => {
+            let caller = bearer::require_user(request).await?;
+            passkeys::list(request, caller.user.id).await
+        },),
+        ["authentication", rest @ ..] => match (rest, slash) {
+            (["options"], false) => methods!(request, POST => passkeys::authentication_options(request).await,),
+            (["verify"], false) => methods!(request, POST => passkeys::verify_authentication(request).await,),
+            _ => Err(AuthError::RouteNotFound),
+        },
+        ["registration", rest @ ..] => {
+            let caller = bearer::require_user(request).await?;
+            bearer::refuse_anonymous(&caller)?;
+            match (rest, slash) {
+                (["options"], false) => {
+                    methods!(request, POST => passkeys::registration_options(request, caller).await,)
+                }
+                (["verify"], false) => {
+                    methods!(request, POST => passkeys::verify_registration(request, caller).await,)
+                }
+                _ => Err(AuthError::RouteNotFound),
+            }
+        }
+        [id, rest @ ..] => {
+            let caller = bearer::require_user(request).await?;
+            match rest {
+                [] => methods!(request,
+                    PATCH => passkeys::rename(request, caller, id).await,
+                    DELETE => passkeys::delete(request, caller, id).await,
+                ),
+                _ => Err(AuthError::RouteNotFound),
+            }
+        }
+    }
 }
 
 async fn user_routes(request: &Request, rest: &[&str], caller: bearer::Caller) -> AuthResult<HttpResponse> {
@@ -155,18 +230,45 @@ async fn admin_routes(
             GET => admin::list_users(request, &admin).await,
             POST => admin::create_user(request, &admin).await,
         ),
-        (["users", id], _) => {
+        (["users", id, rest @ ..], _) => {
             let user = admin::load_user(request, id).await?;
-            methods!(request,
-                GET => super::request::ok(&user),
-                PUT => admin::update_user(request, &admin, user).await,
-                DELETE => admin::delete_user(request, &admin, user).await,
-            )
+            admin_user_routes(request, rest, admin, user).await
         }
         (["generate_link"], false) => {
             methods!(request, POST => admin::generate_link(request, &admin).await,)
         }
         (["audit"], _) => methods!(request, GET => admin::audit_log(request).await,),
+        _ => Err(AuthError::RouteNotFound),
+    }
+}
+
+async fn admin_user_routes(
+    request: &Request,
+    rest: &[&str],
+    admin: bearer::Admin,
+    user: super::models::user::User,
+) -> AuthResult<HttpResponse> {
+    match rest {
+        [] => methods!(request,
+            GET => super::request::ok(&user),
+            PUT => admin::update_user(request, &admin, user).await,
+            DELETE => admin::delete_user(request, &admin, user).await,
+        ),
+        ["factors"] => methods!(request, GET => admin::list_factors(&user).await,),
+        ["factors", id, rest @ ..] => {
+            let factor = mfa::load(request, user.id, id).await?;
+            match rest {
+                [] => methods!(request,
+                    PUT => admin::update_factor(request, &admin, &user, factor).await,
+                    DELETE => admin::delete_factor(request, &user, factor).await,
+                ),
+                _ => Err(AuthError::RouteNotFound),
+            }
+        }
+        ["passkeys"] => methods!(request, GET => passkeys::list(request, user.id).await,),
+        ["passkeys", id] => {
+            methods!(request, DELETE => passkeys::delete_as_admin(request, admin.role(), user.id, id).await,)
+        }
         _ => Err(AuthError::RouteNotFound),
     }
 }

@@ -1,9 +1,11 @@
 //! The rows of schema `auth`: what they are, how they are found and changed.
 
 pub mod audit;
+pub mod factor;
 pub mod flow_state;
 pub mod identity;
 pub mod one_time_token;
+pub mod passkey;
 pub mod refresh_token;
 pub mod session;
 pub mod user;

@@ -271,3 +271,29 @@ pub async fn record_refresh(db: &Db, id: Uuid, user_agent: &str, ip: Option<IpAd
     .await?;
     Ok(())
 }
+
+/// Ends the user's sessions that did not reach the second level.
+pub async fn delete_below_aal2(db: &Db, user_id: Uuid) -> Result<(), Fault> {
+    db.execute("delete from auth.sessions where user_id = $1 and (aal is null or aal < 'aal2')", &[&user_id]).await?;
+    Ok(())
+}
+
+/// Notes the level a session reached, and by which factor.
+pub async fn set_level(db: &Db, id: Uuid, aal: &str, factor_id: Option<Uuid>) -> Result<(), Fault> {
+    db.execute(
+        "update auth.sessions set aal = $2::text::auth.aal_level, factor_id = $3, updated_at = $4 where id = $1",
+        &[&id, &aal, &factor_id, &now()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Sets the counter of a session's tokens of the second format.
+pub async fn set_counter(db: &Db, id: Uuid, counter: i64) -> Result<(), Fault> {
+    db.execute(
+        "update auth.sessions set refresh_token_counter = $2, updated_at = $3 where id = $1",
+        &[&id, &counter, &now()],
+    )
+    .await?;
+    Ok(())
+}
