@@ -12,17 +12,22 @@ pub mod admin;
 mod bearer;
 mod captcha;
 mod cors;
+mod custom_providers;
 mod discovery;
 mod encryption;
 mod error;
 mod hooks;
+mod identities;
 mod limits;
 mod logout;
 mod mailer;
 mod mfa;
 mod migrations;
 mod models;
+mod oauth;
+mod oauth_server;
 mod otp;
+mod outbound;
 mod params;
 mod passkeys;
 mod password;
@@ -77,6 +82,10 @@ pub struct Auth {
     texts: Option<Arc<dyn TextSender>>,
     /// For hooks, captchas and providers.
     http: reqwest::Client,
+    /// For URLs that administrators enter: reaches public addresses only.
+    guarded_http: reqwest::Client,
+    /// OpenID Connect issuers that were asked for.
+    discovery: oauth::Discovery,
     trusted_proxies: Vec<IpAddr>,
 }
 
@@ -112,6 +121,8 @@ impl Auth {
             pool,
             delivery,
             http,
+            guarded_http: outbound::client()?,
+            discovery: oauth::Discovery::default(),
             trusted_proxies,
         })
     }

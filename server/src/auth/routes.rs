@@ -13,7 +13,8 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use super::error::{AuthError, AuthResult, Code};
 use super::request::{BODY_LIMIT, Body, Request};
 use super::{
-    Auth, admin, bearer, cors, discovery, logout, mfa, passkeys, recover, signup, token, user, verify,
+    Auth, admin, bearer, cors, custom_providers, discovery, identities, logout, mfa, oauth, oauth_server, passkeys, recover,
+    signup, token, user, verify,
 };
 use crate::http::request_id::request_id;
 
@@ -91,10 +92,12 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
         }
         ([".well-known", "oauth-authorization-server"], false) => {
             methods!(request, GET => {
-                require_oauth_server(request)?;
+                oauth_server::require_enabled(request)?;
                 discovery::openid_configuration(request)
             },)
         }
+        (["authorize"], false) => methods!(request, GET => oauth::authorize(request).await,),
+        (["callback"], _) => oauth::callback(request).await,
         (["signup"], _) => methods!(request, POST => signup::signup(request).await,),
         (["token"], false) => methods!(request, POST => token::token(request).await,),
         (["otp"], false) => methods!(request, POST => recover::otp(request).await,),
@@ -123,6 +126,10 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
             bearer::refuse_anonymous(&caller)?;
             factor_routes(request, rest, slash, caller).await
         }
+        (["oauth", rest @ ..], _) => {
+            oauth_server::require_enabled(request)?;
+            oauth_routes(request, rest, slash).await
+        }
         (["passkeys", rest @ ..], _) => {
             passkeys::require_enabled(request)?;
             passkey_routes(request, rest, slash).await
@@ -140,13 +147,6 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
         }
         _ => Err(AuthError::RouteNotFound),
     }
-}
-
-fn require_oauth_server(request: &Request) -> AuthResult<()> {
-    if request.auth.config.oauth_server.enabled {
-        return Ok(());
-    }
-    Err(AuthError::not_found(Code::FeatureDisabled, "OAuth server is disabled"))
 }
 
 /// SAML assertions are not read by this server, so the feature answers as if it were off.
@@ -168,6 +168,48 @@ async fn factor_routes(
         ([], _) => methods!(request, DELETE => mfa::unenroll(request, caller, factor).await,),
         (["challenge"], false) => methods!(request, POST => mfa::challenge(request, caller, factor).await,),
         (["verify"], false) => methods!(request, POST => mfa::verify(request, caller, factor).await,),
+        _ => Err(AuthError::RouteNotFound),
+    }
+}
+
+async fn oauth_routes(request: &Request, rest: &[&str], slash: bool) -> AuthResult<HttpResponse> {
+    match (rest, slash) {
+        (["clients", "register"], false) => methods!(request, POST => oauth_server::register(request).await,),
+        (["token"], false) => methods!(request, POST => oauth_server::token(request).await,),
+        (["authorize"], false) => methods!(request, GET => oauth_server::authorize(request).await,),
+        (["userinfo"], false) => methods!(request, GET => {
+            let caller = bearer::require_user(request).await?;
+            oauth_server::userinfo(request, caller).await
+        },),
+        (["authorizations", id], false) => methods!(request, GET => {
+            let caller = bearer::require_user(request).await?;
+            oauth_server::view(request, caller, id).await
+        },),
+        (["authorizations", id, "consent"], false) => methods!(request, POST => {
+            let caller = bearer::require_user(request).await?;
+            oauth_server::consent(request, caller, id).await
+        },),
+        _ => Err(AuthError::RouteNotFound),
+    }
+}
+
+async fn admin_client_routes(request: &Request, rest: &[&str], slash: bool) -> AuthResult<HttpResponse> {
+    let [id, rest @ ..] = rest else {
+        return methods!(request,
+            GET => oauth_server::list(request).await,
+            POST => oauth_server::create(request).await,
+        );
+    };
+    let client = oauth_server::load(request, id).await?;
+    match (rest, slash) {
+        ([], _) => methods!(request,
+            GET => oauth_server::show(&client),
+            PUT => oauth_server::update(request, client).await,
+            DELETE => oauth_server::delete(request, &client).await,
+        ),
+        (["regenerate_secret"], false) => {
+            methods!(request, POST => oauth_server::regenerate_secret(request, client).await,)
+        }
         _ => Err(AuthError::RouteNotFound),
     }
 }
@@ -215,6 +257,24 @@ async fn user_routes(request: &Request, rest: &[&str], caller: bearer::Caller) -
             GET => user::get(request, caller).await,
             PUT => user::put(request, caller).await,
         ),
+        ["oauth", "grants", rest @ ..] => {
+            oauth_server::require_enabled(request)?;
+            match rest {
+                [] => methods!(request,
+                    GET => oauth_server::list_grants(request, caller).await,
+                    DELETE => oauth_server::revoke_grant(request, caller).await,
+                ),
+                _ => Err(AuthError::RouteNotFound),
+            }
+        }
+        ["identities", rest @ ..] => {
+            identities::require_enabled(request)?;
+            match rest {
+                ["authorize"] => methods!(request, GET => oauth::link(request, &caller).await,),
+                [id] => methods!(request, DELETE => identities::unlink(request, caller, id).await,),
+                _ => Err(AuthError::RouteNotFound),
+            }
+        }
         _ => Err(AuthError::RouteNotFound),
     }
 }
@@ -236,6 +296,31 @@ async fn admin_routes(
         }
         (["generate_link"], false) => {
             methods!(request, POST => admin::generate_link(request, &admin).await,)
+        }
+        (["oauth", rest @ ..], slash) => {
+            oauth_server::require_enabled(request)?;
+            match rest {
+                ["clients", rest @ ..] => admin_client_routes(request, rest, slash).await,
+                _ => Err(AuthError::RouteNotFound),
+            }
+        }
+        (["custom-providers", rest @ ..], _) => {
+            custom_providers::require_enabled(request)?;
+            match rest {
+                [] => methods!(request,
+                    GET => custom_providers::list(request).await,
+                    POST => custom_providers::create(request).await,
+                ),
+                [id] => {
+                    let id = percent_encoding::percent_decode_str(id).decode_utf8_lossy();
+                    methods!(request,
+                        GET => custom_providers::get(request, &id).await,
+                        PUT => custom_providers::update(request, &id).await,
+                        DELETE => custom_providers::delete(request, &id).await,
+                    )
+                }
+                _ => Err(AuthError::RouteNotFound),
+            }
         }
         (["audit"], _) => methods!(request, GET => admin::audit_log(request).await,),
         _ => Err(AuthError::RouteNotFound),

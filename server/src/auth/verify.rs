@@ -528,7 +528,8 @@ fn split(target: &str) -> (&str, &str) {
     without_fragment.split_once('?').unwrap_or((without_fragment, ""))
 }
 
-fn with_fragment(target: &str, pairs: &[(&str, &str)]) -> String {
+/// `target` with `pairs` as its fragment, sorted.
+pub fn with_fragment(target: &str, pairs: &[(&str, &str)]) -> String {
     format!("{}#{}", target.split('#').next().unwrap_or(""), encoded(pairs))
 }
 

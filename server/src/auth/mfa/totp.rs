@@ -27,17 +27,13 @@ pub fn uri(issuer: &str, account: &str, secret: &str) -> String {
     // The order is part of what users of the API see: alphabetical.
     format!(
         "otpauth://totp/{label}?algorithm=SHA1&digits=6&issuer={}&period={PERIOD}&secret={secret}",
-        escape_query(issuer)
+        escape(issuer, b"-_.~$&+:=@")
     )
 }
 
-/// As Go escapes a path segment: what is no letter, digit or `-_.~$&+:=@` is percent-encoded.
+/// As a path is escaped; the issuer among the pairs is escaped as a segment of one.
 fn escape_path(text: &str) -> String {
-    escape(text, b"-_.~$&+:=@")
-}
-
-fn escape_query(text: &str) -> String {
-    escape(text, b"-_.~")
+    escape(text, b"-_.~$&+,/:;=@")
 }
 
 fn escape(text: &str, kept: &[u8]) -> String {
@@ -108,6 +104,8 @@ mod tests {
             uri,
             "otpauth://totp/My%20App:a+b@c.example?algorithm=SHA1&digits=6&issuer=My%20App&period=30&secret=ABC"
         );
+        assert!(super::uri("https://a/x?y=1", "b", "ABC").contains("totp/https://a/x%3Fy=1:b?"));
+        assert!(super::uri("https://a/x?y=1", "b", "ABC").contains("issuer=https:%2F%2Fa%2Fx%3Fy=1&"));
         assert!(qr_code(&uri).expect("picture").contains("<svg"));
         assert!(qr_code(&"x".repeat(5000)).is_none());
     }

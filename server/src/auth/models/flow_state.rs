@@ -183,3 +183,8 @@ pub async fn issue_auth_code(db: &Db, user_id: Uuid, method: &str) -> AuthResult
     state.update(db).await?;
     Ok(code)
 }
+
+/// Takes a state out; whether it was still there.
+pub async fn take(db: &Db, id: Uuid) -> Result<bool, Fault> {
+    Ok(db.execute("delete from auth.flow_state where id = $1", &[&id]).await? == 1)
+}

@@ -208,3 +208,24 @@ pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {
     db.execute("delete from auth.identities where id = $1", &[&id]).await?;
     Ok(())
 }
+
+/// The identities, of whomever, that have one of these lower-case addresses.
+pub async fn by_emails(db: &Db, emails: &[String]) -> Result<Vec<Identity>, Fault> {
+    let rows = db.query("select to_json(i) from auth.identities i where i.email = any($1)", &[&emails]).await?;
+    rows.iter().map(|row| Ok(row.try_get::<_, SqlJson<Identity>>(0)?.0)).collect()
+}
+
+impl Identity {
+    /// Replaces what the provider says about its user.
+    pub async fn replace_data(&mut self, db: &Db, data: Json) -> Result<(), Fault> {
+        self.email = data.get("email").and_then(Value::as_str).unwrap_or("").to_lowercase();
+        self.identity_data = Some(data);
+        self.updated_at = now();
+        db.execute(
+            "update auth.identities set identity_data = $2, updated_at = $3 where id = $1",
+            &[&self.id, &self.identity_data.clone().map(SqlJson), &self.updated_at],
+        )
+        .await?;
+        Ok(())
+    }
+}

@@ -4,6 +4,8 @@ pub mod audit;
 pub mod factor;
 pub mod flow_state;
 pub mod identity;
+pub mod oauth_client;
+pub mod oauth_client_state;
 pub mod one_time_token;
 pub mod passkey;
 pub mod refresh_token;

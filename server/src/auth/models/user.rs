@@ -696,3 +696,11 @@ pub async fn upsert_identity(db: &Db, user: &User, provider: &str, data: &Json) 
         }
     }
 }
+
+/// The ids of the users with one of these lower-case addresses; users of single sign-on do not count.
+pub async fn ids_by_emails(db: &Db, emails: &[String]) -> Result<Vec<Uuid>, Fault> {
+    let rows = db
+        .query("select id from auth.users where lower(email) = any($1) and is_sso_user = false", &[&emails])
+        .await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}

@@ -29,6 +29,7 @@ pub async fn token(request: &Request) -> AuthResult<HttpResponse> {
         "password" => password::grant(request).await,
         "refresh_token" => refresh::grant(request).await,
         "pkce" => pkce::grant(request).await,
+        "id_token" => super::oauth::grant(request).await,
         _ => Err(AuthError::bad_request(Code::InvalidCredentials, "unsupported_grant_type")),
     }
 }

@@ -1,0 +1,325 @@
+//! Whose an external identity is: an existing user's, one to be linked, or a new one's.
+//! Reference: supabase/auth `internal/models/linking.go`, `internal/api/external.go`
+//! (`createAccountFromExternalIdentity`), `internal/api/identity.go`.
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::claims::Profile;
+use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
+use crate::auth::hooks;
+use crate::auth::mailer::{self, Notification};
+use crate::auth::models::audit::{Action, Entry};
+use crate::auth::models::identity::{self, Identity};
+use crate::auth::models::user::{self, Column, User};
+use crate::auth::models::Json;
+use crate::auth::request::Request;
+use crate::auth::signup::{create_user, provider_metadata, send_confirmation};
+use crate::auth::store::Db;
+
+/// What to do with an identity.
+enum Decision {
+    Exists(Box<User>, Identity),
+    Link(Box<User>),
+    Create,
+    Several,
+}
+
+struct Linking {
+    decision: Decision,
+    domain: String,
+    /// The address of the new or found user, and whether the provider vouches for it.
+    email: String,
+    verified: bool,
+}
+
+/// A user, or the refusal that must be told after what was stored is committed.
+pub enum Outcome {
+    User(Box<User>, bool),
+    Refused(AuthError),
+}
+
+/// The circle within which accounts meet by address.
+fn domain(request: &Request, provider: &str) -> String {
+    if provider.starts_with("sso:") {
+        return provider.to_owned();
+    }
+    let own = &request.auth.config.provider_linking_domains;
+    own.get(provider).cloned().unwrap_or_else(|| "default".to_owned())
+}
+
+async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, aud: &str) -> AuthResult<Linking> {
+    let config = &request.auth.config;
+    let trusted: Vec<String> = profile
+        .emails
+        .iter()
+        .filter(|address| address.verified || config.mailer.autoconfirm)
+        .map(|address| address.email.to_lowercase())
+        .collect();
+    let primary = profile.emails.iter().rfind(|address| address.primary);
+    let mut linking = Linking {
+        decision: Decision::Create,
+        domain: domain(request, provider),
+        email: primary.map(|address| address.email.to_lowercase()).unwrap_or_default(),
+        verified: primary.is_some_and(|address| address.verified),
+    };
+    if let Some(known) = identity::find(db, profile.subject(), provider).await? {
+        let user = user::find_by_id(db, known.user_id)
+            .await?
+            .ok_or_else(|| AuthError::not_found(Code::UserNotFound, "User not found"))?;
+        linking.email.clone_from(&user.email);
+        linking.decision = Decision::Exists(Box::new(user), known);
+        return Ok(linking);
+    }
+    if trusted.is_empty() {
+        let own_domains = request.auth.own_linking_domains();
+        if !linking.email.is_empty()
+            && user::find_duplicate_email(db, &linking.email, aud, None, &own_domains).await?.is_some()
+        {
+            linking.email.clear();
+        }
+        return Ok(linking);
+    }
+    let mut owners: Vec<Uuid> = identity::by_emails(db, &trusted)
+        .await?
+        .into_iter()
+        .filter(|known| domain(request, &known.provider) == linking.domain)
+        .map(|known| known.user_id)
+        .collect();
+    owners.sort_unstable();
+    owners.dedup();
+    if owners.is_empty() && linking.domain == "default" {
+        owners = user::ids_by_emails(db, &trusted).await?;
+    }
+    linking.decision = match owners.as_slice() {
+        [] => Decision::Create,
+        [owner] => match user::find_by_id(db, *owner).await? {
+            Some(user) => Decision::Link(Box::new(user)),
+            None => Decision::Create,
+        },
+        _ => Decision::Several,
+    };
+    Ok(linking)
+}
+
+fn new_user(profile: &Profile, linking: &Linking, provider: &str, aud: &str) -> User {
+    let mut user = User::new(&linking.email, "", aud, profile.identity_data());
+    user.app_metadata = Some(provider_metadata(&[provider]));
+    user.is_sso_user = linking.domain != "default";
+    user
+}
+
+/// Asks the hook about the user that an identity would make; outside any transaction.
+pub async fn ask_before(request: &Request, db: &Db, profile: &Profile, provider: &str) -> AuthResult<()> {
+    let config = &request.auth.config;
+    if config.hooks.before_user_created.is_none() {
+        return Ok(());
+    }
+    let aud = request.audience(None);
+    let linking = decide(request, db, profile, provider, &aud).await?;
+    let Decision::Create = linking.decision else { return Ok(()) };
+    if config.disable_signup {
+        return Err(signup_disabled());
+    }
+    let mut user = new_user(profile, &linking, provider, &aud);
+    user.is_sso_user = linking.domain.starts_with("sso:");
+    hooks::before_user_created(request, db, &user).await
+}
+
+fn signup_disabled() -> AuthError {
+    AuthError::unprocessable(Code::SignupDisabled, "Signups not allowed for this instance")
+}
+
+async fn add_identity(db: &Db, user: &User, provider: &str, data: Json) -> AuthResult<Identity> {
+    Ok(identity::create(db, user.id, provider, data).await.or_internal("Error creating identity")?)
+}
+
+/// The user of an external identity, made, linked or found; within a transaction.
+///
+/// Errors: 422 `signup_disabled`, 403 `user_banned`; refusals that keep what was stored, as
+/// `provider_email_needs_verification`, are an [`Outcome`].
+pub async fn sign_in(
+    request: &Request,
+    db: &Db,
+    profile: &Profile,
+    provider: &str,
+    email_optional: bool,
+) -> AuthResult<Outcome> {
+    let config = &request.auth.config;
+    let aud = request.audience(None);
+    let data = profile.identity_data();
+    let linking = decide(request, db, profile, provider, &aud).await?;
+    let created = matches!(linking.decision, Decision::Create);
+    let (mut user, identity) = match linking.decision {
+        Decision::Several => {
+            return Err(AuthError::internal(format!(
+                "Multiple accounts with the same email address in the same linking domain detected: {}",
+                linking.domain
+            )));
+        }
+        Decision::Link(mut user) => {
+            let identity = add_identity(db, &user, provider, data.clone()).await?;
+            user.merge_user_metadata(db, &data).await?;
+            user.update_providers(db).await?;
+            record_link(request, db, &user, &identity).await?;
+            user.identities.get_or_insert_default().push(identity.clone());
+            (user, identity)
+        }
+        Decision::Create => {
+            if config.disable_signup {
+                return Err(signup_disabled());
+            }
+            let user = new_user(profile, &linking, provider, &aud);
+            let mut user = create_user(request, db, user).await?;
+            let identity = add_identity(db, &user, provider, data).await?;
+            user.identities.get_or_insert_default().push(identity.clone());
+            (Box::new(user), identity)
+        }
+        Decision::Exists(mut user, mut identity) => {
+            identity.replace_data(db, data.clone()).await?;
+            user.merge_user_metadata(db, &data).await?;
+            user.update_providers(db).await?;
+            for known in user.identities.iter_mut().flatten().filter(|known| known.id == identity.id) {
+                *known = identity.clone();
+            }
+            (user, identity)
+        }
+    };
+    if user.is_banned() {
+        return Err(AuthError::forbidden(Code::UserBanned, "User is banned"));
+    }
+    let has_email = provider != "web3" && !(email_optional && linking.email.is_empty());
+    if !has_email || user.is_confirmed() {
+        Entry::of(&user, Action::Login)
+            .with(json!({ "provider": provider }))
+            .record(db, config.audit_log_only)
+            .await?;
+        return Ok(Outcome::User(user, created));
+    }
+    // Whoever made the unconfirmed account knows its password: nothing of it survives.
+    remove_unconfirmed(db, &mut user, &identity).await.or_internal("Error updating user")?;
+    if linking.verified || config.mailer.autoconfirm {
+        Entry::of(&user, Action::UserSignedUp)
+            .with(json!({ "provider": provider }))
+            .record(db, config.audit_log_only)
+            .await?;
+        user.confirm(db).await.or_internal("Error updating user")?;
+        return Ok(Outcome::User(user, created));
+    }
+    let mut how = format!("Verify the email with {provider} in order to sign in");
+    if !linking.email.is_empty() {
+        send_confirmation(request, db, &mut user, None).await?;
+        how = format!("A confirmation email has been sent to your {provider} email");
+    }
+    if config.mailer.allow_unverified_email_sign_ins {
+        return Ok(Outcome::User(user, created));
+    }
+    let message = format!("Unverified email with {provider}. {how}");
+    Ok(Outcome::Refused(AuthError::unprocessable(Code::ProviderEmailNeedsVerification, message)))
+}
+
+async fn record_link(request: &Request, db: &Db, user: &User, identity: &Identity) -> AuthResult<()> {
+    let address = request.client_ip_text();
+    Entry::of(user, Action::IdentityLinked)
+        .from_address(&address)
+        .with(json!({
+            "identity_id": identity.id,
+            "provider": identity.provider,
+            "provider_id": identity.provider_id,
+        }))
+        .record(db, request.auth.config.audit_log_only)
+        .await
+        .or_internal("Error recording audit log entry")
+}
+
+/// Removes the password, the metadata and the identities of an account that nobody confirmed, except the one
+/// that signs in now.
+pub async fn remove_unconfirmed(db: &Db, user: &mut User, keep: &Identity) -> AuthResult<()> {
+    user.encrypted_password = None;
+    user.user_metadata.clone_from(&keep.identity_data);
+    user.update(db, &[Column::EncryptedPassword, Column::UserMetadata]).await?;
+    for other in user.identities().iter().filter(|other| other.id != keep.id) {
+        identity::delete(db, other.id).await?;
+    }
+    user.identities.get_or_insert_default().retain(|known| known.id == keep.id);
+    user.update_providers(db).await?;
+    Ok(())
+}
+
+/// Links an external identity to `user`; within a transaction.
+///
+/// Errors: 422 `identity_already_exists`, 400 `email_exists`; 422 `email_not_confirmed` is an [`Outcome`].
+pub async fn link(request: &Request, db: &Db, mut user: User, profile: &Profile, provider: &str) -> AuthResult<Outcome> {
+    let config = &request.auth.config;
+    user::lock(db, user.id).await?;
+    let known = identity::find(db, profile.subject(), provider)
+        .await
+        .or_internal("Database error finding identity for linking")?;
+    if let Some(known) = known {
+        let whose = if known.user_id == user.id { "" } else { " to another user" };
+        let message = format!("Identity is already linked{whose}");
+        return Err(AuthError::unprocessable(Code::IdentityAlreadyExists, message));
+    }
+    let identity = add_identity(db, &user, provider, profile.identity_data()).await?;
+    record_link(request, db, &user, &identity).await?;
+    user.identities.get_or_insert_default().push(identity);
+    if user.email.is_empty() {
+        let taken = || {
+            let message = "A user with this email address has already been registered";
+            AuthError::bad_request(Code::EmailExists, message)
+        };
+        if !promote_email(request, db, &mut user).await? {
+            return Err(taken());
+        }
+        if !profile.is_email_verified() {
+            send_confirmation(request, db, &mut user, None).await?;
+            let message = format!(
+                "Unverified email with {provider}. A confirmation email has been sent to your {provider} email"
+            );
+            return Ok(Outcome::Refused(AuthError::unprocessable(Code::EmailNotConfirmed, message)));
+        }
+        user.confirm(db).await?;
+        if user.is_anonymous {
+            user.is_anonymous = false;
+            user.update(db, &[Column::IsAnonymous]).await?;
+        }
+    }
+    user.update_providers(db).await?;
+    mailer::notify(request, db, &user, Notification::IdentityLinked { provider }).await;
+    Ok(Outcome::User(Box::new(user), false))
+}
+
+/// Gives the user the address of one of its identities if its own belongs to none: verified ones first, then
+/// the oldest. `false` if each of them is another user's.
+pub async fn promote_email(request: &Request, db: &Db, user: &mut User) -> AuthResult<bool> {
+    let mut identities = identity::of_user(db, user.id).await?;
+    if identities.iter().any(|identity| identity.email == user.email) {
+        return Ok(true);
+    }
+    identities.sort_by_key(|identity| match (identity.email.is_empty(), identity.is_email_verified()) {
+        (true, _) => 2,
+        (false, false) => 1,
+        (false, true) => 0,
+    });
+    for candidate in identities {
+        if !candidate.email.is_empty()
+            && user::find_by_email(db, &candidate.email, &user.aud).await?.is_some_and(|other| other.id != user.id)
+        {
+            continue;
+        }
+        user.email.clone_from(&candidate.email);
+        user.update(db, &[Column::Email]).await?;
+        // What was sent before speaks of another address.
+        user.clear_pending(db).await?;
+        let covered = candidate.is_email_verified() || request.auth.config.mailer.autoconfirm;
+        if candidate.email.is_empty() || !covered {
+            user.email_confirmed_at = None;
+            user.update(db, &[Column::EmailConfirmedAt]).await?;
+            let mut unverified = Json::new();
+            unverified.insert("email_verified".to_owned(), json!(false));
+            user.merge_user_metadata(db, &unverified).await?;
+        }
+        return Ok(true);
+    }
+    Ok(false)
+}

@@ -1,0 +1,133 @@
+//! The claims of ID tokens, translated as each issuer means them.
+//! Reference: supabase/auth `internal/api/provider/oidc.go`.
+
+use serde_json::{Map, Value, json};
+
+use super::claims::Profile;
+use super::oidc::{self, IdToken};
+
+/// The person an ID token is about; `None` if its claims have types they must not have.
+pub fn profile(token: &IdToken) -> Option<Profile> {
+    let issuer = token.text("iss");
+    for name in ["email", "name", "picture"] {
+        if token.claims.get(name).is_some_and(|value| !value.is_string() && !value.is_null()) {
+            return None;
+        }
+    }
+    let sub = token.text("sub");
+    let (email, name, picture) = (token.text("email"), token.text("name"), token.text("picture"));
+    let base = [("iss", issuer), ("sub", sub), ("provider_id", sub)];
+    let with = |more: &[(&str, &str)]| {
+        let mut profile = Profile::new(&base);
+        for (name, value) in more {
+            profile.set(name, value);
+        }
+        profile
+    };
+    Some(match issuer {
+        oidc::GOOGLE | "accounts.google.com" => {
+            let verified = flag(token, "email_verified") || flag(token, "verified_email");
+            let mut profile =
+                with(&[("name", name), ("picture", picture), ("avatar_url", picture), ("full_name", name)])
+                    .with_email(email, verified);
+            if !token.text("hd").is_empty() {
+                profile = profile.with_custom(json!({ "hd": token.text("hd") }));
+            }
+            profile
+        }
+        oidc::FACEBOOK => with(&[("name", name), ("picture", picture), ("email", email)]).with_email(email, true),
+        oidc::KAKAO => {
+            let nickname = token.text("nickname");
+            with(&[("name", nickname), ("preferred_username", nickname), ("picture", picture)]).with_email(email, true)
+        }
+        oidc::LINKEDIN => {
+            let verified = match token.claims.get("email_verified") {
+                Some(Value::String(text)) if text == "true" => true,
+                Some(Value::String(text)) if text == "false" => false,
+                Some(Value::Bool(flag)) => *flag,
+                _ => return None,
+            };
+            let (given, family) = (token.text("given_name"), token.text("family_name"));
+            with(&[
+                ("name", format!("{given} {family}").trim()),
+                ("given_name", given),
+                ("family_name", family),
+                ("locale", token.text("locale")),
+                ("picture", picture),
+            ])
+            .with_email(email, verified)
+        }
+        oidc::VERCEL_MARKETPLACE => {
+            let global = token.text("global_user_id");
+            let subject = if global.is_empty() { sub.to_owned() } else { format!("global_user_id:{global}") };
+            with(&[
+                ("sub", &subject),
+                ("provider_id", &subject),
+                ("name", token.text("user_name")),
+                ("picture", token.text("user_avatar_url")),
+            ])
+            .with_email(token.text("user_email"), true)
+        }
+        oidc::SNAPCHAT => {
+            let mut profile = Profile::from_document(&token.claims)?;
+            if !email.is_empty() {
+                profile.set_value("email_verified", json!(true));
+            }
+            profile.with_email(email, true)
+        }
+        issuer if oidc::is_apple(issuer) => apple(token, with(&[])),
+        issuer if oidc::is_azure(issuer) => azure(token, &with(&[]))?,
+        _ => {
+            let profile = Profile::from_document(&token.claims)?;
+            let verified = profile.flag("email_verified");
+            profile.with_email(email, verified)
+        }
+    })
+}
+
+fn flag(token: &IdToken, name: &str) -> bool {
+    token.claims.get(name) == Some(&Value::Bool(true))
+}
+
+fn apple(token: &IdToken, profile: Profile) -> Profile {
+    let mut custom = Map::new();
+    match token.claims.get("is_private_email") {
+        Some(Value::Bool(flag)) => {
+            custom.insert("is_private_email".to_owned(), json!(flag));
+        }
+        Some(Value::String(text)) => {
+            custom.insert("is_private_email".to_owned(), json!(text == "true"));
+        }
+        _ => {}
+    }
+    if let Some(at) = token.claims.get("auth_time").filter(|at| at.is_number()) {
+        custom.insert("auth_time".to_owned(), at.clone());
+    }
+    if !token.text("transfer_sub").is_empty() {
+        custom.insert("transfer_sub".to_owned(), json!(token.text("transfer_sub")));
+    }
+    let profile = profile.with_email(token.text("email"), true);
+    if custom.is_empty() { profile } else { profile.with_custom(Value::Object(custom)) }
+}
+
+/// Claims of Azure that say nothing about the person.
+const PLUMBING: [&str; 16] = [
+    "aud", "iss", "iat", "nbf", "exp", "c_hash", "at_hash", "aio", "nonce", "rh", "uti", "jti", "ver", "sub", "name",
+    "preferred_username",
+];
+
+/// An address is verified if the tenant's owner says so (`xms_edov`), or says nothing about it.
+fn azure(token: &IdToken, base: &Profile) -> Option<Profile> {
+    let verified = match token.claims.get("xms_edov") {
+        None | Some(Value::Null) => true,
+        Some(Value::Bool(flag)) => *flag,
+        Some(Value::String(text)) => text == "1" || text == "true",
+        Some(_) => false,
+    };
+    let mut profile = base.clone();
+    profile.set("preferred_username", token.text("preferred_username"));
+    profile.set("full_name", token.text("name"));
+    let mut custom = token.claims.clone();
+    custom.retain(|name, _| !PLUMBING.contains(&name.as_str()));
+    Some(profile.with_custom(Value::Object(custom)).with_email(token.text("email"), verified))
+}
