@@ -44,6 +44,7 @@ mod token;
 mod tokens;
 mod user;
 mod verify;
+mod web3;
 mod webauthn;
 
 use std::net::IpAddr;

@@ -30,6 +30,7 @@ pub async fn token(request: &Request) -> AuthResult<HttpResponse> {
         "refresh_token" => refresh::grant(request).await,
         "pkce" => pkce::grant(request).await,
         "id_token" => super::oauth::grant(request).await,
+        "web3" => super::web3::grant(request).await,
         _ => Err(AuthError::bad_request(Code::InvalidCredentials, "unsupported_grant_type")),
     }
 }
