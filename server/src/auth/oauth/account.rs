@@ -162,7 +162,7 @@ pub async fn sign_in(
             user.merge_user_metadata(db, &data).await?;
             user.update_providers(db).await?;
             record_link(request, db, &user, &identity).await?;
-            user.identities.get_or_insert_default().push(identity.clone());
+            // The answer lists the identities from before, as upstream's does.
             (user, identity)
         }
         Decision::Create => {
@@ -204,6 +204,10 @@ pub async fn sign_in(
             .record(db, config.audit_log_only)
             .await?;
         user.confirm(db).await.or_internal("Error updating user")?;
+        // The answer shows what was confirmed in the identity too; its row keeps what the provider said.
+        for known in user.identities.iter_mut().flatten().filter(|known| known.id == identity.id) {
+            known.identity_data.get_or_insert_default().insert("email_verified".to_owned(), json!(true));
+        }
         return Ok(Outcome::User(user, created));
     }
     let mut how = format!("Verify the email with {provider} in order to sign in");
@@ -241,7 +245,6 @@ pub async fn remove_unconfirmed(db: &Db, user: &mut User, keep: &Identity) -> Au
     for other in user.identities().iter().filter(|other| other.id != keep.id) {
         identity::delete(db, other.id).await?;
     }
-    user.identities.get_or_insert_default().retain(|known| known.id == keep.id);
     user.update_providers(db).await?;
     Ok(())
 }
@@ -250,7 +253,6 @@ pub async fn remove_unconfirmed(db: &Db, user: &mut User, keep: &Identity) -> Au
 ///
 /// Errors: 422 `identity_already_exists`, 400 `email_exists`; 422 `email_not_confirmed` is an [`Outcome`].
 pub async fn link(request: &Request, db: &Db, mut user: User, profile: &Profile, provider: &str) -> AuthResult<Outcome> {
-    let config = &request.auth.config;
     user::lock(db, user.id).await?;
     let known = identity::find(db, profile.subject(), provider)
         .await

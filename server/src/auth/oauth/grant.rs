@@ -37,7 +37,6 @@ fn invalid_request(description: impl Into<String>) -> AuthError {
 /// Errors: OAuth's shape `invalid request` and `invalid nonce`; 400 `provider_disabled`, `validation_failed`; those
 /// of [`account::sign_in`].
 pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
-    let config = &request.auth.config;
     let params = request.params()?;
     let token = params.text("id_token")?;
     let (access_token, nonce) = (params.text("access_token")?, params.text("nonce")?);

@@ -247,6 +247,9 @@ pub async fn list(request: &Request) -> AuthResult<HttpResponse> {
 ///
 /// Errors: 400 `validation_failed` for what is no uuid, 404 `oauth_client_not_found`.
 pub async fn load(request: &Request, id: &str) -> AuthResult<OAuthClient> {
+    if id.is_empty() {
+        return Err(AuthError::invalid("client_id is required"));
+    }
     let id = Uuid::parse_str(id).map_err(|_| AuthError::invalid("invalid client_id format"))?;
     let db = request.db().await?;
     oauth_client::find(&db, id)

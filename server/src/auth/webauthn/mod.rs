@@ -11,7 +11,7 @@ mod cose;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Utc};
 use rand::RngCore as _;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -150,11 +150,6 @@ impl Ceremony {
             user_verification: stored["userVerification"].as_str().unwrap_or("").to_owned(),
         })
     }
-}
-
-/// Until when an answer to options made now is awaited.
-pub fn deadline() -> DateTime<Utc> {
-    Utc::now() + Duration::milliseconds(TIMEOUT)
 }
 
 /// Options to register a credential that is a passkey (`discoverable`) or a second factor.
