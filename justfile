@@ -36,3 +36,9 @@ check: setup
 # Delete the development database; the next `just up` makes it anew
 db-reset:
     rm -rf .ferrobase/db
+
+# Take the pictures of docs/screens anew, from a server with the demo data of its own
+screens: setup
+    tools/build-web.sh
+    cargo build --locked --bin ferrobase
+    CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/screens.mjs
