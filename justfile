@@ -42,3 +42,10 @@ screens: setup
     tools/build-web.sh
     cargo build --locked --bin ferrobase
     CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/screens.mjs
+
+# Write frontend/src/types/database.ts anew from the schema
+types:
+    tools/install.sh postgres
+    cargo build --locked --bin ferrobase
+    tools/with-server.sh sh -c 'target/debug/ferrobase types typescript --schema public > target/database.ts'
+    mv target/database.ts frontend/src/types/database.ts

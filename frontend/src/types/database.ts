@@ -121,6 +121,13 @@ export type Database = {
             foreignKeyName: "budget_transactions_request_id_fkey"
             columns: ["request_id"]
             isOneToOne: false
+            referencedRelation: "incoming_requests"
+            referencedColumns: ["request_id"]
+          },
+          {
+            foreignKeyName: "budget_transactions_request_id_fkey"
+            columns: ["request_id"]
+            isOneToOne: false
             referencedRelation: "my_requests"
             referencedColumns: ["id"]
           },
@@ -585,6 +592,13 @@ export type Database = {
             foreignKeyName: "notifications_request_id_fkey"
             columns: ["request_id"]
             isOneToOne: false
+            referencedRelation: "incoming_requests"
+            referencedColumns: ["request_id"]
+          },
+          {
+            foreignKeyName: "notifications_request_id_fkey"
+            columns: ["request_id"]
+            isOneToOne: false
             referencedRelation: "my_requests"
             referencedColumns: ["id"]
           },
@@ -723,6 +737,13 @@ export type Database = {
             foreignKeyName: "request_documents_request_id_fkey"
             columns: ["request_id"]
             isOneToOne: false
+            referencedRelation: "incoming_requests"
+            referencedColumns: ["request_id"]
+          },
+          {
+            foreignKeyName: "request_documents_request_id_fkey"
+            columns: ["request_id"]
+            isOneToOne: false
             referencedRelation: "my_requests"
             referencedColumns: ["id"]
           },
@@ -785,6 +806,13 @@ export type Database = {
             columns: ["request_id"]
             isOneToOne: false
             referencedRelation: "approved_grants"
+            referencedColumns: ["request_id"]
+          },
+          {
+            foreignKeyName: "request_events_request_id_fkey"
+            columns: ["request_id"]
+            isOneToOne: false
+            referencedRelation: "incoming_requests"
             referencedColumns: ["request_id"]
           },
           {
@@ -860,6 +888,13 @@ export type Database = {
             columns: ["request_id"]
             isOneToOne: false
             referencedRelation: "approved_grants"
+            referencedColumns: ["request_id"]
+          },
+          {
+            foreignKeyName: "request_nonprofits_request_id_fkey"
+            columns: ["request_id"]
+            isOneToOne: false
+            referencedRelation: "incoming_requests"
             referencedColumns: ["request_id"]
           },
           {
@@ -1035,6 +1070,13 @@ export type Database = {
             foreignKeyName: "requests_resubmitted_from_fkey"
             columns: ["resubmitted_from"]
             isOneToOne: false
+            referencedRelation: "incoming_requests"
+            referencedColumns: ["request_id"]
+          },
+          {
+            foreignKeyName: "requests_resubmitted_from_fkey"
+            columns: ["resubmitted_from"]
+            isOneToOne: false
             referencedRelation: "my_requests"
             referencedColumns: ["id"]
           },
@@ -1173,7 +1215,22 @@ export type Database = {
           updated_at: string | null
           waiting_days: number | null
         }
-        Relationships: []
+        Relationships: [
+          {
+            foreignKeyName: "request_nonprofits_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
+            referencedRelation: "nonprofits"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "requests_category_id_fkey"
+            columns: ["category_id"]
+            isOneToOne: false
+            referencedRelation: "categories"
+            referencedColumns: ["id"]
+          },
+        ]
       }
       my_donor_messages: {
         Row: {

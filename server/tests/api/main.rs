@@ -7,4 +7,5 @@ mod functions;
 mod gateway;
 mod policies;
 mod storage;
+mod types;
 mod web;

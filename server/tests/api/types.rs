@@ -1,0 +1,13 @@
+use crate::support::TestApp;
+
+/// `just types` writes the file anew.
+#[actix_web::test]
+async fn the_web_apps_database_types_are_those_of_the_schema() {
+    let app = TestApp::start().await;
+    let made = ferrobase::cli::types::typescript(&app.owner_url, &["public".to_owned()]).await.expect("types");
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../frontend/src/types/database.ts");
+    let kept = std::fs::read_to_string(&file).expect("frontend/src/types/database.ts");
+    let differs = made.lines().zip(kept.lines()).position(|(made, kept)| made != kept);
+    assert_eq!(differs, None, "frontend/src/types/database.ts is stale: run 'just types'");
+    assert_eq!(made.lines().count(), kept.lines().count(), "frontend/src/types/database.ts is stale: run 'just types'");
+}
