@@ -69,6 +69,8 @@ export const paths = {
 
   // donor
   donorDashboard: "/donor-dashboard",
+  /** The dashboard with the pledge open. */
+  donate: "/donor-dashboard?donate",
 } as const;
 
 /** The login page that leads back afterwards: for an expired session or a mailed invitation. */

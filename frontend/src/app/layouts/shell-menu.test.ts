@@ -39,3 +39,11 @@ describe("the sidebar of nonprofit staff", () => {
     expect(currentAt(pathname)).toEqual([label]);
   });
 });
+
+it("shows a donor the dashboard and the pledge, and marks the dashboard alone as the current place", () => {
+  const items = shellMenu({ role: "donor", nonprofitRole: null }, null);
+  expect(items.map((item) => [item.label, isCurrent(item, "/donor-dashboard")])).toEqual([
+    ["Dashboard", true],
+    ["Make a Donation", false],
+  ]);
+});

@@ -1,4 +1,14 @@
-import { Inbox, LayoutDashboard, List, Settings, SquarePen, Users, Wallet, type LucideIcon } from "lucide-react";
+import {
+  HandHeart,
+  Inbox,
+  LayoutDashboard,
+  List,
+  Settings,
+  SquarePen,
+  Users,
+  Wallet,
+  type LucideIcon,
+} from "lucide-react";
 import type { AppUser, Organization } from "@/lib/session";
 import { t } from "@/messages";
 import { paths } from "../paths";
@@ -60,7 +70,10 @@ export function shellMenu(
       ];
     }
     case "donor":
-      return [{ to: paths.donorDashboard, label: t("shell.menuDashboard"), Icon: LayoutDashboard }];
+      return [
+        { to: paths.donorDashboard, label: t("shell.menuDashboard"), Icon: LayoutDashboard },
+        { to: paths.donate, label: t("shell.menuDonate"), short: t("shell.menuDonateShort"), Icon: HandHeart },
+      ];
     case "requester":
       return [
         { to: paths.requesterDashboard, label: t("shell.menuDashboard"), Icon: LayoutDashboard },

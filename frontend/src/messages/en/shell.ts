@@ -40,6 +40,8 @@ export const shell = define("shell", {
   menuBudget: "Budget",
   menuTeam: "Team Management",
   menuTeamShort: "Team",
+  menuDonate: "Make a Donation",
+  menuDonateShort: "Donate",
   waiting: "{count} waiting",
   menuSettings: "Settings",
   toDashboard: "Go to Dashboard",
