@@ -119,7 +119,6 @@ export const myRequests = define("myRequests", {
   decisionDeclined: "Declined. The reason stands on this page.",
   withdrawnBody: "You took it back. You can send it again as a new request.",
   deniedTitle: "Declined",
-  deniedQuote: "The reason in their words",
   approvedTitle: "Approved for {amount}",
   approvedBody: "The nonprofit writes to you about how the money reaches you.",
   conversation: "Messages",

@@ -44,7 +44,6 @@ export const requestForm = define("requestForm", {
   signIn: "Sign in",
   allDrafts: "Saved Drafts",
   failedTitle: "We could not open your draft",
-  guestFilesDropped: "Please choose your documents again. They were added before you signed in.",
 
   // 1 category
   categoryTitle: "Choose type of assistance",
@@ -93,7 +92,6 @@ export const requestForm = define("requestForm", {
   infoLead: "So that the nonprofits can reach you. Only they see it.",
   identifiedTitle: "Signed in as {email}",
   identifiedBody: "We filled in what we know. Please check it.",
-  haveAccount: "Already have an account?",
   tabsLabel: "Your information",
   tabPersonal: "Personal",
   tabContact: "Contact",
@@ -161,7 +159,6 @@ export const requestForm = define("requestForm", {
   amountMost: "Please ask for less than $10,000,000.",
   documents: "Documents",
   documentsHint: "A letter, a bill, a photo of it. {limits} You can also send them later.",
-  storedDocuments: "Documents of this request",
   documentSending: "{size}, sending…",
   documentFailed: "This file did not arrive. {reason}",
   documentRetry: "Send again",

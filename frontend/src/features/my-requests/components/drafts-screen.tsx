@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Plus, Trash2 } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { Link } from "react-router-dom";
 import { paths } from "@/app/paths";
 import { ConfirmDialog } from "@/components/confirm-dialog";
@@ -46,6 +46,16 @@ function DraftLine({ draft, onDelete }: { draft: Draft; onDelete: () => void }) 
 export function DraftsScreen() {
   const user = useUser();
   const drafts = useQuery(draftsQuery(user.id));
+  const failed = drafts.isError;
+  useEffect(() => {
+    if (failed) {
+      toast({
+        variant: "destructive",
+        title: t("myRequests.draftsFailed"),
+        description: t("myRequests.draftsFailedBody"),
+      });
+    }
+  }, [failed]);
   const remove = useDeleteDraft();
   const [asked, setAsked] = useState<Draft | null>(null);
   return (
