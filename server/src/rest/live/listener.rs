@@ -26,6 +26,7 @@ pub async fn run(live: Arc<Live>) {
             Err(error) => error.to_string(),
         };
         was_lost = true;
+        live.listening.notify_one();
         let pause = backoff.next();
         tracing::error!(channel, fault, seconds = pause.as_secs(), "listening for reloads failed, retrying");
         tokio::time::sleep(pause).await;
@@ -50,6 +51,7 @@ async fn listen(
             answer = &mut listening, if !is_listening => {
                 answer?;
                 is_listening = true;
+                live.listening.notify_one();
                 *backoff = Backoff::new();
                 tracing::info!(channel, "listening for reloads");
                 if was_lost {

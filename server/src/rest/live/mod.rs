@@ -40,6 +40,8 @@ pub struct Live {
     cache: SchemaCacheHandle,
     wanted: Wanted,
     is_loaded: AtomicBool,
+    /// Rung when the listener listens, or has failed to.
+    listening: Notify,
     pub counters: Counters,
 }
 
@@ -72,6 +74,9 @@ pub struct Counters {
 /// First and longest pause between attempts.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
 
+/// How long the first load waits for the listener.
+const LISTEN_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Pauses that double up to a bound.
 struct Backoff(Duration);
 
@@ -100,6 +105,7 @@ impl Live {
             cache: SchemaCacheHandle::default(),
             wanted: Wanted::default(),
             is_loaded: AtomicBool::new(false),
+            listening: Notify::new(),
             counters,
         }))
     }
@@ -115,12 +121,16 @@ impl Live {
             }
             Ok(()) => {}
         }
+        // Listening comes before loading, so that no change falls between the two unnoticed.
+        if self.settings().config.channel_enabled {
+            tokio::spawn(listener::run(self.clone()));
+            let _ = tokio::time::timeout(LISTEN_PATIENCE, self.listening.notified()).await;
+        }
         if let Err(error) = self.load_schema().await {
             tracing::error!(%error, "the schema cache could not be loaded, retrying");
             self.request(Reload::Schema);
         }
         tokio::spawn(self.clone().serve_reloads());
-        tokio::spawn(listener::run(self.clone()));
         tokio::spawn(self.clone().watch_signals());
         Ok(())
     }

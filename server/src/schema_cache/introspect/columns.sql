@@ -15,7 +15,8 @@ select a.attrelid,
                 limit 1)
            when a.attgenerated <> '' then null
            when a.atthasdef then
-               (select pg_get_expr(ad.adbin, ad.adrelid)
+               -- A default names no column, so the relation, whose name would be looked up each time, is not needed.
+               (select pg_get_expr(ad.adbin, 0)
                 from pg_catalog.pg_attrdef ad
                 where ad.adrelid = a.attrelid and ad.adnum = a.attnum)
        end as default_sql,
