@@ -49,3 +49,11 @@ types:
     cargo build --locked --bin ferrobase
     tools/with-server.sh sh -c 'target/debug/ferrobase types typescript --schema public > target/database.ts'
     mv target/database.ts frontend/src/types/database.ts
+
+# The policy oracle in full: 10,000 random policies, claims and requests, each asked of PostgreSQL itself too
+policies: setup
+    POLICY_CASES=10000 cargo test -p ferrobase --test rest policies -- --nocapture
+
+# Random requests in number: 20,000 valid ones and as many that mean nothing
+random: setup
+    RANDOM_CASES=20000 cargo test -p ferrobase --test rest random
