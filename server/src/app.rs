@@ -83,9 +83,7 @@ impl App {
             .app_data(web::Data::new(self.storage))
             .app_data(web::Data::new(self.rest))
             .route("/health", web::get().to(health))
-            .service(
-                web::scope("/auth/v1").wrap(from_fn(gateway::require_key)).configure(auth::configure(self.auth)),
-            )
+            .service(web::scope("/auth/v1").wrap(from_fn(gateway::require_key)).configure(auth::configure(self.auth)))
             .service(web::scope("/rest/v1").wrap(from_fn(gateway::require_key)).configure(rest::configure))
             .service(web::scope("/functions/v1").wrap(from_fn(gateway::accept_key)).configure(functions::configure))
             .service(web::scope("/storage/v1").wrap(from_fn(gateway::accept_key)).configure(storage::configure));

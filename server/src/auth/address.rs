@@ -19,8 +19,8 @@ pub fn parse_email(text: &str) -> AuthResult<String> {
 
 fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.split_once('@') else { return false };
-    let local_fits = !local.is_empty()
-        && local.bytes().all(|b| b.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&b));
+    let local_fits =
+        !local.is_empty() && local.bytes().all(|b| b.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&b));
     let label_fits = |label: &str| {
         (1..=63).contains(&label.len())
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
@@ -38,9 +38,7 @@ pub fn format_phone(text: &str) -> String {
 /// The number in E.164 digits, without `+`.
 pub fn parse_phone(text: &str) -> AuthResult<String> {
     let phone = format_phone(text);
-    let fits = (2..=15).contains(&phone.len())
-        && phone.bytes().all(|b| b.is_ascii_digit())
-        && !phone.starts_with('0');
+    let fits = (2..=15).contains(&phone.len()) && phone.bytes().all(|b| b.is_ascii_digit()) && !phone.starts_with('0');
     if fits { Ok(phone) } else { Err(AuthError::invalid("Invalid phone number format (E.164 required)")) }
 }
 

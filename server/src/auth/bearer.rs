@@ -57,9 +57,8 @@ impl Claims {
         if self.session_id.is_empty() {
             return Ok(None);
         }
-        let id = Uuid::parse_str(&self.session_id).map_err(|_| {
-            AuthError::forbidden(Code::BadJwt, "invalid claim: session_id claim must be a UUID")
-        })?;
+        let id = Uuid::parse_str(&self.session_id)
+            .map_err(|_| AuthError::forbidden(Code::BadJwt, "invalid claim: session_id claim must be a UUID"))?;
         Ok((!id.is_nil()).then_some(id))
     }
 }
@@ -101,18 +100,13 @@ fn bearer(request: &Request) -> AuthResult<&str> {
             scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && !token.contains(char::is_whitespace)
         })
         .map(|(_, token)| token)
-        .ok_or_else(|| {
-            AuthError::unauthorized(Code::NoAuthorization, "This endpoint requires a valid Bearer token")
-        })
+        .ok_or_else(|| AuthError::unauthorized(Code::NoAuthorization, "This endpoint requires a valid Bearer token"))
 }
 
 /// The claims of the request's bearer token, its signature and times checked.
 pub fn claims(request: &Request) -> AuthResult<Claims> {
     let refused = |reason: String| {
-        AuthError::forbidden(
-            Code::BadJwt,
-            format!("invalid JWT: unable to parse or verify signature, {reason}"),
-        )
+        AuthError::forbidden(Code::BadJwt, format!("invalid JWT: unable to parse or verify signature, {reason}"))
     };
     let token = bearer(request)?;
     let verified = request.auth.keys.verify(token).map_err(|error| refused(error.to_string()))?;
@@ -145,15 +139,11 @@ async fn load(request: &Request, claims: Claims) -> AuthResult<Caller> {
         }
     };
     let (user, session) = futures_util::join!(user::find_by_id(&db, user_id), lookup);
-    let user = user?.ok_or_else(|| {
-        AuthError::forbidden(Code::UserNotFound, "User from sub claim in JWT does not exist")
-    })?;
+    let user =
+        user?.ok_or_else(|| AuthError::forbidden(Code::UserNotFound, "User from sub claim in JWT does not exist"))?;
     let session = session?;
     if session_id?.is_some() && session.is_none() {
-        return Err(AuthError::forbidden(
-            Code::SessionNotFound,
-            "Session from session_id claim in JWT does not exist",
-        ));
+        return Err(AuthError::forbidden(Code::SessionNotFound, "Session from session_id claim in JWT does not exist"));
     }
     Ok(Caller { claims, user, session })
 }
@@ -177,10 +167,7 @@ pub async fn require_admin(request: &Request) -> AuthResult<Admin> {
 /// Refuses anonymous users where a real account is needed.
 pub fn refuse_anonymous(caller: &Caller) -> AuthResult<()> {
     if caller.claims.is_anonymous {
-        return Err(AuthError::forbidden(
-            Code::NoAuthorization,
-            "Anonymous user not allowed to perform these actions",
-        ));
+        return Err(AuthError::forbidden(Code::NoAuthorization, "Anonymous user not allowed to perform these actions"));
     }
     Ok(())
 }

@@ -10,7 +10,13 @@ use crate::config::{AuthConfig, AuthMode};
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const HEADERS: [&str; 8] = [
-    "accept", "authorization", "content-type", "x-client-ip", "x-client-info", "x-jwt-aud", "x-use-cookie",
+    "accept",
+    "authorization",
+    "content-type",
+    "x-client-ip",
+    "x-client-info",
+    "x-jwt-aud",
+    "x-use-cookie",
     "x-supabase-api-version",
 ];
 /// What clients of the full server send besides: the gateway's key, and headers of tracing.
@@ -34,11 +40,7 @@ fn set(response: &mut HttpResponse, name: &'static str, value: &str) {
 pub fn preflight(headers: &HeaderMap, config: &AuthConfig) -> HttpResponse {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
     let mut response = HttpResponse::build(StatusCode::NO_CONTENT).finish();
-    set(
-        &mut response,
-        "vary",
-        "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
-    );
+    set(&mut response, "vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
     let method = text("access-control-request-method").to_owned();
     let asked = headers
         .get_all("access-control-request-headers")

@@ -99,7 +99,8 @@ impl CustomProvider {
 
     /// Writes everything but the secret; inserts with `secret`.
     async fn save(&self, db: &Db, secret: Option<&str>) -> Result<(), Fault> {
-        let (mapping, params) = (Value::Object(self.attribute_mapping.clone()), Value::Object(self.authorization_params.clone()));
+        let (mapping, params) =
+            (Value::Object(self.attribute_mapping.clone()), Value::Object(self.authorization_params.clone()));
         let cached_at = self.cached_discovery.as_ref().map(|_| self.updated_at);
         let values: [super::store::Param<'_>; 22] = [
             &self.id,
@@ -167,9 +168,8 @@ pub async fn find(db: &Db, identifier: &str) -> Result<Option<CustomProvider>, F
 
 /// The provider's client secret.
 pub async fn secret(request: &Request, db: &Db, provider: &CustomProvider) -> AuthResult<String> {
-    let row = db
-        .query_one("select client_secret from auth.custom_oauth_providers where id = $1", &[&provider.id])
-        .await?;
+    let row =
+        db.query_one("select client_secret from auth.custom_oauth_providers where id = $1", &[&provider.id]).await?;
     let stored: String = row.try_get(0)?;
     encryption::open(&request.auth.config.security.encryption, &provider.id.to_string(), &stored)
 }
@@ -236,14 +236,32 @@ pub async fn delete(request: &Request, identifier: &str) -> AuthResult<HttpRespo
 
 /// Parameters of the authorization request that are the server's alone.
 const RESERVED: [&str; 9] = [
-    "client_id", "client_secret", "redirect_uri", "response_type", "state", "code_challenge",
-    "code_challenge_method", "code_verifier", "nonce",
+    "client_id",
+    "client_secret",
+    "redirect_uri",
+    "response_type",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "code_verifier",
+    "nonce",
 ];
 
 /// What no provider may say about a user.
 const PROTECTED: [&str; 13] = [
-    "id", "aud", "role", "app_metadata", "created_at", "updated_at", "confirmed_at", "email_confirmed_at",
-    "phone_confirmed_at", "email_verified", "phone_verified", "banned_until", "is_super_admin",
+    "id",
+    "aud",
+    "role",
+    "app_metadata",
+    "created_at",
+    "updated_at",
+    "confirmed_at",
+    "email_confirmed_at",
+    "phone_confirmed_at",
+    "email_verified",
+    "phone_verified",
+    "banned_until",
+    "is_super_admin",
 ];
 
 /// The body: absent fields are `None`.
@@ -305,7 +323,9 @@ impl Fields {
                 return Err(AuthError::invalid(format!("Authorization parameter {name:?} must be a string")));
             }
         }
-        if let Some((name, _)) = self.attribute_mapping.iter().flatten().find(|(name, _)| PROTECTED.contains(&name.as_str())) {
+        if let Some((name, _)) =
+            self.attribute_mapping.iter().flatten().find(|(name, _)| PROTECTED.contains(&name.as_str()))
+        {
             return Err(AuthError::invalid(format!("Cannot map to protected system field: {name}")));
         }
         if self.custom_claims_allowlist.iter().flatten().any(|claim| claim.trim().is_empty()) {
@@ -341,12 +361,7 @@ impl Fields {
         let urls: Vec<&str> = if oidc {
             vec![&self.issuer, self.discovery_url.as_deref().unwrap_or("")]
         } else {
-            vec![
-                &self.authorization_url,
-                &self.token_url,
-                &self.userinfo_url,
-                self.jwks_uri.as_deref().unwrap_or(""),
-            ]
+            vec![&self.authorization_url, &self.token_url, &self.userinfo_url, self.jwks_uri.as_deref().unwrap_or("")]
         };
         for url in urls.into_iter().filter(|url| !url.is_empty()) {
             check_url(url).await?;
@@ -451,9 +466,7 @@ pub async fn create(request: &Request) -> AuthResult<HttpResponse> {
     if oidc {
         provider.cached_discovery = Some(read_document(request, &provider).await?);
     }
-    let stored = db
-        .transaction(async |db| Ok(provider.insert(db, &secret).await?))
-        .await;
+    let stored = db.transaction(async |db| Ok(provider.insert(db, &secret).await?)).await;
     if stored.as_ref().is_err_and(AuthError::is_unique_violation) {
         return Err(exists());
     }
@@ -491,8 +504,15 @@ pub async fn update(request: &Request, identifier: &str) -> AuthResult<HttpRespo
 
 /// The parts of an issuer's document that are kept.
 const KEPT: [&str; 9] = [
-    "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "scopes_supported",
-    "response_types_supported", "grant_types_supported", "subject_types_supported",
+    "issuer",
+    "authorization_endpoint",
+    "token_endpoint",
+    "userinfo_endpoint",
+    "jwks_uri",
+    "scopes_supported",
+    "response_types_supported",
+    "grant_types_supported",
+    "subject_types_supported",
 ];
 
 /// Reads and checks the discovery document of an OpenID Connect provider.

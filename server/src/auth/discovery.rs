@@ -19,9 +19,29 @@ pub fn health() -> AuthResult<HttpResponse> {
 /// `GET /settings`: what is switched on.
 pub fn settings(request: &Request) -> AuthResult<HttpResponse> {
     const LISTED: [&str; 23] = [
-        "apple", "azure", "bitbucket", "discord", "facebook", "snapchat", "figma", "fly", "github", "gitlab", "google",
-        "keycloak", "kakao", "linkedin", "linkedin_oidc", "notion", "spotify", "slack", "slack_oidc", "workos",
-        "twitch", "twitter", "zoom",
+        "apple",
+        "azure",
+        "bitbucket",
+        "discord",
+        "facebook",
+        "snapchat",
+        "figma",
+        "fly",
+        "github",
+        "gitlab",
+        "google",
+        "keycloak",
+        "kakao",
+        "linkedin",
+        "linkedin_oidc",
+        "notion",
+        "spotify",
+        "slack",
+        "slack_oidc",
+        "workos",
+        "twitch",
+        "twitter",
+        "zoom",
     ];
     let config = &request.auth.config;
     let mut external = json!({

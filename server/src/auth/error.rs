@@ -212,13 +212,27 @@ impl From<DbError> for Fault {
 #[derive(Debug)]
 pub enum AuthError {
     /// An answer with a code; `fault` is what caused it, if anything did.
-    Api { status: StatusCode, code: Code, message: String, fault: Option<Fault> },
+    Api {
+        status: StatusCode,
+        code: Code,
+        message: String,
+        fault: Option<Fault>,
+    },
     /// A password that breaks the rules; reasons are `length`, `characters`, `pwned`.
-    WeakPassword { message: String, reasons: Vec<&'static str> },
+    WeakPassword {
+        message: String,
+        reasons: Vec<&'static str>,
+    },
     /// OAuth's shape: always 400.
-    OAuth { error: String, description: String },
+    OAuth {
+        error: String,
+        description: String,
+    },
     /// What a hook said should be answered: has no code of its own.
-    Hook { status: StatusCode, message: String },
+    Hook {
+        status: StatusCode,
+        message: String,
+    },
     /// The path exists, the method does not; the methods that do.
     MethodNotAllowed(Vec<Method>),
     RouteNotFound,
@@ -353,20 +367,24 @@ impl AuthError {
                 }
                 json_response(StatusCode::BAD_REQUEST, &body)
             }
-            Self::WeakPassword { message, reasons } if new_shape => {
-                json_response(self.status(), &json!({
+            Self::WeakPassword { message, reasons } if new_shape => json_response(
+                self.status(),
+                &json!({
                     "code": Code::WeakPassword.as_str(),
                     "message": message,
                     "weak_password": { "reasons": reasons },
-                }))
-            }
+                }),
+            ),
             Self::WeakPassword { message, reasons } => {
-                let mut response = json_response(self.status(), &json!({
-                    "code": self.status().as_u16(),
-                    "error_code": Code::WeakPassword.as_str(),
-                    "msg": message,
-                    "weak_password": { "reasons": reasons },
-                }));
+                let mut response = json_response(
+                    self.status(),
+                    &json!({
+                        "code": self.status().as_u16(),
+                        "error_code": Code::WeakPassword.as_str(),
+                        "msg": message,
+                        "weak_password": { "reasons": reasons },
+                    }),
+                );
                 set(&mut response, "x-sb-error-code", Code::WeakPassword.as_str());
                 response
             }
@@ -380,16 +398,11 @@ impl AuthError {
                 response
             }
             Self::Hook { status, message } => {
-                let code = if *status == StatusCode::INTERNAL_SERVER_ERROR {
-                    Code::UnexpectedFailure
-                } else {
-                    Code::Unknown
-                };
+                let code =
+                    if *status == StatusCode::INTERNAL_SERVER_ERROR { Code::UnexpectedFailure } else { Code::Unknown };
                 shaped(new_shape, *status, code.as_str(), message, Some(request_id))
             }
-            Self::Unhandled(_) => {
-                shaped(new_shape, self.status(), Code::UnexpectedFailure.as_str(), UNEXPECTED, None)
-            }
+            Self::Unhandled(_) => shaped(new_shape, self.status(), Code::UnexpectedFailure.as_str(), UNEXPECTED, None),
         };
         if new_shape {
             set(&mut response, "x-supabase-api-version", "2024-01-01");

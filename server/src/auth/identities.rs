@@ -28,8 +28,8 @@ pub fn require_enabled(request: &Request) -> AuthResult<()> {
 /// `identity_not_found` and `email_conflict_identity_not_deletable`.
 pub async fn unlink(request: &Request, caller: Caller, id: &str) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
-    let id = Uuid::parse_str(id)
-        .map_err(|_| AuthError::not_found(Code::ValidationFailed, "identity_id must be an UUID"))?;
+    let id =
+        Uuid::parse_str(id).map_err(|_| AuthError::not_found(Code::ValidationFailed, "identity_id must be an UUID"))?;
     if request.audience(Some(&caller.claims)) != caller.claims.first_audience() {
         let message = "Token audience doesn't match request audience";
         return Err(AuthError::forbidden(Code::UnexpectedAudience, message));

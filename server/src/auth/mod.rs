@@ -106,8 +106,8 @@ impl Auth {
         let keys = SigningKeys::new(&jwt.secret, &jwt.key_id, jwt.keys.as_ref(), jwt.valid_methods.as_deref())
             .map_err(|error| anyhow::anyhow!("GOTRUE_JWT_KEYS: {error}"))?;
         let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
-        let external_url = Url::parse(&config.external_url)
-            .map_err(|_| anyhow::anyhow!("API_EXTERNAL_URL must be a URL"))?;
+        let external_url =
+            Url::parse(&config.external_url).map_err(|_| anyhow::anyhow!("API_EXTERNAL_URL must be a URL"))?;
         Ok(Self {
             keys,
             external_url,

@@ -19,12 +19,7 @@ pub fn hash(address: &str, code: &str) -> String {
 }
 
 /// Whether `actual` is the stored hash, with or without the prefix of PKCE, and was sent within `validity`.
-pub fn is_valid(
-    actual: &str,
-    stored: &str,
-    sent_at: Option<DateTime<Utc>>,
-    validity: std::time::Duration,
-) -> bool {
+pub fn is_valid(actual: &str, stored: &str, sent_at: Option<DateTime<Utc>>, validity: std::time::Duration) -> bool {
     let Some(sent_at) = sent_at else { return false };
     if stored.is_empty() || is_expired(sent_at, validity) {
         return false;

@@ -101,10 +101,8 @@ mod tests {
     #[test]
     fn only_the_right_verifier_meets_a_challenge() {
         // RFC 7636, appendix B.
-        let challenge = Challenge {
-            method: ChallengeMethod::S256,
-            code: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM".to_owned(),
-        };
+        let challenge =
+            Challenge { method: ChallengeMethod::S256, code: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM".to_owned() };
         assert!(challenge.is_met_by("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"));
         assert!(!challenge.is_met_by("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"));
     }

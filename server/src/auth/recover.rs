@@ -51,9 +51,8 @@ pub async fn recover(request: &Request) -> AuthResult<HttpResponse> {
     let email = parse_email(&email)?;
     let challenge = Challenge::read(&method, &code)?;
     let db = request.db().await?;
-    let found = user::find_by_email(&db, &email, &request.audience(None))
-        .await
-        .or_internal("Unable to process request")?;
+    let found =
+        user::find_by_email(&db, &email, &request.audience(None)).await.or_internal("Unable to process request")?;
     let Some(mut user) = found else { return empty() };
     db.transaction(async |db| {
         begin_flow(db, "recovery", "recovery", &user, challenge.as_ref()).await?;
@@ -407,11 +406,8 @@ pub async fn reauthenticate(request: &Request, caller: Caller) -> AuthResult<Htt
 /// Errors: 422 `reauthentication_not_valid`.
 pub async fn check_reauthentication(request: &Request, db: &Db, user: &mut User, nonce: &str) -> AuthResult<()> {
     let config = &request.auth.config;
-    let (address, validity) = if user.email.is_empty() {
-        (&user.phone, config.sms.otp_exp)
-    } else {
-        (&user.email, config.mailer.otp_exp)
-    };
+    let (address, validity) =
+        if user.email.is_empty() { (&user.phone, config.sms.otp_exp) } else { (&user.email, config.mailer.otp_exp) };
     let hash = otp::hash(address, nonce);
     if !otp::is_valid(&hash, &user.reauthentication_token, user.reauthentication_sent_at, validity) {
         let message = "Nonce has expired or is invalid";

@@ -236,9 +236,9 @@ fn ends(tokens: &[Token], text: &[char], start: usize) -> Vec<usize> {
                 Token::Literal(c) => next.extend((text.get(at) == Some(c)).then_some(at + 1)),
                 Token::One => next.extend(text.get(at).is_some_and(|c| !matches!(c, '.' | '/')).then_some(at + 1)),
                 Token::Class { negated, ranges } => {
-                    let hit = text.get(at).is_some_and(|c| {
-                        ranges.iter().any(|(from, to)| (*from..=*to).contains(c)) != *negated
-                    });
+                    let hit = text
+                        .get(at)
+                        .is_some_and(|c| ranges.iter().any(|(from, to)| (*from..=*to).contains(c)) != *negated);
                     next.extend(hit.then_some(at + 1));
                 }
                 Token::AnyRun => next.extend(at..=text.len()),

@@ -13,8 +13,8 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use super::error::{AuthError, AuthResult, Code};
 use super::request::{BODY_LIMIT, Body, Request};
 use super::{
-    Auth, admin, bearer, cors, custom_providers, discovery, identities, logout, mfa, oauth, oauth_server, passkeys, recover,
-    signup, token, user, verify,
+    Auth, admin, bearer, cors, custom_providers, discovery, identities, logout, mfa, oauth, oauth_server, passkeys,
+    recover, signup, token, user, verify,
 };
 use crate::http::request_id::request_id;
 
@@ -134,9 +134,7 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
             passkeys::require_enabled(request)?;
             passkey_routes(request, rest, slash).await
         }
-        (["sso", ..], _) => {
-            require_saml()
-        }
+        (["sso", ..], _) => require_saml(),
         (["scim", "v2", ..], _) => Err(AuthError::not_found(Code::FeatureDisabled, "SCIM server is disabled")),
         (["invite"], false) => {
             methods!(request, POST => admin::invite(request, bearer::require_admin(request).await?).await,)
@@ -279,12 +277,7 @@ async fn user_routes(request: &Request, rest: &[&str], caller: bearer::Caller) -
     }
 }
 
-async fn admin_routes(
-    request: &Request,
-    rest: &[&str],
-    slash: bool,
-    admin: bearer::Admin,
-) -> AuthResult<HttpResponse> {
+async fn admin_routes(request: &Request, rest: &[&str], slash: bool, admin: bearer::Admin) -> AuthResult<HttpResponse> {
     match (rest, slash) {
         (["users"], _) => methods!(request,
             GET => admin::list_users(request, &admin).await,

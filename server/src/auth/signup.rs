@@ -173,11 +173,14 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
     // Upstream confirms an address that waits for its confirmation as soon as autoconfirm is on, whoever asks.
     // Only who knows its password may have the session.
     let autoconfirm = if provider == "email" { config.mailer.autoconfirm } else { config.sms.autoconfirm };
-    if autoconfirm && !is_new && proves && !auth.hasher.verify(&signup.password, user.encrypted_password.as_deref()).await? {
+    if autoconfirm
+        && !is_new
+        && proves
+        && !auth.hasher.verify(&signup.password, user.encrypted_password.as_deref()).await?
+    {
         return Err(AuthError::unprocessable(Code::UserAlreadyExists, "User already registered"));
     }
-    let stored =
-        db.transaction(async |db| store(request, db, user, is_new, &signup, challenge.as_ref()).await).await;
+    let stored = db.transaction(async |db| store(request, db, user, is_new, &signup, challenge.as_ref()).await).await;
     let mut user = match stored {
         // Somebody else took the address meanwhile.
         Err(error) if is_new && error.is_unique_violation() && taken_meanwhile(&db, &signup, &aud).await? => {
@@ -385,4 +388,3 @@ async fn anonymous(request: &Request, data: Json) -> AuthResult<HttpResponse> {
 pub fn data_of(params: &Params) -> AuthResult<Json> {
     Ok(params.object("data")?.unwrap_or_default())
 }
-

@@ -90,8 +90,7 @@ impl TextSender for Twilio {
             }
             form.push(("To", &to));
             form.push(("From", &sender));
-            let url =
-                format!("{}/2010-04-01/Accounts/{}/Messages.json", self.config.base_url, self.config.account_sid);
+            let url = format!("{}/2010-04-01/Accounts/{}/Messages.json", self.config.base_url, self.config.account_sid);
             let answer = self
                 .client
                 .post(url)

@@ -104,14 +104,14 @@ pub async fn issue(
     } else {
         session.insert(db).await.or_internal("Database error granting user")?;
         let token = refresh_token::generate();
-        refresh_token::insert(db, user.id, session.id, &token, None).await.or_internal("Database error granting user")?;
+        refresh_token::insert(db, user.id, session.id, &token, None)
+            .await
+            .or_internal("Database error granting user")?;
         request.add_header("sb-auth-refresh-token-prefix", &token[..5]);
         token
     };
     request.add_header("sb-auth-session-id", session.id.to_string());
-    user.update(db, &[Column::LastSignInAt])
-        .await
-        .or_internal("Database error updating user's last_sign_in_at")?;
+    user.update(db, &[Column::LastSignInAt]).await.or_internal("Database error updating user's last_sign_in_at")?;
     session.add_method(db, method).await?;
     let access = access_token(request, db, &user, &session, method).await?;
     Ok(SessionAnswer::new(access, refresh_token, user))
@@ -156,9 +156,10 @@ pub async fn access_token(
     }
     let claims = claims(&auth.config.jwt.issuer, user, session, aal, amr, issued_at, expires_at);
     let claims = custom_claims(request, db, user.id, claims, method).await?;
-    let text = auth.keys.sign(&claims).map_err(|error| {
-        AuthError::internal("error generating jwt token").caused_by(Fault::new(error.to_string()))
-    })?;
+    let text = auth
+        .keys
+        .sign(&claims)
+        .map_err(|error| AuthError::internal("error generating jwt token").caused_by(Fault::new(error.to_string())))?;
     Ok(AccessToken { text, expires_at: expires_at.timestamp() })
 }
 
@@ -216,9 +217,7 @@ async fn custom_claims(
     let mut output = hooks::run(request, Some(db), Hook::CustomAccessToken, input).await?;
     match output.get_mut("claims").map(Value::take) {
         None => Err(told("output claims field is missing".to_owned())),
-        Some(Value::Object(claims)) => {
-            check_claims(&claims).map(|()| claims)
-        }
+        Some(Value::Object(claims)) => check_claims(&claims).map(|()| claims),
         Some(_) => Err(AuthError::internal("Error unmarshaling JSON output.")),
     }
 }
@@ -245,10 +244,9 @@ fn check_claims(claims: &Map<String, Value>) -> AuthResult<()> {
                 (value.is_string(), "string")
             }
             "app_metadata" | "user_metadata" => (value.is_object(), "object"),
-            "amr" => (
-                value.as_array().is_some_and(|items| items.iter().all(|i| i.is_string() || i.is_object())),
-                "array",
-            ),
+            "amr" => {
+                (value.as_array().is_some_and(|items| items.iter().all(|i| i.is_string() || i.is_object())), "array")
+            }
             _ => (true, ""),
         };
         if !fits {

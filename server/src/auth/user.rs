@@ -177,8 +177,7 @@ fn is_group_admin(request: &Request, user: &User) -> bool {
 /// What the level of the session, anonymity or single sign-on forbid.
 fn refuse_by_state(caller: &Caller, update: &Update) -> AuthResult<()> {
     let user = &caller.user;
-    let sensitive =
-        update.new_password().is_some() || update.changes_email(user) || update.changes_phone(user);
+    let sensitive = update.new_password().is_some() || update.changes_email(user) || update.changes_phone(user);
     if user.has_mfa() && !caller.is_aal2() && sensitive {
         let message = "AAL2 session is required to update email or password when MFA is enabled.";
         return Err(AuthError::unauthorized(Code::InsufficientAal, message));
@@ -207,8 +206,7 @@ async fn refuse_taken(request: &Request, db: &Db, user: &User, update: &Update, 
         }
     }
     if update.changes_phone(user) {
-        let other =
-            user::find_by_phone(db, &update.phone, aud).await.or_internal("Database error checking phone")?;
+        let other = user::find_by_phone(db, &update.phone, aud).await.or_internal("Database error checking phone")?;
         if other.is_some() {
             let message = "A user with this phone number has already been registered";
             return Err(AuthError::unprocessable(Code::PhoneExists, message));

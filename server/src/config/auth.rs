@@ -22,16 +22,47 @@ pub enum AuthMode {
 
 /// The providers that take `GOTRUE_EXTERNAL_<NAME>_*` settings, by their name on the wire.
 pub const PROVIDERS: [&str; 25] = [
-    "apple", "azure", "bitbucket", "discord", "facebook", "figma", "fly", "github", "gitlab", "google", "kakao",
-    "keycloak", "linkedin", "linkedin_oidc", "notion", "slack", "slack_oidc", "snapchat", "spotify", "twitch",
-    "twitter", "vercel_marketplace", "workos", "x", "zoom",
+    "apple",
+    "azure",
+    "bitbucket",
+    "discord",
+    "facebook",
+    "figma",
+    "fly",
+    "github",
+    "gitlab",
+    "google",
+    "kakao",
+    "keycloak",
+    "linkedin",
+    "linkedin_oidc",
+    "notion",
+    "slack",
+    "slack_oidc",
+    "snapchat",
+    "spotify",
+    "twitch",
+    "twitter",
+    "vercel_marketplace",
+    "workos",
+    "x",
+    "zoom",
 ];
 
 /// The mails that have a template and a subject of their own, by the name of their setting.
 pub const MAILS: [&str; 13] = [
-    "invite", "confirmation", "recovery", "email_change", "magic_link", "reauthentication",
-    "password_changed_notification", "email_changed_notification", "phone_changed_notification",
-    "identity_linked_notification", "identity_unlinked_notification", "mfa_factor_enrolled_notification",
+    "invite",
+    "confirmation",
+    "recovery",
+    "email_change",
+    "magic_link",
+    "reauthentication",
+    "password_changed_notification",
+    "email_changed_notification",
+    "phone_changed_notification",
+    "identity_linked_notification",
+    "identity_unlinked_notification",
+    "mfa_factor_enrolled_notification",
     "mfa_factor_unenrolled_notification",
 ];
 
@@ -731,7 +762,10 @@ impl RateLimits {
             web3: reader.parse_or(&["GOTRUE_RATE_LIMIT_WEB3"], "a number", 30.0),
             passkey: reader.parse_or(&["GOTRUE_RATE_LIMIT_PASSKEY"], "a number", 30.0),
             oauth_client_register: reader.parse_or(
-                &["GOTRUE_RATE_LIMIT_OAUTH_DYNAMIC_CLIENT_REGISTER", "GOTRUE_RATE_LIMIT_O_AUTH_DYNAMIC_CLIENT_REGISTER"],
+                &[
+                    "GOTRUE_RATE_LIMIT_OAUTH_DYNAMIC_CLIENT_REGISTER",
+                    "GOTRUE_RATE_LIMIT_O_AUTH_DYNAMIC_CLIENT_REGISTER",
+                ],
                 "a number",
                 10.0,
             ),
@@ -751,12 +785,8 @@ impl HooksConfig {
             if let Some(problem) = hook_uri_problem(&uri) {
                 reader.problem(format!("{} {problem}", names[1]));
             }
-            let secrets: Vec<Secret> = reader
-                .text_or(&[names[2]], "")
-                .split('|')
-                .filter(|part| !part.is_empty())
-                .map(Secret::new)
-                .collect();
+            let secrets: Vec<Secret> =
+                reader.text_or(&[names[2]], "").split('|').filter(|part| !part.is_empty()).map(Secret::new).collect();
             for secret in &secrets {
                 if !secret.reveal().starts_with("v1,whsec_") && !secret.reveal().starts_with("v1a,whpk_") {
                     reader.problem(format!("{} must hold secrets of the form v1,whsec_<base64>", names[2]));
@@ -855,9 +885,8 @@ impl ExternalConfig {
                 .map(|name| (*name, OAuthProviderConfig::read(reader, &name.to_uppercase())))
                 .collect(),
             ios_bundle_id: reader.text_or(&["GOTRUE_EXTERNAL_IOS_BUNDLE_ID"], ""),
-            allowed_id_token_issuers: issuers.unwrap_or_else(|| {
-                vec!["https://appleid.apple.com".into(), "https://accounts.google.com".into()]
-            }),
+            allowed_id_token_issuers: issuers
+                .unwrap_or_else(|| vec!["https://appleid.apple.com".into(), "https://accounts.google.com".into()]),
             flow_state_expiry: duration(reader, &["GOTRUE_EXTERNAL_FLOW_STATE_EXPIRY_DURATION"], floor).max(floor),
         }
     }
@@ -894,11 +923,7 @@ impl OAuthServerConfig {
             enabled: reader.flag(&["GOTRUE_OAUTH_SERVER_ENABLED"], false),
             allow_dynamic_registration: reader.flag(&["GOTRUE_OAUTH_SERVER_ALLOW_DYNAMIC_REGISTRATION"], false),
             authorization_path: reader.text_or(&["GOTRUE_OAUTH_SERVER_AUTHORIZATION_PATH"], ""),
-            authorization_ttl: duration(
-                reader,
-                &["GOTRUE_OAUTH_SERVER_AUTHORIZATION_TTL"],
-                Duration::from_secs(600),
-            ),
+            authorization_ttl: duration(reader, &["GOTRUE_OAUTH_SERVER_AUTHORIZATION_TTL"], Duration::from_secs(600)),
             default_scope: reader.text_or(&["GOTRUE_OAUTH_SERVER_DEFAULT_SCOPE"], "email"),
         }
     }
@@ -1013,7 +1038,8 @@ mod tests {
     use crate::config::{Problems, Source};
 
     fn read(pairs: &[(&str, &str)]) -> Result<AuthConfig, Problems> {
-        let base = [("GOTRUE_SITE_URL", "https://app"), ("API_EXTERNAL_URL", "https://api"), ("GOTRUE_JWT_SECRET", "s")];
+        let base =
+            [("GOTRUE_SITE_URL", "https://app"), ("API_EXTERNAL_URL", "https://api"), ("GOTRUE_JWT_SECRET", "s")];
         let source = Source::from_pairs(base.into_iter().chain(pairs.iter().copied()));
         let mut reader = Reader::new(&source);
         let config = AuthConfig::read(&mut reader, AuthMode::DropIn);

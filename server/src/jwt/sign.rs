@@ -264,9 +264,7 @@ fn public_key(
             DecodingKey::from_ec_components(text(jwk, kid, "x")?, text(jwk, kid, "y")?).map_err(bad("x"))?,
             &["crv", "x", "y"],
         ),
-        Algorithm::EdDSA => {
-            (DecodingKey::from_ed_components(text(jwk, kid, "x")?).map_err(bad("x"))?, &["crv", "x"])
-        }
+        Algorithm::EdDSA => (DecodingKey::from_ed_components(text(jwk, kid, "x")?).map_err(bad("x"))?, &["crv", "x"]),
         _ => (
             DecodingKey::from_rsa_components(text(jwk, kid, "n")?, text(jwk, kid, "e")?).map_err(bad("n"))?,
             &["n", "e"],

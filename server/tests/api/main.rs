@@ -6,6 +6,7 @@ mod support;
 mod functions;
 mod gateway;
 mod policies;
+mod rest;
 mod storage;
 mod types;
 mod web;

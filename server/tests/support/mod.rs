@@ -166,7 +166,8 @@ impl TestApp {
         app::lay_defaults(&mut source, &config);
         let app = App::build(&source, &config, &urls).await.expect("the server builds");
         let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
-        let server = listen::serve(vec![Listener::Tcp(listener)], 1, move || app::actix_app(app.clone())).expect("listening");
+        let server =
+            listen::serve(vec![Listener::Tcp(listener)], 1, move || app::actix_app(app.clone())).expect("listening");
         let stop = server.handle();
         actix_web::rt::spawn(server);
         Self {
@@ -205,6 +206,13 @@ impl TestApp {
                 key: &self.anon_key,
             },
         }
+    }
+
+    /// Drops the database under the running server, as when PostgreSQL cannot be reached any more.
+    pub async fn lose_database(&self) {
+        let name = self.owner_url.rsplit('/').next().expect("a database name");
+        let drop = format!("drop database {name} with (force)");
+        admin(&cluster().url).await.batch_execute(&drop).await.expect("the database goes");
     }
 
     /// A request without the gateway's key.

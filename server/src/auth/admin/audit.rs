@@ -31,8 +31,7 @@ pub async fn audit_log(request: &Request) -> AuthResult<HttpResponse> {
     );
     let count_sql = format!("select count(*) {from}");
     let mut params: Vec<Param<'_>> = if wanted.is_some() { vec![&pattern] } else { Vec::new() };
-    let total: i64 =
-        db.query_one(&count_sql, &params).await.or_internal(failed)?.try_get(0).map_err(Fault::from)?;
+    let total: i64 = db.query_one(&count_sql, &params).await.or_internal(failed)?.try_get(0).map_err(Fault::from)?;
     let next = params.len() + 1;
     params.extend([&limit as Param<'_>, &offset]);
     let sql = format!(

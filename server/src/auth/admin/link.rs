@@ -41,12 +41,10 @@ pub async fn generate_link(request: &Request, admin: &Admin) -> AuthResult<HttpR
     let config = &auth.config;
     let params = request.params()?;
     let mut kind = params.text("type")?;
-    let (email, new_email, mut password) =
-        (params.text("email")?, params.text("new_email")?, params.text("password")?);
+    let (email, new_email, mut password) = (params.text("email")?, params.text("new_email")?, params.text("password")?);
     let (data, redirect_to) = (params.object("data")?, params.text("redirect_to")?);
     let email = parse_email(&email)?;
-    let redirect_to =
-        if auth.redirects.allows(&redirect_to) { redirect_to } else { request.redirect_target() };
+    let redirect_to = if auth.redirects.allows(&redirect_to) { redirect_to } else { request.redirect_target() };
     let aud = request.audience(Some(&admin.claims));
     let db = request.db().await?;
     let found = user::find_by_email(&db, &email, &aud).await.or_internal("Database error finding user")?;
@@ -153,14 +151,13 @@ async fn confirmation(
     }
     if kind == "invite" {
         let traits = json!({ "user_id": user.id, "user_email": user.email });
-        let entry = Entry { actor: Actor::Admin { role: admin.role() }, action: Action::UserInvited, ip_address: "", traits };
+        let entry =
+            Entry { actor: Actor::Admin { role: admin.role() }, action: Action::UserInvited, ip_address: "", traits };
         entry.record(db, request.auth.config.audit_log_only).await?;
         user.invited_at = Some(now());
         user.update(db, &[Column::InvitedAt]).await?;
     } else if !is_new {
-        user.merge_user_metadata(db, data.unwrap_or(&Json::new()))
-            .await
-            .or_internal("Database error updating user")?;
+        user.merge_user_metadata(db, data.unwrap_or(&Json::new())).await.or_internal("Database error updating user")?;
     }
     Ok(user.save_token(db, Purpose::Confirmation, hash.to_owned()).await?)
 }

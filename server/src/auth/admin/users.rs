@@ -73,8 +73,8 @@ pub async fn list_users(request: &Request, admin: &Admin) -> AuthResult<HttpResp
 ///
 /// Errors: 404 `validation_failed` for what is no uuid, 404 `user_not_found`.
 pub async fn load_user(request: &Request, id: &str) -> AuthResult<User> {
-    let id = Uuid::parse_str(id)
-        .map_err(|_| AuthError::not_found(Code::ValidationFailed, "user_id must be an UUID"))?;
+    let id =
+        Uuid::parse_str(id).map_err(|_| AuthError::not_found(Code::ValidationFailed, "user_id must be an UUID"))?;
     let db = request.db().await?;
     user::find_by_id(&db, id)
         .await
@@ -178,8 +178,8 @@ pub async fn create_user(request: &Request, admin: &Admin) -> AuthResult<HttpRes
         fields.password_hash.clone()
     };
     if !fields.id.is_empty() {
-        user.id = Uuid::parse_str(&fields.id)
-            .map_err(|_| AuthError::invalid("ID must conform to the uuid v4 format"))?;
+        user.id =
+            Uuid::parse_str(&fields.id).map_err(|_| AuthError::invalid("ID must conform to the uuid v4 format"))?;
         if user.id.is_nil() {
             return Err(AuthError::invalid("ID cannot be a nil uuid"));
         }

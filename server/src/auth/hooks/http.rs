@@ -82,7 +82,9 @@ async fn read(hook: &HookConfig, mut answer: reqwest::Response) -> AuthResult<Op
         return Err(refused(format!("Invalid JSON response. Received content-type: {content_type}")));
     }
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|e| failed(&hook.uri, Fault::new(e.without_url().to_string())))? {
+    while let Some(chunk) =
+        answer.chunk().await.map_err(|e| failed(&hook.uri, Fault::new(e.without_url().to_string())))?
+    {
         body.extend_from_slice(&chunk);
         if body.len() > LIMIT {
             let message = format!("Payload size exceeded size limit of {LIMIT} bytes");

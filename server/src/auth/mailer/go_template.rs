@@ -65,7 +65,10 @@ enum Operand {
     Dot,
     Literal(Value),
     /// `.A.b`, `$.A`, `$x.b`.
-    Field { variable: Option<String>, path: Vec<String> },
+    Field {
+        variable: Option<String>,
+        path: Vec<String>,
+    },
     Function(String),
     Nested(Pipeline, Vec<String>),
 }
@@ -465,9 +468,8 @@ impl HtmlState {
     }
 
     fn context(&self) -> Context {
-        const URL_ATTRIBUTES: [&str; 10] = [
-            "href", "src", "action", "cite", "formaction", "longdesc", "poster", "background", "usemap", "data",
-        ];
+        const URL_ATTRIBUTES: [&str; 10] =
+            ["href", "src", "action", "cite", "formaction", "longdesc", "poster", "background", "usemap", "data"];
         if !self.in_tag {
             return Context::Text;
         }
@@ -796,8 +798,8 @@ fn encode_url(text: &str, all: bool) -> String {
     for (index, &byte) in bytes.iter().enumerate() {
         let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         let meaningful = b"!#$&*+,/:;=?@[]".contains(&byte);
-        let escaped = byte == b'%'
-            && bytes.get(index + 1..index + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+        let escaped =
+            byte == b'%' && bytes.get(index + 1..index + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
         if plain || (!all && (meaningful || escaped)) {
             out.push(char::from(byte));
         } else {
@@ -847,7 +849,10 @@ mod tests {
             ("<a href=\"{{ .J }}\">", "<a href=\"#ZgotmplZ\">"),
             ("<a href='/r?to={{ .U }}'>", "<a href='/r?to=https%3a%2f%2fx%2f%3fa%3db%26c%3dd%2be'>"),
             ("<i title={{ .V }}>", "<i title=a&#43;b&#32;&lt;c&gt;&#32;&#34;d&#34;&#32;&amp;&#32;&#39;e&#39;>"),
-            ("<a href=\"https://x/?q={{ urlquery .V }}\">", "<a href=\"https://x/?q=a%2Bb+%3Cc%3E+%22d%22+%26+%27e%27\">"),
+            (
+                "<a href=\"https://x/?q={{ urlquery .V }}\">",
+                "<a href=\"https://x/?q=a%2Bb+%3Cc%3E+%22d%22+%26+%27e%27\">",
+            ),
         ] {
             assert_eq!(rendered(template, data.clone()), expected, "{template}");
         }

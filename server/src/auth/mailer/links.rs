@@ -16,11 +16,8 @@ pub struct ActionLink<'a> {
 /// upstream's API pass it both ways.
 pub fn action_link(external: &Url, link: &ActionLink<'_>) -> String {
     let encode = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    let redirect = if link.redirect_to.contains(['&', '=', '#']) {
-        encode(link.redirect_to)
-    } else {
-        link.redirect_to.to_owned()
-    };
+    let redirect =
+        if link.redirect_to.contains(['&', '=', '#']) { encode(link.redirect_to) } else { link.redirect_to.to_owned() };
     let base = match external.join(link.path) {
         Ok(mut url) => {
             url.set_query(None);

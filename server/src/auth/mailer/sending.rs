@@ -27,13 +27,26 @@ pub enum Delivery {
 /// What a mail is about, with what only it says.
 #[derive(Clone, Copy, Debug)]
 pub enum Mail<'a> {
-    Confirmation { otp: &'a str },
-    Invite { otp: &'a str },
-    Recovery { otp: &'a str },
-    MagicLink { otp: &'a str },
+    Confirmation {
+        otp: &'a str,
+    },
+    Invite {
+        otp: &'a str,
+    },
+    Recovery {
+        otp: &'a str,
+    },
+    MagicLink {
+        otp: &'a str,
+    },
     /// `otp_current` is empty when only the new address confirms.
-    EmailChange { otp_new: &'a str, otp_current: &'a str },
-    Reauthentication { otp: &'a str },
+    EmailChange {
+        otp_new: &'a str,
+        otp_current: &'a str,
+    },
+    Reauthentication {
+        otp: &'a str,
+    },
     Notification(Notification<'a>),
 }
 
@@ -151,11 +164,12 @@ pub async fn send(request: &Request, db: &Db, user: &User, mail: Mail<'_>) -> Au
         Mail::Confirmation { otp } | Mail::Invite { otp } => {
             vec![Copy { to: recipient, otp, hash: &user.confirmation_token }]
         }
-        Mail::Recovery { otp } | Mail::MagicLink { otp } => vec![Copy { to: recipient, otp, hash: &user.recovery_token }],
+        Mail::Recovery { otp } | Mail::MagicLink { otp } => {
+            vec![Copy { to: recipient, otp, hash: &user.recovery_token }]
+        }
         Mail::Reauthentication { otp } => vec![Copy { to: recipient, otp, hash: "" }],
         Mail::EmailChange { otp_new, otp_current } => {
-            let mut copies =
-                vec![Copy { to: &user.email_change, otp: otp_new, hash: &user.email_change_token_new }];
+            let mut copies = vec![Copy { to: &user.email_change, otp: otp_new, hash: &user.email_change_token_new }];
             if two_copies {
                 copies.push(Copy { to: &user.email, otp: otp_current, hash: &user.email_change_token_current });
             }
@@ -194,7 +208,11 @@ pub async fn send(request: &Request, db: &Db, user: &User, mail: Mail<'_>) -> Au
 /// The external URL as it was configured: a parsed one would gain a slash.
 fn external_text(request: &Request, external: &url::Url) -> String {
     let auth = &request.auth;
-    if *external == auth.external_url { auth.config.external_url.clone() } else { external.as_str().trim_end_matches('/').to_owned() }
+    if *external == auth.external_url {
+        auth.config.external_url.clone()
+    } else {
+        external.as_str().trim_end_matches('/').to_owned()
+    }
 }
 
 /// Sends a notification if its setting is on and the user has an address. It never fails its request.

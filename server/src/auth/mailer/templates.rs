@@ -133,7 +133,8 @@ impl TemplateStore {
 
     fn subject(&self, mail: &str) -> anyhow::Result<Template> {
         let text = self.config.mailer.subjects.get(mail).map_or(default_mail(mail).subject, String::as_str);
-        Template::parse(text).map_err(|error| anyhow::anyhow!("the subject of the mail '{mail}' does not parse: {error}"))
+        Template::parse(text)
+            .map_err(|error| anyhow::anyhow!("the subject of the mail '{mail}' does not parse: {error}"))
     }
 
     fn of_default(&self, mail: &str) -> anyhow::Result<Templates> {
@@ -198,7 +199,8 @@ fn plain_text(html: &str) -> String {
         match name.to_ascii_lowercase().as_str() {
             "style" | "script" | "head" if !tag.starts_with('/') => {
                 let close = format!("</{name}");
-                rest = rest.split_once(close.as_str()).map_or("", |(_, after)| after.split_once('>').map_or("", |x| x.1));
+                rest =
+                    rest.split_once(close.as_str()).map_or("", |(_, after)| after.split_once('>').map_or("", |x| x.1));
             }
             "a" if !tag.starts_with('/') => {
                 let target = tag.split_once("href=").map(|(_, value)| value.trim_start());

@@ -49,7 +49,12 @@ pub async fn challenge(request: &Request, caller: Caller, factor: Factor) -> Aut
     }
 }
 
-fn answer(request: &Request, factor: &Factor, challenge: &Challenge, options: Option<Value>) -> AuthResult<HttpResponse> {
+fn answer(
+    request: &Request,
+    factor: &Factor,
+    challenge: &Challenge,
+    options: Option<Value>,
+) -> AuthResult<HttpResponse> {
     let expires_at = challenge.expires_at(request.auth.config.mfa.challenge_expiry).timestamp();
     let mut body = json!({ "id": challenge.id, "type": factor.factor_type, "expires_at": expires_at });
     if let Some(options) = options {
@@ -85,8 +90,7 @@ async fn challenge_phone(request: &Request, caller: &Caller, factor: &Factor) ->
     let body = sms::compose(&config.mfa.phone_template, &code)?;
     let text = Text { to: &factor.phone, body: &body, channel, code: &code };
     let sms = json!({ "otp": code, "sms_type": "mfa", "phone": factor.phone });
-    let failed =
-        if config.hooks.send_sms.is_some() { "error invoking hook" } else { "error sending message" };
+    let failed = if config.hooks.send_sms.is_some() { "error invoking hook" } else { "error sending message" };
     sms::send_code(request, &db, &caller.user, sms, &text, "mfa").await.map_err(|error| {
         let missing = error.message() == "Unable to get SMS provider";
         AuthError::internal(if missing { "Failed to get SMS provider" } else { failed })

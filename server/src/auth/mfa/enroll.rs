@@ -27,7 +27,8 @@ pub async fn enroll(request: &Request, caller: Caller) -> AuthResult<HttpRespons
     if caller.session.is_none() {
         return Err(AuthError::internal("A valid session and a registered user are required to enroll a factor"));
     }
-    let disabled = |code: Code, what: &str| AuthError::unprocessable(code, format!("MFA enroll is disabled for {what}"));
+    let disabled =
+        |code: Code, what: &str| AuthError::unprocessable(code, format!("MFA enroll is disabled for {what}"));
     match params.text("factor_type")?.as_str() {
         "phone" if !mfa.phone_enroll => Err(disabled(Code::MfaPhoneEnrollNotEnabled, "Phone")),
         "phone" => enroll_phone(request, &caller, &name, &phone).await,

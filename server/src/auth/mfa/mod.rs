@@ -28,8 +28,8 @@ const WRONG_TYPE: &str = "factor_type needs to be totp, phone, or webauthn";
 ///
 /// Errors: 404 `validation_failed` for what is no uuid, 404 `mfa_factor_not_found`.
 pub async fn load(request: &Request, user_id: Uuid, id: &str) -> AuthResult<Factor> {
-    let id = Uuid::parse_str(id)
-        .map_err(|_| AuthError::not_found(Code::ValidationFailed, "factor_id must be an UUID"))?;
+    let id =
+        Uuid::parse_str(id).map_err(|_| AuthError::not_found(Code::ValidationFailed, "factor_id must be an UUID"))?;
     let db = request.db().await?;
     factor::find_owned(&db, user_id, id)
         .await

@@ -82,7 +82,9 @@ mod tests {
     #[test]
     fn codes_are_those_of_the_standard() {
         let key = b"12345678901234567890";
-        for (time, code) in [(59, "287082"), (1_111_111_109, "081804"), (1_234_567_890, "005924"), (20_000_000_000, "353130")] {
+        for (time, code) in
+            [(59, "287082"), (1_111_111_109, "081804"), (1_234_567_890, "005924"), (20_000_000_000, "353130")]
+        {
             assert_eq!(code_of(key, time / PERIOD).as_deref(), Some(code));
         }
     }

@@ -63,7 +63,8 @@ fn challenge_id(params: &Params) -> AuthResult<Uuid> {
     match params.optional_text("challenge_id")? {
         None => Ok(Uuid::nil()),
         Some(text) => Uuid::parse_str(&text).map_err(|_| {
-            let message = format!("Could not parse request body as JSON: uuid: incorrect UUID format in string {text:?}");
+            let message =
+                format!("Could not parse request body as JSON: uuid: incorrect UUID format in string {text:?}");
             AuthError::bad_request(Code::BadJson, message)
         }),
     }
@@ -84,9 +85,8 @@ async fn open_challenge(request: &Request, db: &Db, factor: &Factor, id: Uuid) -
     }
     if Utc::now() > challenge.expires_at(request.auth.config.mfa.challenge_expiry) {
         challenge.delete(db).await.or_internal("Database error deleting challenge")?;
-        let message = format!(
-            "MFA challenge {id} has expired, verify against another challenge or create a new challenge."
-        );
+        let message =
+            format!("MFA challenge {id} has expired, verify against another challenge or create a new challenge.");
         return Err(AuthError::unprocessable(Code::MfaChallengeExpired, message));
     }
     Ok(challenge)
@@ -228,8 +228,7 @@ async fn raise(
 ) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
     let ip = request.client_ip_text();
-    let session_id =
-        caller.session_id().ok_or_else(|| AuthError::internal("Cannot read SessionId claim as UUID"))?;
+    let session_id = caller.session_id().ok_or_else(|| AuthError::internal("Cannot read SessionId claim as UUID"))?;
     let answer = db
         .transaction(async |db| {
             // Of several requests that meet one challenge the first wins; upstream lets all of them through.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::now;
 use super::user::User;
-use crate::auth::error::{Fault};
+use crate::auth::error::Fault;
 use crate::auth::store::Db;
 
 macro_rules! actions {

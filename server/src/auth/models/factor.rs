@@ -54,7 +54,10 @@ pub async fn find_owned(db: &Db, user_id: Uuid, id: Uuid) -> Result<Option<Facto
 /// All factors of a user, oldest first.
 pub async fn of_user(db: &Db, user_id: Uuid) -> Result<Vec<Factor>, Fault> {
     let rows = db
-        .query("select to_json(f) from auth.mfa_factors f where f.user_id = $1 order by f.created_at, f.id", &[&user_id])
+        .query(
+            "select to_json(f) from auth.mfa_factors f where f.user_id = $1 order by f.created_at, f.id",
+            &[&user_id],
+        )
         .await?;
     rows.iter().map(|row| Ok(row.try_get::<_, SqlJson<Factor>>(0)?.0)).collect()
 }
@@ -87,7 +90,8 @@ pub async fn delete_unverified(db: &Db, user_id: Uuid, factor_type: &str) -> Res
 }
 
 pub async fn mark_verified(db: &Db, id: Uuid) -> Result<(), Fault> {
-    db.execute("update auth.mfa_factors set status = 'verified', updated_at = $2 where id = $1", &[&id, &now()]).await?;
+    db.execute("update auth.mfa_factors set status = 'verified', updated_at = $2 where id = $1", &[&id, &now()])
+        .await?;
     Ok(())
 }
 

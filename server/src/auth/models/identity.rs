@@ -185,10 +185,7 @@ pub async fn find(db: &Db, provider_id: &str, provider: &str) -> Result<Option<I
 /// All identities of a user, oldest first.
 pub async fn of_user(db: &Db, user_id: Uuid) -> Result<Vec<Identity>, Fault> {
     let rows = db
-        .query(
-            "select to_json(i) from auth.identities i where i.user_id = $1 order by i.created_at, i.id",
-            &[&user_id],
-        )
+        .query("select to_json(i) from auth.identities i where i.user_id = $1 order by i.created_at, i.id", &[&user_id])
         .await?;
     rows.iter().map(|row| Ok(row.try_get::<_, SqlJson<Identity>>(0)?.0)).collect()
 }

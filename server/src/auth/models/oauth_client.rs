@@ -284,8 +284,11 @@ impl Consent {
     }
 
     pub async fn revoke(&self, db: &Db) -> Result<(), Fault> {
-        db.execute("update auth.oauth_consents set revoked_at = greatest($2, granted_at) where id = $1", &[&self.id, &now()])
-            .await?;
+        db.execute(
+            "update auth.oauth_consents set revoked_at = greatest($2, granted_at) where id = $1",
+            &[&self.id, &now()],
+        )
+        .await?;
         Ok(())
     }
 }
@@ -319,6 +322,7 @@ pub async fn grant(db: &Db, user_id: Uuid, client_id: Uuid, scopes: &str) -> Res
 
 /// Ends the sessions a client holds for a user.
 pub async fn end_sessions(db: &Db, user_id: Uuid, client_id: Uuid) -> Result<(), Fault> {
-    db.execute("delete from auth.sessions where user_id = $1 and oauth_client_id = $2", &[&user_id, &client_id]).await?;
+    db.execute("delete from auth.sessions where user_id = $1 and oauth_client_id = $2", &[&user_id, &client_id])
+        .await?;
     Ok(())
 }

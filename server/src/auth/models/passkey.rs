@@ -188,7 +188,6 @@ pub async fn take_ceremony(
         .await?;
     let Some(row) = row else { return Ok(None) };
     let (data, expires_at): (Value, DateTime<Utc>) = (row.try_get(0)?, row.try_get(1)?);
-    let ceremony =
-        Ceremony::from_json(&data).ok_or_else(|| Fault::new("a stored WebAuthn ceremony cannot be read"))?;
+    let ceremony = Ceremony::from_json(&data).ok_or_else(|| Fault::new("a stored WebAuthn ceremony cannot be read"))?;
     Ok(Some((ceremony, Utc::now() > expires_at)))
 }

@@ -500,11 +500,8 @@ impl User {
         self.phone = std::mem::take(&mut self.phone_change);
         self.phone_change_token.clear();
         self.phone_confirmed_at = Some(now());
-        self.update(
-            db,
-            &[Column::Phone, Column::PhoneChange, Column::PhoneChangeToken, Column::PhoneConfirmedAt],
-        )
-        .await?;
+        self.update(db, &[Column::Phone, Column::PhoneChange, Column::PhoneChangeToken, Column::PhoneConfirmedAt])
+            .await?;
         one_time_token::clear_all(db, self.id).await
     }
 
@@ -611,7 +608,10 @@ impl User {
 }
 
 async fn find(db: &Db, condition: &str, params: &[crate::auth::store::Param<'_>]) -> Result<Option<User>, Fault> {
-    let sql = format!("select {COLUMNS}, {RELATIONS} from auth.users u where u.instance_id = '{}' and {condition} limit 1", Uuid::nil());
+    let sql = format!(
+        "select {COLUMNS}, {RELATIONS} from auth.users u where u.instance_id = '{}' and {condition} limit 1",
+        Uuid::nil()
+    );
     db.query_opt(&sql, params).await?.as_ref().map(User::from_row).transpose()
 }
 
@@ -699,8 +699,7 @@ pub async fn upsert_identity(db: &Db, user: &User, provider: &str, data: &Json) 
 
 /// The ids of the users with one of these lower-case addresses; users of single sign-on do not count.
 pub async fn ids_by_emails(db: &Db, emails: &[String]) -> Result<Vec<Uuid>, Fault> {
-    let rows = db
-        .query("select id from auth.users where lower(email) = any($1) and is_sso_user = false", &[&emails])
-        .await?;
+    let rows =
+        db.query("select id from auth.users where lower(email) = any($1) and is_sso_user = false", &[&emails]).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

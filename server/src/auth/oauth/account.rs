@@ -9,10 +9,10 @@ use super::claims::Profile;
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::hooks;
 use crate::auth::mailer::{self, Notification};
+use crate::auth::models::Json;
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::identity::{self, Identity};
 use crate::auth::models::user::{self, Column, User};
-use crate::auth::models::Json;
 use crate::auth::request::Request;
 use crate::auth::signup::{create_user, provider_metadata, send_confirmation};
 use crate::auth::store::Db;
@@ -190,10 +190,7 @@ pub async fn sign_in(
     }
     let has_email = provider != "web3" && !(email_optional && linking.email.is_empty());
     if !has_email || user.is_confirmed() {
-        Entry::of(&user, Action::Login)
-            .with(json!({ "provider": provider }))
-            .record(db, config.audit_log_only)
-            .await?;
+        Entry::of(&user, Action::Login).with(json!({ "provider": provider })).record(db, config.audit_log_only).await?;
         return Ok(Outcome::User(user, created));
     }
     // Whoever made the unconfirmed account knows its password: nothing of it survives.
@@ -252,7 +249,13 @@ pub async fn remove_unconfirmed(db: &Db, user: &mut User, keep: &Identity) -> Au
 /// Links an external identity to `user`; within a transaction.
 ///
 /// Errors: 422 `identity_already_exists`, 400 `email_exists`; 422 `email_not_confirmed` is an [`Outcome`].
-pub async fn link(request: &Request, db: &Db, mut user: User, profile: &Profile, provider: &str) -> AuthResult<Outcome> {
+pub async fn link(
+    request: &Request,
+    db: &Db,
+    mut user: User,
+    profile: &Profile,
+    provider: &str,
+) -> AuthResult<Outcome> {
     user::lock(db, user.id).await?;
     let known = identity::find(db, profile.subject(), provider)
         .await

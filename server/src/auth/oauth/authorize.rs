@@ -20,8 +20,14 @@ use crate::auth::request::{Request, ok};
 
 /// Query keys that are ours to set; a client cannot override them.
 const RESERVED: [&str; 8] = [
-    "client_id", "client_secret", "redirect_uri", "response_type", "state", "code_challenge",
-    "code_challenge_method", "code_verifier",
+    "client_id",
+    "client_secret",
+    "redirect_uri",
+    "response_type",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "code_verifier",
 ];
 
 /// 302 to the provider.

@@ -139,9 +139,8 @@ async fn identify(
         let message = "OAuth callback with missing authorization code missing";
         return Err(AuthError::bad_request(Code::BadOauthCallback, message));
     }
-    let unsupported = |why: String| {
-        AuthError::bad_request(Code::OauthProviderNotSupported, format!("Unsupported provider: {why}"))
-    };
+    let unsupported =
+        |why: String| AuthError::bad_request(Code::OauthProviderNotSupported, format!("Unsupported provider: {why}"));
     let provider = provider::resolve(request, db, &state.provider_type, "", unsupported).await?;
     let verifier = match state.oauth_client_state_id {
         None if provider.requires_pkce => {
@@ -167,9 +166,9 @@ async fn identify(
         let start: String = code.chars().take(4).collect();
         AuthError::internal(format!("Unable to exchange external code: {start}")).caused_by(fault)
     })?;
-    let mut profile = profiles::fetch(request, &provider, &tokens).await.map_err(|fault| {
-        AuthError::internal("Error getting user profile from external provider").caused_by(fault)
-    })?;
+    let mut profile = profiles::fetch(request, &provider, &tokens)
+        .await
+        .map_err(|fault| AuthError::internal("Error getting user profile from external provider").caused_by(fault))?;
     if provider.name == "apple" {
         // Only the first consent tells a name.
         let user: Value = serde_json::from_str(answer.get("user")).unwrap_or(Value::Null);
@@ -186,13 +185,7 @@ async fn identify(
     Ok((profile, tokens))
 }
 
-async fn complete(
-    request: &Request,
-    db: &Db,
-    answer: &Answer,
-    state: FlowState,
-    target: &str,
-) -> AuthResult<String> {
+async fn complete(request: &Request, db: &Db, answer: &Answer, state: FlowState, target: &str) -> AuthResult<String> {
     let linking_target = match state.linking_target_id {
         None => None,
         Some(id) => {
@@ -218,9 +211,7 @@ async fn complete(
             let outcome = match (linking_target, &invite) {
                 (Some(user), _) => account::link(request, db, user, &profile, &provider).await?,
                 (None, Some(token)) => accept_invite(request, db, &profile, token, &provider).await?,
-                (None, None) => {
-                    account::sign_in(request, db, &profile, &provider, state.email_optional).await?
-                }
+                (None, None) => account::sign_in(request, db, &profile, &provider, state.email_optional).await?,
             };
             let user = match outcome {
                 Outcome::User(user, _) => *user,
@@ -233,10 +224,16 @@ async fn complete(
                 }
                 let answer = tokens::issue(request, db, user, "oauth", &grant).await?;
                 let user = answer.user.clone();
-                return Ok(Ok((user, answer.as_redirect(target, &[
-                    ("provider_token", &provider_tokens.access_token),
-                    ("provider_refresh_token", &provider_tokens.refresh_token),
-                ]))));
+                return Ok(Ok((
+                    user,
+                    answer.as_redirect(
+                        target,
+                        &[
+                            ("provider_token", &provider_tokens.access_token),
+                            ("provider_refresh_token", &provider_tokens.refresh_token),
+                        ],
+                    ),
+                )));
             }
             let used = || AuthError::bad_request(Code::FlowStateAlreadyUsed, "State has already been used");
             let mut state = flow_state::find_by_id(db, state.id).await?.ok_or_else(used)?;

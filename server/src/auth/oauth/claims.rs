@@ -22,9 +22,28 @@ pub struct Profile {
 
 /// The texts among the claims that are taken over from tokens and user-info documents.
 const TEXTS: [&str; 22] = [
-    "iss", "sub", "name", "family_name", "given_name", "middle_name", "nickname", "preferred_username", "profile",
-    "picture", "website", "gender", "birthdate", "zoneinfo", "locale", "email", "phone", "full_name", "avatar_url",
-    "slug", "provider_id", "user_name",
+    "iss",
+    "sub",
+    "name",
+    "family_name",
+    "given_name",
+    "middle_name",
+    "nickname",
+    "preferred_username",
+    "profile",
+    "picture",
+    "website",
+    "gender",
+    "birthdate",
+    "zoneinfo",
+    "locale",
+    "email",
+    "phone",
+    "full_name",
+    "avatar_url",
+    "slug",
+    "provider_id",
+    "user_name",
 ];
 
 impl Profile {

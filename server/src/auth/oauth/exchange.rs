@@ -26,11 +26,8 @@ pub async fn exchange(
     code: &str,
     verifier: Option<&str>,
 ) -> Result<ProviderTokens, Fault> {
-    let mut form = vec![
-        ("grant_type", "authorization_code"),
-        ("code", code),
-        ("redirect_uri", provider.redirect_uri.as_str()),
-    ];
+    let mut form =
+        vec![("grant_type", "authorization_code"), ("code", code), ("redirect_uri", provider.redirect_uri.as_str())];
     if let Some(verifier) = verifier {
         form.push(("code_verifier", verifier));
     }
@@ -78,12 +75,13 @@ async fn post(
         return Err(Fault::new(format!("the token endpoint of {} answered {status}", provider.name)));
     }
     let kind = kind.as_ref().and_then(|kind| kind.to_str().ok()).unwrap_or("");
-    let answer: Map<String, Value> =
-        if kind.starts_with("application/x-www-form-urlencoded") || kind.starts_with("text/plain") {
-            url::form_urlencoded::parse(&body).map(|(name, value)| (name.into_owned(), value.into_owned().into())).collect()
-        } else {
-            serde_json::from_slice(&body).map_err(|error| Fault::new(error.to_string()))?
-        };
+    let answer: Map<String, Value> = if kind.starts_with("application/x-www-form-urlencoded")
+        || kind.starts_with("text/plain")
+    {
+        url::form_urlencoded::parse(&body).map(|(name, value)| (name.into_owned(), value.into_owned().into())).collect()
+    } else {
+        serde_json::from_slice(&body).map_err(|error| Fault::new(error.to_string()))?
+    };
     let text = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
     let access_token = text("access_token");
     if access_token.is_empty() {

@@ -91,9 +91,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
         .transaction(async |db| {
             let outcome = match target {
                 Some(user) => account::link(request, db, user, &profile, &expected.provider).await?,
-                None => {
-                    account::sign_in(request, db, &profile, &expected.provider, expected.email_optional).await?
-                }
+                None => account::sign_in(request, db, &profile, &expected.provider, expected.email_optional).await?,
             };
             match outcome {
                 Outcome::User(user, created) => {
@@ -134,13 +132,14 @@ fn check_nonce(in_token: &str, passed: &str) -> AuthResult<()> {
 
 /// The issuer inside a token, for providers that have several.
 fn detected(token: &str, provider: &str, passed: &str, is_right: fn(&str) -> bool) -> AuthResult<String> {
-    let claims = unverified_claims(token).ok_or_else(|| {
-        AuthError::invalid(format!("Unable to detect issuer in ID token for {provider} provider"))
-    })?;
+    let claims = unverified_claims(token)
+        .ok_or_else(|| AuthError::invalid(format!("Unable to detect issuer in ID token for {provider} provider")))?;
     let issuer = claims.get("iss").and_then(serde_json::Value::as_str).unwrap_or("");
     if !is_right(issuer) {
         let article = if provider == "Apple" || provider == "Azure" { "an" } else { "a" };
-        return Err(AuthError::invalid(format!("Detected ID token issuer is not {article} {provider} ID token issuer")));
+        return Err(AuthError::invalid(format!(
+            "Detected ID token issuer is not {article} {provider} ID token issuer"
+        )));
     }
     if !passed.is_empty() && passed != issuer {
         return Err(AuthError::invalid("Provided issuer does not match ID token issuer"));
@@ -165,7 +164,8 @@ async fn expect(request: &Request, db: &Db, params: &Params, token: &str) -> Aut
         _ if provider == "google" || passed == oidc::GOOGLE => ("google", oidc::GOOGLE.to_owned()),
         _ if provider == "azure" || oidc::is_azure(&passed) => {
             let is_azure: fn(&str) -> bool = |issuer| {
-                issuer.starts_with("https://login.microsoftonline.com/") || issuer.starts_with("https://sts.windows.net/")
+                issuer.starts_with("https://login.microsoftonline.com/")
+                    || issuer.starts_with("https://sts.windows.net/")
             };
             ("azure", detected(token, "Azure", &passed, is_azure)?)
         }

@@ -112,7 +112,21 @@ fn apple(token: &IdToken, profile: Profile) -> Profile {
 
 /// Claims of Azure that say nothing about the person.
 const PLUMBING: [&str; 16] = [
-    "aud", "iss", "iat", "nbf", "exp", "c_hash", "at_hash", "aio", "nonce", "rh", "uti", "jti", "ver", "sub", "name",
+    "aud",
+    "iss",
+    "iat",
+    "nbf",
+    "exp",
+    "c_hash",
+    "at_hash",
+    "aio",
+    "nonce",
+    "rh",
+    "uti",
+    "jti",
+    "ver",
+    "sub",
+    "name",
     "preferred_username",
 ];
 

@@ -9,9 +9,9 @@ use sha2::Sha256;
 
 use super::claims::{Address, Profile};
 use super::exchange::ProviderTokens;
+use super::id_token;
 use super::oidc::{self, read_json, transport};
 use super::provider::Provider;
-use super::id_token;
 use crate::auth::error::Fault;
 use crate::auth::request::Request;
 
@@ -253,8 +253,7 @@ async fn facebook(api: &Api<'_>) -> Result<Profile, Fault> {
     let user = api.get(&format!("&appsecret_proof={proof}")).await?;
     let name = format!("{} {}", text(&user, "first_name"), text(&user, "last_name"));
     let alias = text(&user, "name");
-    let mut profile =
-        person(api.issuer(), text(&user, "id"), name.trim(), text(&user["picture"]["data"], "url"));
+    let mut profile = person(api.issuer(), text(&user, "id"), name.trim(), text(&user["picture"]["data"], "url"));
     profile.set("nickname", alias);
     profile.set("slug", alias);
     Ok(profile.with_email(text(&user, "email"), true))
@@ -270,9 +269,9 @@ async fn figma(api: &Api<'_>) -> Result<Profile, Fault> {
 async fn fly(api: &Api<'_>) -> Result<Profile, Fault> {
     let user = api.get("/oauth/token/info").await?;
     let id = text(&user, "user_id");
-    let organizations: Option<Vec<Value>> = user["organizations"].as_array().map(|all| {
-        all.iter().map(|one| json!({ "id": text(one, "id"), "role": text(one, "role") })).collect()
-    });
+    let organizations: Option<Vec<Value>> = user["organizations"]
+        .as_array()
+        .map(|all| all.iter().map(|one| json!({ "id": text(one, "id"), "role": text(one, "role") })).collect());
     Ok(Profile::new(&[
         ("iss", api.issuer()),
         ("sub", id),
@@ -302,9 +301,8 @@ async fn kakao(api: &Api<'_>) -> Result<Profile, Fault> {
 }
 
 async fn linkedin(api: &Api<'_>) -> Result<Profile, Fault> {
-    let user = api
-        .get("/v2/me?projection=(id,firstName,lastName,profilePicture(displayImage~:playableStreams))")
-        .await?;
+    let user =
+        api.get("/v2/me?projection=(id,firstName,lastName,profilePicture(displayImage~:playableStreams))").await?;
     let emails = api.get("/v2/emailAddress?q=members&projection=(elements*(handle~))").await?;
     let localized = |part: &str| {
         let (name, locale) = (&user[part]["localized"], &user[part]["preferredLocale"]);
@@ -359,8 +357,7 @@ async fn spotify(api: &Api<'_>) -> Result<Profile, Fault> {
 async fn twitch(api: &Api<'_>) -> Result<Profile, Fault> {
     let users = api.get_with("/helix/users", &[("client-id", &api.provider.client_id)]).await?;
     let user = users["data"].get(0).ok_or_else(|| Fault::new("twitch: there is no user in the answer"))?;
-    let mut profile =
-        person(api.issuer(), text(user, "id"), text(user, "login"), text(user, "profile_image_url"));
+    let mut profile = person(api.issuer(), text(user, "id"), text(user, "login"), text(user, "profile_image_url"));
     profile.set("nickname", text(user, "display_name"));
     profile.set("slug", text(user, "display_name"));
     Ok(profile
@@ -387,13 +384,11 @@ fn workos(api: &Api<'_>) -> Result<Profile, Fault> {
 }
 
 async fn x(api: &Api<'_>) -> Result<Profile, Fault> {
-    let answer = api
-        .get("/2/users/me?user.fields=id,name,username,confirmed_email,profile_image_url,url,created_at")
-        .await?;
+    let answer =
+        api.get("/2/users/me?user.fields=id,name,username,confirmed_email,profile_image_url,url,created_at").await?;
     let user = &answer["data"];
     let login = text(user, "username");
-    let mut profile =
-        person(api.issuer(), text(user, "id"), text(user, "name"), text(user, "profile_image_url"));
+    let mut profile = person(api.issuer(), text(user, "id"), text(user, "name"), text(user, "profile_image_url"));
     profile.set("preferred_username", login);
     profile.set("user_name", login);
     profile.set("profile", &format!("https://x.com/{login}"));
@@ -424,16 +419,16 @@ async fn custom(api: &Api<'_>) -> Result<Profile, Fault> {
             if !token.audience().iter().any(accepted) {
                 return Err(Fault::new("the ID token is for another client"));
             }
-            let profile = id_token::profile(&token)
-                .ok_or_else(|| Fault::new("the claims of the ID token cannot be read"))?;
+            let profile =
+                id_token::profile(&token).ok_or_else(|| Fault::new("the claims of the ID token cannot be read"))?;
             (profile, token.claims)
         }
         _ => {
             let user = api.get("").await?;
             let document: Map<String, Value> =
                 user.as_object().cloned().ok_or_else(|| Fault::new("the user-info document is no object"))?;
-            let profile = Profile::from_document(&document)
-                .ok_or_else(|| Fault::new("the user-info document cannot be read"))?;
+            let profile =
+                Profile::from_document(&document).ok_or_else(|| Fault::new("the user-info document cannot be read"))?;
             (profile, document)
         }
     };

@@ -146,7 +146,12 @@ fn endpoints(name: &str, url: &str) -> Option<Endpoints> {
             let base = host(url, "slack.com");
             let scopes = &["profile", "email", "openid"];
             if name == "slack" {
-                make(format!("{base}/oauth/authorize"), format!("{base}/api/oauth.access"), format!("{base}/api"), scopes)
+                make(
+                    format!("{base}/oauth/authorize"),
+                    format!("{base}/api/oauth.access"),
+                    format!("{base}/api"),
+                    scopes,
+                )
             } else {
                 make(
                     format!("{base}/openid/connect/authorize"),
@@ -322,9 +327,8 @@ async fn resolve_custom(
     if !config.custom_oauth_enabled {
         return Err(refuse("custom OAuth providers are disabled".to_owned()));
     }
-    let custom = custom_providers::find(db, name)
-        .await?
-        .ok_or_else(|| refuse(format!("custom provider {name} not found")))?;
+    let custom =
+        custom_providers::find(db, name).await?.ok_or_else(|| refuse(format!("custom provider {name} not found")))?;
     if !custom.enabled {
         return Err(refuse(format!("custom provider {name} is disabled")));
     }
@@ -337,12 +341,10 @@ async fn resolve_custom(
         }
         let url = custom.issuer.clone().ok_or_else(|| refuse(format!("OIDC provider {name} missing issuer")))?;
         let http = &request.auth.guarded_http;
-        let issuer = request
-            .auth
-            .discovery
-            .issuer(http, &url, custom.discovery_url.as_deref())
-            .await
-            .map_err(|fault| refuse(format!("error creating OIDC provider: failed to create OIDC provider: {fault}")))?;
+        let issuer =
+            request.auth.discovery.issuer(http, &url, custom.discovery_url.as_deref()).await.map_err(|fault| {
+                refuse(format!("error creating OIDC provider: failed to create OIDC provider: {fault}"))
+            })?;
         (issuer.auth_url.clone(), issuer.token_url.clone(), issuer.userinfo_url.clone(), Some(issuer))
     } else {
         let (Some(auth), Some(token), Some(userinfo)) =

@@ -90,7 +90,8 @@ fn redirect_fault(uri: &str) -> Option<String> {
     if scheme == "http" && !matches!(host, "localhost" | "127.0.0.1" | "[::1]") {
         return Some("HTTP scheme only allowed for localhost".to_owned());
     }
-    uri.split_once('#').is_some_and(|(_, fragment)| !fragment.is_empty())
+    uri.split_once('#')
+        .is_some_and(|(_, fragment)| !fragment.is_empty())
         .then(|| "fragment not allowed in redirect URI".to_owned())
 }
 
@@ -276,10 +277,9 @@ pub async fn update(request: &Request, mut client: OAuthClient) -> AuthResult<Ht
         grants.as_deref().map_or(Ok(()), check_grants)?;
         check_texts(name.as_deref(), uri.as_deref(), logo.as_deref())?;
         match &method {
-            Some(method) if !METHODS.contains(&method.as_str()) => Err(format!(
-                "invalid token_endpoint_auth_method: must be one of [{}]",
-                METHODS.join(" ")
-            )),
+            Some(method) if !METHODS.contains(&method.as_str()) => {
+                Err(format!("invalid token_endpoint_auth_method: must be one of [{}]", METHODS.join(" ")))
+            }
             Some(method) if type_of(method) != client.client_type => {
                 let valid = if client.is_confidential() { "client_secret_basic client_secret_post" } else { "none" };
                 Err(format!(
@@ -339,9 +339,15 @@ mod tests {
         for good in ["https://a.example/cb?x=1", "http://localhost:3000/cb", "http://[::1]/", "myapp://callback"] {
             assert_eq!(redirect_fault(good), None, "{good}");
         }
-        for bad in
-            ["", "/cb", "com.app:/cb", "http://a.example/", "https://a.example/#f", "javascript://x/%0aalert(1)", "data://x"]
-        {
+        for bad in [
+            "",
+            "/cb",
+            "com.app:/cb",
+            "http://a.example/",
+            "https://a.example/#f",
+            "javascript://x/%0aalert(1)",
+            "data://x",
+        ] {
             assert!(redirect_fault(bad).is_some(), "{bad}");
         }
     }

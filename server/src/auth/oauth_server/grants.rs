@@ -17,8 +17,7 @@ pub async fn list(request: &Request, caller: Caller) -> AuthResult<HttpResponse>
     let consents = oauth_client::consents_of(&db, caller.user.id).await.or_internal("Error fetching OAuth grants")?;
     let mut grants = Vec::with_capacity(consents.len());
     for consent in consents {
-        let client =
-            oauth_client::find(&db, consent.client_id).await.or_internal("Error fetching client details")?;
+        let client = oauth_client::find(&db, consent.client_id).await.or_internal("Error fetching client details")?;
         if let Some(client) = client {
             grants.push(json!({
                 "client": describe(&client),

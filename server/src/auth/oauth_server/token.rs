@@ -193,9 +193,8 @@ async fn exchange(
                 return Err(invalid_grant("Invalid redirect_uri"));
             }
             check_verifier(&authorization, verifier)?;
-            let user_id = authorization
-                .user_id
-                .ok_or_else(|| invalid_grant("Authorization code has no associated user"))?;
+            let user_id =
+                authorization.user_id.ok_or_else(|| invalid_grant("Authorization code has no associated user"))?;
             let user = user::find_by_id(db, user_id)
                 .await
                 .or_internal("Error finding user")?
@@ -210,8 +209,7 @@ async fn exchange(
                 .with(json!({ "provider_type": "oauth_provider_authorization_code", "client_id": client.id }))
                 .record(db, request.auth.config.audit_log_only)
                 .await?;
-            let answer =
-                tokens::issue(request, db, user, "oauth_provider/authorization_code", &grant).await?;
+            let answer = tokens::issue(request, db, user, "oauth_provider/authorization_code", &grant).await?;
             authorization.delete(db).await?;
             Ok((answer, authorization))
         })

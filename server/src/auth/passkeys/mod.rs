@@ -56,8 +56,7 @@ impl Answer {
         }
         // A null is there for upstream; it fails where it is read.
         let credential = params.raw("credential").ok_or_else(|| AuthError::invalid("credential is required"))?;
-        let challenge_id =
-            Uuid::parse_str(&id).map_err(|_| AuthError::invalid("challenge_id must be a valid UUID"))?;
+        let challenge_id = Uuid::parse_str(&id).map_err(|_| AuthError::invalid("challenge_id must be a valid UUID"))?;
         Ok(Self { challenge_id, credential: credential.clone() })
     }
 

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base64::Engine as _;
 use aes::Aes256;
+use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ctr::cipher::{KeyIvInit as _, StreamCipher as _};
 use subtle::ConstantTimeEq as _;
@@ -48,12 +48,14 @@ impl Hasher {
     /// A new hash. Only the first 72 bytes of a password count in bcrypt; longer ones are refused before.
     pub async fn hash(&self, password: &str) -> AuthResult<String> {
         let password = password.to_owned();
-        self.run(move || bcrypt::hash_with_result(password, COST).map(|parts| parts.format_for_version(bcrypt::Version::TwoA)))
-            .await?
-            .map_err(|error| {
-                AuthError::internal("Error hashing the password")
-                    .caused_by(crate::auth::error::Fault::new(error.to_string()))
-            })
+        self.run(move || {
+            bcrypt::hash_with_result(password, COST).map(|parts| parts.format_for_version(bcrypt::Version::TwoA))
+        })
+        .await?
+        .map_err(|error| {
+            AuthError::internal("Error hashing the password")
+                .caused_by(crate::auth::error::Fault::new(error.to_string()))
+        })
     }
 
     /// Whether `password` is the one of `hash`. Without a hash one is compared all the same, and never matches.
@@ -231,8 +233,14 @@ mod tests {
 
     #[test]
     fn unusable_hashes_are_not_imported() {
-        for bad in ["", "plain", "$2a$10$short", "$argon2d$v=19$m=64,t=1,p=1$c29tZXNhbHQ$AAAA",
-            "$argon2id$v=19$m=9999999,t=1,p=1$c29tZXNhbHQ$AAAA", "$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$AAAA"] {
+        for bad in [
+            "",
+            "plain",
+            "$2a$10$short",
+            "$argon2d$v=19$m=64,t=1,p=1$c29tZXNhbHQ$AAAA",
+            "$argon2id$v=19$m=9999999,t=1,p=1$c29tZXNhbHQ$AAAA",
+            "$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$AAAA",
+        ] {
             assert!(check(bad).is_err(), "{bad}");
         }
         assert!(check(NOBODY).is_ok());

@@ -17,10 +17,8 @@ impl LeakedPasswords {
         if !config.hibp_enabled {
             return Ok(None);
         }
-        let client = reqwest::Client::builder()
-            .timeout(Duration::from_secs(5))
-            .user_agent(&config.hibp_user_agent)
-            .build()?;
+        let client =
+            reqwest::Client::builder().timeout(Duration::from_secs(5)).user_agent(&config.hibp_user_agent).build()?;
         Ok(Some(Self { client, url: config.hibp_url.clone() }))
     }
 

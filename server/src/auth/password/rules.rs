@@ -48,11 +48,7 @@ impl PasswordRules {
                 }
             }
         }
-        if reasons.is_empty() {
-            Ok(())
-        } else {
-            Err(AuthError::WeakPassword { message: messages.join(" "), reasons })
-        }
+        if reasons.is_empty() { Ok(()) } else { Err(AuthError::WeakPassword { message: messages.join(" "), reasons }) }
     }
 
     fn form(&self, password: &str) -> (Vec<String>, Vec<&'static str>) {
@@ -63,10 +59,8 @@ impl PasswordRules {
         }
         if self.required.iter().any(|set| !password.chars().any(|c| set.contains(c))) {
             reasons.push("characters");
-            messages.push(format!(
-                "Password should contain at least one character of each: {}.",
-                self.required.join(", ")
-            ));
+            messages
+                .push(format!("Password should contain at least one character of each: {}.", self.required.join(", ")));
         }
         (messages, reasons)
     }

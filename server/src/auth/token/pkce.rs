@@ -20,8 +20,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     if code.is_empty() || verifier.is_empty() {
         return Err(AuthError::invalid("invalid request: both auth code and code verifier should be non-empty"));
     }
-    let unknown =
-        || AuthError::not_found(Code::FlowStateNotFound, "invalid flow state, no valid flow state found");
+    let unknown = || AuthError::not_found(Code::FlowStateNotFound, "invalid flow state, no valid flow state found");
     let grant = request.grant();
     let db = request.db().await?;
     let answer = db

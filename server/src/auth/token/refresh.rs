@@ -139,12 +139,8 @@ async fn attempt(request: &Request, db: &Db, presented: &Presented, of: RefreshO
         Err(error) => return Ok(Outcome::Refused(error)),
     };
     let audit = Entry::of(&user, Action::TokenRefreshed).record(db, config.audit_log_only);
-    let noted = session::record_refresh(
-        db,
-        session.id,
-        request.header("user-agent").unwrap_or(""),
-        request.client_ip(),
-    );
+    let noted =
+        session::record_refresh(db, session.id, request.header("user-agent").unwrap_or(""), request.client_ip());
     futures_util::try_join!(audit, noted)?;
     let access = tokens::access_token(request, db, &user, &session, "token_refresh").await?;
     Ok(Outcome::Done(Box::new(SessionAnswer::new(access, issued, user))))
@@ -164,8 +160,7 @@ async fn find_stored(db: &Db, token: &str) -> AuthResult<Option<Found>> {
     let stored = RefreshToken::from_row(&row)?;
     let user_id = Uuid::parse_str(&stored.user_id).map_err(|_| unknown())?;
     let session_id = stored.session_id.unwrap_or_default();
-    let (user, session) =
-        futures_util::try_join!(user::find_by_id(db, user_id), session::try_lock(db, session_id))?;
+    let (user, session) = futures_util::try_join!(user::find_by_id(db, user_id), session::try_lock(db, session_id))?;
     let user = user.ok_or_else(unknown)?;
     let Some(session) = session else {
         return if session::find(db, session_id).await?.is_some() {

@@ -191,9 +191,8 @@ impl Fields {
             if in_resources || line.is_empty() {
                 continue;
             }
-            let (name, value) = line
-                .split_once(':')
-                .ok_or_else(|| fault(&format!("encountered unparsable line at index {index}")))?;
+            let (name, value) =
+                line.split_once(':').ok_or_else(|| fault(&format!("encountered unparsable line at index {index}")))?;
             let value = value.trim();
             match name {
                 "URI" if is_request_uri(value) => fields.uri = Some(value.to_owned()),
@@ -241,7 +240,10 @@ mod tests {
             (message("\nVersion: 2"), "siwe: Version value is not supported, expected 1 got \"2\""),
             (message("\nExpiration Time: 2025-01-01T00:00:00Z"), "siwe: Issued At is after Expiration Time"),
             (message("\nResources:\n- nowhere"), "siwe: Resource at position 0 has invalid URI"),
-            (message("").replace("app.example wants", "-bad wants"), "siwe: domain in first line of message is not valid"),
+            (
+                message("").replace("app.example wants", "-bad wants"),
+                "siwe: domain in first line of message is not valid",
+            ),
         ] {
             assert_eq!(SignedMessage::parse(Chain::Ethereum, &text).err().as_deref(), Some(wanted));
         }

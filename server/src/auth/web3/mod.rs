@@ -32,9 +32,8 @@ fn invalid_grant(why: impl Into<String>) -> AuthError {
 pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
     let external = &config.external;
-    let disabled = |what: &str| {
-        AuthError::unprocessable(Code::Web3ProviderDisabled, format!("{what} provider is disabled"))
-    };
+    let disabled =
+        |what: &str| AuthError::unprocessable(Code::Web3ProviderDisabled, format!("{what} provider is disabled"));
     if !external.web3_solana_enabled && !external.web3_ethereum_enabled {
         return Err(disabled("Web3"));
     }
@@ -82,7 +81,8 @@ fn check_place(request: &Request, message: &SignedMessage) -> AuthResult<()> {
             "Signed {chain} message is using URI which is not allowed on this server, message was signed for another app"
         )));
     }
-    let authority = message.uri_text.split("//").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or("");
+    let authority =
+        message.uri_text.split("//").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or("");
     if !local && (authority != message.domain || !redirects.allows(&format!("https://{}/", message.domain))) {
         return Err(invalid_grant(format!(
             "Signed {chain} message is using a Domain that does not match the one in URI which is not allowed on this server"

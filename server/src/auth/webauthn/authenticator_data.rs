@@ -72,9 +72,6 @@ impl AttestedCredential {
         let mut after = key;
         ciborium::from_reader::<ciborium::Value, _>(&mut after).ok()?;
         let public_key = key[..key.len() - after.len()].to_vec();
-        Some((
-            Self { aaguid: Uuid::from_bytes(*aaguid), credential_id: credential_id.to_vec(), public_key },
-            after,
-        ))
+        Some((Self { aaguid: Uuid::from_bytes(*aaguid), credential_id: credential_id.to_vec(), public_key }, after))
     }
 }

@@ -23,7 +23,8 @@ impl PublicKey {
         let value: ciborium::Value = ciborium::from_reader(bytes).ok()?;
         let map = value.as_map()?;
         let member = |label: i64| {
-            map.iter().find(|(key, _)| key.as_integer().is_some_and(|key| i128::from(key) == i128::from(label)))
+            map.iter()
+                .find(|(key, _)| key.as_integer().is_some_and(|key| i128::from(key) == i128::from(label)))
                 .map(|(_, value)| value)
         };
         let integer = |label: i64| i64::try_from(i128::from(member(label)?.as_integer()?)).ok();
@@ -81,9 +82,8 @@ impl PublicKey {
                     jsonwebtoken::crypto::verify(&encoded, message, key, *algorithm).unwrap_or(false)
                 })
             }
-            Material::P521(key) => {
-                p521::ecdsa::Signature::from_der(signature).is_ok_and(|signature| key.verify(message, &signature).is_ok())
-            }
+            Material::P521(key) => p521::ecdsa::Signature::from_der(signature)
+                .is_ok_and(|signature| key.verify(message, &signature).is_ok()),
         }
     }
 }

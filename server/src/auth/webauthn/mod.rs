@@ -297,8 +297,8 @@ impl Assertion {
     pub fn parse(credential: &Value) -> Option<Self> {
         let response = &credential["response"];
         let raw = bytes(&response["authenticatorData"])?;
-        let user = bytes(&response["userHandle"])
-            .and_then(|handle| Uuid::parse_str(std::str::from_utf8(&handle).ok()?).ok());
+        let user =
+            bytes(&response["userHandle"]).and_then(|handle| Uuid::parse_str(std::str::from_utf8(&handle).ok()?).ok());
         Some(Self {
             id: credential_id(credential)?,
             client_data: ClientData::read(response)?,
@@ -310,10 +310,7 @@ impl Assertion {
     }
 }
 
-fn check_authenticator(
-    data: &AuthenticatorData,
-    ceremony: &Ceremony,
-) -> Result<(), Reason> {
+fn check_authenticator(data: &AuthenticatorData, ceremony: &Ceremony) -> Result<(), Reason> {
     if data.rp_id_hash != *Sha256::digest(ceremony.rp_id.as_bytes()) {
         return Err("the relying party is another one");
     }

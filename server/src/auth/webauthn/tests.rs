@@ -98,8 +98,7 @@ fn a_credential_is_registered_and_signs_in() {
     let stored = Ceremony::from_json(&ceremony.to_json(Utc::now())).expect("stored");
     assert_eq!(stored, ceremony);
     let answer = created(&ceremony.challenge, "https://app.example", "app.example", 0x45);
-    let credential =
-        register(&config(), &stored, &Registration::parse(&answer).expect("parsed")).expect("registered");
+    let credential = register(&config(), &stored, &Registration::parse(&answer).expect("parsed")).expect("registered");
     assert_eq!(Credential::from_json(&credential.to_json()).as_ref(), Some(&credential));
 
     let (_, ceremony) = authentication_options(&config(), None, "preferred");

@@ -10,9 +10,9 @@ mod call;
 mod fragments;
 mod read;
 pub mod settings;
-mod write;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use builder::Sql;
 
