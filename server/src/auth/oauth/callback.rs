@@ -32,7 +32,13 @@ pub async fn callback(request: &Request) -> AuthResult<HttpResponse> {
         Ok(state) => state,
         Err(error) => {
             let text = error_pairs(&error);
-            return Ok(see_other(&with_query(site, &pairs(&text))));
+            let redirect = see_other(&with_query(site, &pairs(&text)));
+            if *request.method() == Method::GET {
+                return Ok(redirect);
+            }
+            // A redirected form tells its sender, too.
+            let body = error.respond(request.headers(), &request.id).into_body();
+            return Ok(redirect.set_body(body));
         }
     };
     if !matches!(*request.method(), Method::GET | Method::POST) {
