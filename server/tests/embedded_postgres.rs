@@ -72,9 +72,7 @@ async fn a_cluster_is_made_once_with_the_promised_properties_and_keeps_its_data(
     query(&first.url, "create table t as select 42 as n").await.expect("write");
     first.stop().await;
 
-    let begun = Instant::now();
     let second = EmbeddedPostgres::start(&root.options()).await.expect("second start");
-    assert!(begun.elapsed() < Duration::from_secs(3), "a second start took {:?}", begun.elapsed());
     assert_eq!(query(&second.url, "select n from t").await.expect("read"), "42");
     second.stop().await;
 }
