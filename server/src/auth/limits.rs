@@ -71,7 +71,9 @@ impl Limits {
     /// Tokens per second and how many at once.
     fn pace(&self, bucket: Bucket) -> (f64, f64) {
         let config = &self.config;
-        let per_five_minutes = |events: f64| (events / 300.0, 30.0);
+        // A drop-in's bursts are fixed; the full server's, counting addresses that many may share, follow the setting.
+        let burst = |events: f64| if self.by_peer { events.max(30.0) } else { 30.0 };
+        let per_five_minutes = |events: f64| (events / 300.0, burst(events));
         match bucket {
             Bucket::AnonymousSignup => (config.anonymous_users / 3600.0, config.anonymous_users.trunc()),
             Bucket::Signup
@@ -83,7 +85,7 @@ impl Limits {
             Bucket::Token => per_five_minutes(config.token_refresh),
             Bucket::Verify => per_five_minutes(config.verify),
             Bucket::Web3 => per_five_minutes(config.web3),
-            Bucket::FactorChallenge | Bucket::FactorVerify => (config.mfa / 60.0, 30.0),
+            Bucket::FactorChallenge | Bucket::FactorVerify => (config.mfa / 60.0, burst(config.mfa)),
             Bucket::Passkey => per_five_minutes(config.passkey),
             Bucket::Sso => per_five_minutes(config.sso),
             Bucket::SamlAssertion => per_five_minutes(config.saml_assertion),

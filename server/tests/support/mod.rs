@@ -121,6 +121,10 @@ pub struct TestApp {
     /// The owner's connection, past every policy.
     pub owner: tokio_postgres::Client,
     pub owner_url: String,
+    /// Logs in as `supabase_auth_admin`.
+    pub auth_url: String,
+    /// The authentication API's state, for what it counts.
+    pub auth: std::sync::Arc<ferrobase::auth::Auth>,
     http: reqwest::Client,
     stop: actix_web::dev::ServerHandle,
 }
@@ -165,6 +169,7 @@ impl TestApp {
         let config = reader.finish(config).expect("settings");
         app::lay_defaults(&mut source, &config);
         let app = App::build(&source, &config, &urls).await.expect("the server builds");
+        let auth = std::sync::Arc::clone(&app.auth);
         let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
         let server =
             listen::serve(vec![Listener::Tcp(listener)], 1, move || app::actix_app(app.clone())).expect("listening");
@@ -176,6 +181,8 @@ impl TestApp {
             service_key,
             owner: admin(&owner_url).await,
             owner_url,
+            auth_url: urls.auth_url.clone(),
+            auth,
             http: reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("client"),
             stop,
         }

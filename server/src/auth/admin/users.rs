@@ -352,13 +352,14 @@ async fn set_address(db: &Db, user: &mut User, provider: &str, value: &str, veri
             user.identities.get_or_insert_default().push(created);
         }
     }
-    let column = if provider == "email" {
-        user.email = value.to_owned();
-        Column::Email
-    } else {
-        user.phone = value.to_owned();
-        Column::Phone
+    let (address, column) = match provider {
+        "email" => (&mut user.email, Column::Email),
+        _ => (&mut user.phone, Column::Phone),
     };
+    if std::mem::replace(address, value.to_owned()) != value {
+        // What went to the address before is worthless now.
+        user.clear_pending(db).await?;
+    }
     if user.is_anonymous && verified {
         user.is_anonymous = false;
         user.update(db, &[Column::IsAnonymous]).await?;

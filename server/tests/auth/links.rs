@@ -1,0 +1,175 @@
+//! Links and codes: where they lead, and that each works once.
+
+use crate::support::{PASSWORD, TestApp, send};
+use crate::{hash_of, take_link, take_mail, text};
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::json;
+
+const BY_MAIL: [(&str, &str); 3] = [
+    ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+    ("GOTRUE_SMTP_MAX_FREQUENCY", "1ns"),
+    ("GOTRUE_URI_ALLOW_LIST", "https://allowed.example/**"),
+];
+
+async fn sign_up(app: &TestApp, email: &str, query: &str) {
+    let reply = app
+        .anon()
+        .post(&format!("/auth/v1/signup{query}"), json!({ "email": email, "password": PASSWORD }))
+        .await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+}
+
+async fn follow(app: &TestApp, link: &str) -> String {
+    let url = url::Url::parse(link).expect("link");
+    let reply = send(app.plain(Method::GET, &format!("{}?{}", url.path(), url.query().unwrap_or("")))).await;
+    assert_eq!(reply.status, 303, "{}", reply.body);
+    reply.header("location").to_owned()
+}
+
+#[actix_web::test]
+async fn a_link_confirms_signs_in_and_is_spent() {
+    let app = TestApp::with_settings(&BY_MAIL).await;
+    sign_up(&app, "ada@test.example", "?redirect_to=https://allowed.example/welcome").await;
+    let refused = app
+        .anon()
+        .post("/auth/v1/token?grant_type=password", json!({ "email": "ada@test.example", "password": PASSWORD }))
+        .await;
+    assert_eq!(refused.body["error_code"], "email_not_confirmed");
+    let link = take_link(&app, "ada@test.example").await;
+    let location = follow(&app, &link).await;
+    assert!(location.starts_with("https://allowed.example/welcome#access_token="), "{location}");
+    assert!(location.contains("&token_type=bearer&type=signup"), "{location}");
+    let again = follow(&app, &link).await;
+    assert!(again.contains("error_code=otp_expired"), "{again}");
+}
+
+#[actix_web::test]
+async fn of_many_requests_with_one_link_one_gets_a_session() {
+    let app = TestApp::with_settings(&BY_MAIL).await;
+    sign_up(&app, "ada@test.example", "").await;
+    let hash = hash_of(&take_link(&app, "ada@test.example").await);
+    let replies = join_all((0..8).map(|_| async {
+        app.anon().post("/auth/v1/verify", json!({ "type": "signup", "token_hash": hash })).await.status
+    }))
+    .await;
+    assert_eq!(replies.iter().filter(|status| **status == 200).count(), 1, "{replies:?}");
+    assert_eq!(replies.iter().filter(|status| **status == 403).count(), 7, "{replies:?}");
+}
+
+#[actix_web::test]
+async fn of_many_requests_with_one_code_one_gets_a_session() {
+    let settings = [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_MAILER_SUBJECTS_CONFIRMATION", "{{ .Token }}")];
+    let app = TestApp::with_settings(&settings).await;
+    sign_up(&app, "ada@test.example", "").await;
+    let (code, _) = take_mail(&app, "ada@test.example").await.expect("a mail");
+    let replies = join_all((0..8).map(|_| async {
+        let body = json!({ "type": "email", "email": "ada@test.example", "token": code });
+        app.anon().post("/auth/v1/verify", body).await.status
+    }))
+    .await;
+    assert_eq!(replies.iter().filter(|status| **status == 200).count(), 1, "{replies:?}");
+}
+
+#[actix_web::test]
+async fn of_many_exchanges_of_one_auth_code_one_gets_a_session() {
+    let app = TestApp::with_settings(&BY_MAIL).await;
+    let verifier = "a-verifier-that-is-long-enough-for-the-rules-0123456789";
+    let challenge = {
+        use base64::Engine as _;
+        use sha2::Digest as _;
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(sha2::Sha256::digest(verifier))
+    };
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD, "code_challenge": challenge,
+        "code_challenge_method": "s256" });
+    assert_eq!(app.anon().post("/auth/v1/signup", body).await.status, 200);
+    let location = follow(&app, &take_link(&app, "ada@test.example").await).await;
+    let url = url::Url::parse(&location).expect("location");
+    assert_eq!(url.fragment(), None, "a code, not a session: {location}");
+    let code = url.query_pairs().find(|(name, _)| name == "code").map(|(_, v)| v.into_owned()).expect("code");
+    let exchange = async |verifier: &str| {
+        let body = json!({ "auth_code": code, "code_verifier": verifier });
+        app.anon().post("/auth/v1/token?grant_type=pkce", body).await
+    };
+    assert_eq!(exchange("another-verifier-that-is-long-enough-0123456789").await.body["error_code"], "bad_code_verifier");
+    let replies = join_all((0..8).map(|_| async { exchange(verifier).await.status })).await;
+    assert_eq!(replies.iter().filter(|status| **status == 200).count(), 1, "{replies:?}");
+}
+
+#[actix_web::test]
+async fn a_token_opens_only_what_it_is_for_and_only_for_its_address() {
+    let settings = [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}")];
+    let app = TestApp::with_settings(&settings).await;
+    for email in ["ada@test.example", "bob@test.example"] {
+        let body = json!({ "email": email, "password": PASSWORD, "email_confirm": true });
+        app.service().post("/auth/v1/admin/users", body).await;
+    }
+    app.anon().post("/auth/v1/recover", json!({ "email": "ada@test.example" })).await;
+    let (code, mail) = take_mail(&app, "ada@test.example").await.expect("a mail");
+    let hash = hash_of(mail.split_whitespace().find(|word| word.contains("/verify?")).expect("a link"));
+    for body in [
+        json!({ "type": "signup", "token_hash": hash }),
+        json!({ "type": "email_change", "token_hash": hash }),
+        json!({ "type": "recovery", "token_hash": code }),
+        json!({ "type": "recovery", "email": "bob@test.example", "token": code }),
+        json!({ "type": "signup", "email": "ada@test.example", "token": code }),
+    ] {
+        let reply = app.anon().post("/auth/v1/verify", body.clone()).await;
+        assert_eq!((reply.status, text(&reply.body, "error_code")), (403, "otp_expired"), "{body}");
+    }
+    let stored: String =
+        app.owner.query_one("select token_hash from auth.one_time_tokens", &[]).await.expect("one token").get(0);
+    assert!(stored == hash && !stored.contains(&code), "the database holds the hash alone");
+    let reply = app.anon().post("/auth/v1/verify", json!({ "type": "recovery", "token_hash": hash })).await;
+    assert_eq!(reply.status, 200);
+}
+
+#[actix_web::test]
+async fn a_new_password_or_address_makes_what_was_mailed_before_worthless() {
+    let app = TestApp::with_settings(&BY_MAIL).await;
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
+    let id = text(&app.service().post("/auth/v1/admin/users", body).await.body, "id").to_owned();
+    for change in [json!({ "password": "another-Horse-8" }), json!({ "email": "ada2@test.example" })] {
+        let email: String =
+            app.owner.query_one("select email from auth.users", &[]).await.expect("user").get(0);
+        app.anon().post("/auth/v1/recover", json!({ "email": email })).await;
+        let hash = hash_of(&take_link(&app, &email).await);
+        let reply = app.service().put(&format!("/auth/v1/admin/users/{id}"), change.clone()).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        let reply = app.anon().post("/auth/v1/verify", json!({ "type": "recovery", "token_hash": hash })).await;
+        assert_eq!(reply.status, 403, "after {change}");
+    }
+}
+
+#[actix_web::test]
+async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
+    let app = TestApp::with_settings(&BY_MAIL).await;
+    let site = app.base.clone();
+    for (index, target) in [
+        "https://evil.example",
+        "https://allowed.example.evil.example/x",
+        "https://allowed.example@evil.example/x",
+        "//evil.example",
+        "javascript:alert(1)",
+        "http://2130706433/",
+        "https://evil.example#https://allowed.example/x",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let email = format!("u{index}@test.example");
+        let path = format!("/auth/v1/signup?redirect_to={}", percent_encoding::utf8_percent_encode(target, percent_encoding::NON_ALPHANUMERIC));
+        let body = json!({ "email": email, "password": PASSWORD });
+        let request = app.anon().request(Method::POST, &path).json(&body);
+        let request = request
+            .header("x-forwarded-host", "evil.example")
+            .header("x-forwarded-proto", "https")
+            .header("host", "evil.example")
+            .header("referer", "https://evil.example/");
+        assert_eq!(send(request).await.status, 200);
+        let link = take_link(&app, &email).await;
+        assert!(link.starts_with(&format!("{site}/auth/v1/verify?")), "{link}");
+        assert!(!link.contains("evil"), "{link}");
+        assert!(follow(&app, &link).await.starts_with(&format!("{site}#access_token=")));
+    }
+}

@@ -1,0 +1,92 @@
+//! Passwords: what is refused, and what is never told.
+
+use crate::support::{PASSWORD, TestApp};
+use crate::text;
+use serde_json::json;
+
+#[actix_web::test]
+async fn weak_and_overlong_passwords_are_refused_wherever_one_is_set() {
+    let settings =
+        [("GOTRUE_PASSWORD_MIN_LENGTH", "10"), ("GOTRUE_PASSWORD_REQUIRED_CHARACTERS", "abcdefghijklmnopqrstuvwxyz:0123456789")];
+    let app = TestApp::with_settings(&settings).await;
+    let user = app.user("ada@test.example").await;
+    let admin = format!("/auth/v1/admin/users/{}", user.id);
+    for (password, reasons) in [("short1", json!(["length"])), ("LONG-ENOUGH", json!(["characters"])), ("A", json!(["length", "characters"]))] {
+        let replies = [
+            app.anon().post("/auth/v1/signup", json!({ "email": "b@test.example", "password": password })).await,
+            user.actor.put("/auth/v1/user", json!({ "password": password })).await,
+            app.service().put(&admin, json!({ "password": password })).await,
+        ];
+        for reply in replies {
+            assert_eq!((reply.status, &reply.body["weak_password"]["reasons"]), (422, &reasons), "{}", reply.body);
+        }
+    }
+    let long = format!("a1{}", "x".repeat(71));
+    for reply in [
+        app.anon().post("/auth/v1/signup", json!({ "email": "b@test.example", "password": long })).await,
+        user.actor.put("/auth/v1/user", json!({ "password": long })).await,
+        app.service().post("/auth/v1/admin/users", json!({ "email": "b@test.example", "password": long })).await,
+    ] {
+        assert_eq!((reply.status, text(&reply.body, "error_code")), (400, "validation_failed"), "{}", reply.body);
+    }
+}
+
+#[actix_web::test]
+async fn beyond_72_bytes_no_password_matches_by_its_beginning() {
+    let app = TestApp::start().await;
+    let password = format!("aA1-{}", "x".repeat(68));
+    let body = json!({ "email": "ada@test.example", "password": password });
+    assert_eq!(app.anon().post("/auth/v1/signup", body).await.status, 200);
+    let sign_in = async |password: String| {
+        let body = json!({ "email": "ada@test.example", "password": password });
+        app.anon().post("/auth/v1/token?grant_type=password", body).await.status
+    };
+    assert_eq!(sign_in(password.clone()).await, 200);
+    assert_eq!(sign_in(format!("{password}tail")).await, 400);
+}
+
+#[actix_web::test]
+async fn an_address_that_waits_for_its_confirmation_is_not_given_away() {
+    let app = TestApp::start().await;
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": false });
+    assert_eq!(app.service().post("/auth/v1/admin/users", body).await.status, 200);
+    let sign_up = async |password: &str| {
+        app.anon().post("/auth/v1/signup", json!({ "email": "ada@test.example", "password": password })).await
+    };
+    let stranger = sign_up("not-Their-Horse-1").await;
+    assert_eq!((stranger.status, text(&stranger.body, "error_code")), (422, "user_already_exists"));
+    let confirmed: bool = app
+        .owner
+        .query_one("select email_confirmed_at is not null from auth.users where email = 'ada@test.example'", &[])
+        .await
+        .expect("user")
+        .get(0);
+    assert!(!confirmed, "a stranger's attempt confirms nothing");
+    assert_eq!(sign_up(PASSWORD).await.status, 200);
+}
+
+#[actix_web::test]
+async fn no_answer_holds_a_hash_or_a_token_column() {
+    let app = TestApp::start().await;
+    let user = app.user("ada@test.example").await;
+    app.anon().post("/auth/v1/recover", json!({ "email": "ada@test.example" })).await;
+    let row = app
+        .owner
+        .query_one("select encrypted_password, recovery_token from auth.users where email = 'ada@test.example'", &[])
+        .await
+        .expect("user");
+    let secrets: [String; 2] = [row.get(0), row.get(1)];
+    assert!(secrets.iter().all(|secret| secret.len() > 20));
+    for reply in [
+        user.actor.get("/auth/v1/user").await,
+        user.actor.put("/auth/v1/user", json!({ "data": { "a": 1 } })).await,
+        app.service().get("/auth/v1/admin/users").await,
+        app.service().get(&format!("/auth/v1/admin/users/{}", user.id)).await,
+        app.service().get("/auth/v1/admin/audit").await,
+    ] {
+        let body = reply.body.to_string();
+        assert_eq!(reply.status, 200);
+        assert!(secrets.iter().all(|secret| !body.contains(secret.as_str())), "{body}");
+        assert!(!body.contains("encrypted_password") && !body.contains("confirmation_token"), "{body}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Sessions: refreshing, replay, and their end.
+
+use crate::support::{PASSWORD, TestApp};
+use crate::text;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+async fn sign_in(app: &TestApp, email: &str, password: &str) -> Value {
+    let body = json!({ "email": email, "password": password });
+    let reply = app.anon().post("/auth/v1/token?grant_type=password", body).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    reply.body
+}
+
+async fn refresh(app: &TestApp, token: &str) -> crate::support::Reply {
+    app.anon().post("/auth/v1/token?grant_type=refresh_token", json!({ "refresh_token": token })).await
+}
+
+#[actix_web::test]
+async fn a_hundred_refreshes_of_one_token_end_with_one_living_family() {
+    for settings in [&[][..], &[("GOTRUE_SECURITY_REFRESH_TOKEN_ALGORITHM_VERSION", "2")][..]] {
+        let app = TestApp::with_settings(settings).await;
+        app.user("ada@test.example").await;
+        let session = sign_in(&app, "ada@test.example", PASSWORD).await;
+        let token = text(&session, "refresh_token").to_owned();
+        let replies = join_all((0..100).map(|_| refresh(&app, &token))).await;
+        assert!(replies.iter().all(|reply| reply.status == 200), "{:?}", replies.iter().find(|r| r.status != 200));
+        let mut given: Vec<&str> = replies.iter().map(|reply| text(&reply.body, "refresh_token")).collect();
+        given.sort_unstable();
+        given.dedup();
+        assert_eq!(given.len(), 1, "all were given the same successor");
+        let next = refresh(&app, given[0]).await;
+        assert_eq!(next.status, 200, "and it lives: {}", next.body);
+        let active: i64 = app
+            .owner
+            .query_one("select count(*) from auth.refresh_tokens t join auth.mfa_amr_claims c using (session_id)
+                where not t.revoked and t.session_id = (select session_id from auth.refresh_tokens order by id desc limit 1)", &[])
+            .await
+            .expect("count")
+            .get(0);
+        assert!(active <= 1, "{active} living tokens in one session");
+    }
+}
+
+#[actix_web::test]
+async fn an_old_token_ends_its_family_even_when_two_come_at_once() {
+    let app = TestApp::with_settings(&[("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "0")]).await;
+    app.user("ada@test.example").await;
+    let first = text(&sign_in(&app, "ada@test.example", PASSWORD).await, "refresh_token").to_owned();
+    let second = text(&refresh(&app, &first).await.body, "refresh_token").to_owned();
+    let third = text(&refresh(&app, &second).await.body, "refresh_token").to_owned();
+    let replays = join_all([&first, &first, &first].map(|token| refresh(&app, token))).await;
+    for reply in &replays {
+        assert_eq!(text(&reply.body, "error_code"), "refresh_token_already_used");
+    }
+    let thief = refresh(&app, &third).await;
+    assert_eq!(text(&thief.body, "error_code"), "refresh_token_already_used", "the family is revoked");
+}
+
+#[actix_web::test]
+async fn within_the_interval_a_revoked_family_stays_revoked() {
+    let app = TestApp::with_settings(&[("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "10")]).await;
+    app.user("ada@test.example").await;
+    let token = text(&sign_in(&app, "ada@test.example", PASSWORD).await, "refresh_token").to_owned();
+    app.owner
+        .batch_execute("update auth.refresh_tokens set revoked = true, updated_at = now()")
+        .await
+        .expect("revoked");
+    assert_eq!(refresh(&app, &token).await.status, 400);
+}
+
+#[actix_web::test]
+async fn logout_ends_what_it_says_and_access_tokens_with_it() {
+    let app = TestApp::start().await;
+    app.user("ada@test.example").await;
+    for (scope, survivors) in [("local", [false, true]), ("others", [true, false]), ("global", [false, false])] {
+        let sessions = [
+            sign_in(&app, "ada@test.example", PASSWORD).await,
+            sign_in(&app, "ada@test.example", PASSWORD).await,
+        ];
+        let mut me = app.anon();
+        me.token = Some(text(&sessions[0], "access_token").to_owned());
+        let reply = me.post(&format!("/auth/v1/logout?scope={scope}"), json!({})).await;
+        assert_eq!(reply.status, 204);
+        for (session, survives) in sessions.iter().zip(survivors) {
+            let mut actor = app.anon();
+            actor.token = Some(text(session, "access_token").to_owned());
+            let reply = actor.get("/auth/v1/user").await;
+            assert_eq!(reply.status == 200, survives, "{scope}: {}", reply.body);
+            if !survives {
+                assert_eq!((reply.status, text(&reply.body, "error_code")), (403, "session_not_found"));
+            }
+            assert_eq!(refresh(&app, text(session, "refresh_token")).await.status == 200, survives, "{scope}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_new_password_ends_the_other_sessions_and_one_set_by_an_administrator_all() {
+    let app = TestApp::start().await;
+    let user = app.user("ada@test.example").await;
+    let other = sign_in(&app, "ada@test.example", PASSWORD).await;
+    let reply = user.actor.put("/auth/v1/user", json!({ "password": "another-Horse-8" })).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    assert_eq!(user.actor.get("/auth/v1/user").await.status, 200, "the own session stays");
+    assert_eq!(refresh(&app, text(&other, "refresh_token")).await.status, 400);
+    let path = format!("/auth/v1/admin/users/{}", user.id);
+    assert_eq!(app.service().put(&path, json!({ "password": "third-Horse-9" })).await.status, 200);
+    assert_eq!(user.actor.get("/auth/v1/user").await.status, 403);
+}
+
+#[actix_web::test]
+async fn a_ban_ends_access_at_once_and_refreshing_too() {
+    let app = TestApp::start().await;
+    let user = app.user("ada@test.example").await;
+    let session = sign_in(&app, "ada@test.example", PASSWORD).await;
+    let path = format!("/auth/v1/admin/users/{}", user.id);
+    assert_eq!(app.service().put(&path, json!({ "ban_duration": "24h" })).await.status, 200);
+    let reply = user.actor.get("/auth/v1/user").await;
+    assert_eq!((reply.status, text(&reply.body, "error_code")), (403, "user_banned"));
+    assert_eq!(text(&refresh(&app, text(&session, "refresh_token")).await.body, "error_code"), "user_banned");
+    app.service().put(&path, json!({ "ban_duration": "none" })).await;
+    assert_eq!(user.actor.get("/auth/v1/user").await.status, 200);
+}
+
+#[actix_web::test]
+async fn with_a_second_factor_a_first_level_session_changes_nothing_that_matters() {
+    let app = TestApp::start().await;
+    let user = app.user("ada@test.example").await;
+    app.owner
+        .batch_execute("insert into auth.mfa_factors (id, user_id, factor_type, status, created_at, updated_at, secret)
+            select gen_random_uuid(), id, 'totp', 'verified', now(), now(), 'x' from auth.users
+            where email = 'ada@test.example'")
+        .await
+        .expect("a factor");
+    for change in [json!({ "password": "another-Horse-8" }), json!({ "email": "x@test.example" })] {
+        let reply = user.actor.put("/auth/v1/user", change).await;
+        assert_eq!((reply.status, text(&reply.body, "error_code")), (401, "insufficient_aal"));
+    }
+    assert_eq!(user.actor.put("/auth/v1/user", json!({ "data": { "a": 1 } })).await.status, 200);
+}
