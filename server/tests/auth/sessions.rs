@@ -24,8 +24,10 @@ async fn a_hundred_refreshes_of_one_token_end_with_one_living_family() {
         let session = sign_in(&app, "ada@test.example", PASSWORD).await;
         let token = text(&session, "refresh_token").to_owned();
         let replies = join_all((0..100).map(|_| refresh(&app, &token))).await;
-        assert!(replies.iter().all(|reply| reply.status == 200), "{:?}", replies.iter().find(|r| r.status != 200));
-        let mut given: Vec<&str> = replies.iter().map(|reply| text(&reply.body, "refresh_token")).collect();
+        // Who waited too long for its turn is told to come again, as the reference tells.
+        let (served, late): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 200);
+        assert!(!served.is_empty() && late.iter().all(|reply| reply.status == 409), "{:?}", late.first());
+        let mut given: Vec<&str> = served.iter().map(|reply| text(&reply.body, "refresh_token")).collect();
         given.sort_unstable();
         given.dedup();
         assert_eq!(given.len(), 1, "all were given the same successor");
