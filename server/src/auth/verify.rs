@@ -520,9 +520,15 @@ fn split(target: &str) -> (&str, &str) {
     without_fragment.split_once('?').unwrap_or((without_fragment, ""))
 }
 
+<<<<<<< HEAD
 /// `target` with `pairs` as its fragment, sorted.
 pub fn with_fragment(target: &str, pairs: &[(&str, &str)]) -> String {
     format!("{}#{}", target.split('#').next().unwrap_or(""), encoded(pairs))
+=======
+/// `target` with `pairs` as its fragment, escaped twice as the reference does.
+fn with_fragment(target: &str, pairs: &[(&str, &str)]) -> String {
+    format!("{}#{}", target.split('#').next().unwrap_or(""), encoded(pairs).replace('%', "%25"))
+>>>>>>> b04e680 (auth: Escape fragments as the reference does; format)
 }
 
 fn halfway_redirect(target: &str, pkce: bool) -> String {
@@ -561,7 +567,7 @@ mod tests {
     #[test]
     fn our_pairs_join_the_query_and_replace_the_fragment() {
         assert_eq!(with_query("https://a/p?z=1&code=x#f", &[("code", "c")]), "https://a/p?code=c&z=1");
-        assert_eq!(with_fragment("https://a/p?z=1#f", &[("b", "2 3"), ("a", "")]), "https://a/p?z=1#a=&b=2+3");
+        assert_eq!(with_fragment("https://a/p?z=1#f", &[("b", "2 3"), ("a", ":")]), "https://a/p?z=1#a=%253A&b=2+3");
     }
 
     #[test]

@@ -19,8 +19,10 @@ async fn a_failed_sign_in_costs_one_comparison_whoever_it_is_for() {
     let app = TestApp::with_settings(&CONFIRMED).await;
     confirmed_user(&app, "known@test.example").await;
     app.owner
-        .batch_execute("insert into auth.users (instance_id, id, aud, email) values
-            ('00000000-0000-0000-0000-000000000000', gen_random_uuid(), 'authenticated', 'bare@test.example')")
+        .batch_execute(
+            "insert into auth.users (instance_id, id, aud, email) values
+            ('00000000-0000-0000-0000-000000000000', gen_random_uuid(), 'authenticated', 'bare@test.example')",
+        )
         .await
         .expect("a user without a password");
     let mut answers = Vec::new();
@@ -49,14 +51,14 @@ async fn signing_up_with_a_taken_address_looks_like_a_new_one_but_for_its_identi
     let app = TestApp::with_settings(&CONFIRMED).await;
     confirmed_user(&app, "taken@test.example").await;
     app.owner
-        .batch_execute("update auth.users set invited_at = now(), banned_until = now() + interval '1 day',
-            phone_change = '15550001', recovery_sent_at = now() where email = 'taken@test.example'")
+        .batch_execute(
+            "update auth.users set invited_at = now(), banned_until = now() + interval '1 day',
+            phone_change = '15550001', recovery_sent_at = now() where email = 'taken@test.example'",
+        )
         .await
         .expect("a state that must not show");
     let sign_up = async |email: &str| {
-        app.anon()
-            .post("/auth/v1/signup", json!({ "email": email, "password": PASSWORD, "data": { "a": 1 } }))
-            .await
+        app.anon().post("/auth/v1/signup", json!({ "email": email, "password": PASSWORD, "data": { "a": 1 } })).await
     };
     let (new, taken) = (sign_up("new@test.example").await, sign_up("taken@test.example").await);
     assert_eq!((new.status, taken.status), (200, 200));
@@ -102,10 +104,7 @@ async fn recovery_and_resend_and_one_time_codes_answer_alike_for_everybody() {
 async fn only_who_knows_the_password_learns_of_a_ban() {
     let app = TestApp::with_settings(&CONFIRMED).await;
     confirmed_user(&app, "banned@test.example").await;
-    app.owner
-        .batch_execute("update auth.users set banned_until = now() + interval '1 day'")
-        .await
-        .expect("banned");
+    app.owner.batch_execute("update auth.users set banned_until = now() + interval '1 day'").await.expect("banned");
     let sign_in = async |password: &str| {
         app.anon()
             .post("/auth/v1/token?grant_type=password", json!({ "email": "banned@test.example", "password": password }))

@@ -55,10 +55,8 @@ async fn users_sign_in_with_their_old_passwords_and_sessions_go_on() {
         let body = json!({ "email": email, "password": "not-Their-Password" });
         assert_eq!(app.anon().post("/auth/v1/token?grant_type=password", body).await.status, 400);
     }
-    let refreshed = app
-        .anon()
-        .post("/auth/v1/token?grant_type=refresh_token", json!({ "refresh_token": "abcdefghijk2" }))
-        .await;
+    let refreshed =
+        app.anon().post("/auth/v1/token?grant_type=refresh_token", json!({ "refresh_token": "abcdefghijk2" })).await;
     assert_eq!(refreshed.status, 200, "{}", refreshed.body);
     assert_eq!(text(&refreshed.body["user"], "email"), "bcrypt@test.example");
     let body = json!({ "email": "unseen@test.example", "password": "old-Password-1" });
@@ -77,8 +75,11 @@ async fn rows_with_nulls_are_read_and_listed() {
     assert_eq!(deleted.status, 200);
     let left: i64 = app
         .owner
-        .query_one("select (select count(*) from auth.sessions) + (select count(*) from auth.refresh_tokens)
-            + (select count(*) from auth.identities)", &[])
+        .query_one(
+            "select (select count(*) from auth.sessions) + (select count(*) from auth.refresh_tokens)
+            + (select count(*) from auth.identities)",
+            &[],
+        )
         .await
         .expect("count")
         .get(0);
@@ -90,7 +91,10 @@ async fn migrating_again_changes_nothing() {
     let app = TestApp::start().await;
     let versions: i64 =
         app.owner.query_one("select count(*) from auth.schema_migrations", &[]).await.expect("count").get(0);
-    app.owner.batch_execute("delete from auth.schema_migrations where version like 'ferrobase%'").await.expect("forgotten");
+    app.owner
+        .batch_execute("delete from auth.schema_migrations where version like 'ferrobase%'")
+        .await
+        .expect("forgotten");
     ferrobase::auth::migrate(&app.auth_url).await.expect("every file may run again");
     let again: i64 =
         app.owner.query_one("select count(*) from auth.schema_migrations", &[]).await.expect("count").get(0);

@@ -13,10 +13,8 @@ const BY_MAIL: [(&str, &str); 3] = [
 ];
 
 async fn sign_up(app: &TestApp, email: &str, query: &str) {
-    let reply = app
-        .anon()
-        .post(&format!("/auth/v1/signup{query}"), json!({ "email": email, "password": PASSWORD }))
-        .await;
+    let reply =
+        app.anon().post(&format!("/auth/v1/signup{query}"), json!({ "email": email, "password": PASSWORD })).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
 }
 
@@ -91,7 +89,10 @@ async fn of_many_exchanges_of_one_auth_code_one_gets_a_session() {
         let body = json!({ "auth_code": code, "code_verifier": verifier });
         app.anon().post("/auth/v1/token?grant_type=pkce", body).await
     };
-    assert_eq!(exchange("another-verifier-that-is-long-enough-0123456789").await.body["error_code"], "bad_code_verifier");
+    assert_eq!(
+        exchange("another-verifier-that-is-long-enough-0123456789").await.body["error_code"],
+        "bad_code_verifier"
+    );
     let replies = join_all((0..8).map(|_| async { exchange(verifier).await.status })).await;
     assert_eq!(replies.iter().filter(|status| **status == 200).count(), 1, "{replies:?}");
 }
@@ -130,8 +131,7 @@ async fn a_new_password_or_address_makes_what_was_mailed_before_worthless() {
     let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
     let id = text(&app.service().post("/auth/v1/admin/users", body).await.body, "id").to_owned();
     for change in [json!({ "password": "another-Horse-8" }), json!({ "email": "ada2@test.example" })] {
-        let email: String =
-            app.owner.query_one("select email from auth.users", &[]).await.expect("user").get(0);
+        let email: String = app.owner.query_one("select email from auth.users", &[]).await.expect("user").get(0);
         app.anon().post("/auth/v1/recover", json!({ "email": email })).await;
         let hash = hash_of(&take_link(&app, &email).await);
         let reply = app.service().put(&format!("/auth/v1/admin/users/{id}"), change.clone()).await;
@@ -158,7 +158,10 @@ async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
     .enumerate()
     {
         let email = format!("u{index}@test.example");
-        let path = format!("/auth/v1/signup?redirect_to={}", percent_encoding::utf8_percent_encode(target, percent_encoding::NON_ALPHANUMERIC));
+        let path = format!(
+            "/auth/v1/signup?redirect_to={}",
+            percent_encoding::utf8_percent_encode(target, percent_encoding::NON_ALPHANUMERIC)
+        );
         let body = json!({ "email": email, "password": PASSWORD });
         let request = app.anon().request(Method::POST, &path).json(&body);
         let request = request

@@ -50,12 +50,18 @@ async fn a_leaked_password_is_refused_and_does_not_leave_the_machine() {
     // SHA-1 of "leaked-Horse-1" and a padding line.
     let outside = Outside::start(&[("/range/", 200, LEAKED)]);
     let url = format!("{}/range/", outside.base);
-    let app = TestApp::with_settings(&[("GOTRUE_PASSWORD_HIBP_ENABLED", "true"), ("GOTRUE_PASSWORD_HIBP_URL", &url)]).await;
+    let app =
+        TestApp::with_settings(&[("GOTRUE_PASSWORD_HIBP_ENABLED", "true"), ("GOTRUE_PASSWORD_HIBP_URL", &url)]).await;
     let sign_up = async |email: &str, password: &str| {
         app.anon().post("/auth/v1/signup", json!({ "email": email, "password": password })).await
     };
     let refused = sign_up("a@test.example", "leaked-Horse-1").await;
-    assert_eq!((refused.status, &refused.body["weak_password"]["reasons"]), (422, &json!(["pwned"])), "{}", refused.body);
+    assert_eq!(
+        (refused.status, &refused.body["weak_password"]["reasons"]),
+        (422, &json!(["pwned"])),
+        "{}",
+        refused.body
+    );
     assert_eq!(sign_up("a@test.example", "padding-Horse-1").await.status, 200, "a count of 0 is padding");
     for (path, body) in outside.asked() {
         assert_eq!((path.len(), body.as_str()), ("/range/".len() + 5, ""), "five digits of the hash alone: {path}");
@@ -72,7 +78,8 @@ async fn without_an_answer_about_leaks_the_setting_decides() {
             ("GOTRUE_PASSWORD_HIBP_FAIL_CLOSED", fail_closed),
         ];
         let app = TestApp::with_settings(&settings).await;
-        let reply = app.anon().post("/auth/v1/signup", json!({ "email": "a@test.example", "password": PASSWORD })).await;
+        let reply =
+            app.anon().post("/auth/v1/signup", json!({ "email": "a@test.example", "password": PASSWORD })).await;
         assert_eq!(reply.status, status);
     }
 }
@@ -87,15 +94,19 @@ async fn captchas_are_asked_for_and_checked() {
         ("FERROBASE_CAPTCHA_URL", &url),
     ];
     let app = TestApp::with_settings(&settings).await;
-    let body = |token: &str| json!({ "email": "a@test.example", "password": PASSWORD,
-        "gotrue_meta_security": { "captcha_token": token } });
+    let body = |token: &str| {
+        json!({ "email": "a@test.example", "password": PASSWORD,
+        "gotrue_meta_security": { "captcha_token": token } })
+    };
     for path in ["/auth/v1/signup", "/auth/v1/token?grant_type=password", "/auth/v1/otp", "/auth/v1/recover"] {
         let missing = app.anon().post(path, body("")).await;
         assert_eq!((missing.status, text(&missing.body, "error_code")), (400, "captcha_failed"), "{path}");
         let refused = app.anon().post(path, body("x")).await;
         assert!(text(&refused.body, "msg").contains("bad-token"), "{}", refused.body);
     }
-    assert!(outside.asked().iter().all(|(_, form)| form.contains("secret=captcha-secret") && form.contains("response=x")));
+    assert!(
+        outside.asked().iter().all(|(_, form)| form.contains("secret=captcha-secret") && form.contains("response=x"))
+    );
     assert_eq!(app.service().post("/auth/v1/signup", body("")).await.status, 200, "administrators need none");
 }
 
@@ -128,10 +139,12 @@ async fn a_hook_that_is_a_function_writes_the_claims() {
     ])
     .await;
     app.owner
-        .batch_execute("create function public.claims(event jsonb) returns jsonb language sql as
+        .batch_execute(
+            "create function public.claims(event jsonb) returns jsonb language sql as
             $$ select jsonb_build_object('claims', event->'claims' || '{\"plan\": \"gold\"}') $$;
             grant usage on schema public to supabase_auth_admin;
-            grant execute on function public.claims to supabase_auth_admin")
+            grant execute on function public.claims to supabase_auth_admin",
+        )
         .await
         .expect("function");
     let user = app.user("ada@test.example").await;
@@ -177,15 +190,18 @@ async fn mails_are_limited_for_everybody_together() {
 async fn a_failing_trigger_of_the_project_leaves_nothing_behind() {
     let app = TestApp::start().await;
     app.owner
-        .batch_execute("create function public.refuse() returns trigger language plpgsql as
+        .batch_execute(
+            "create function public.refuse() returns trigger language plpgsql as
             $$ begin raise exception 'no more members'; end $$;
-            create trigger refuse after insert on auth.users for each row execute function public.refuse()")
+            create trigger refuse after insert on auth.users for each row execute function public.refuse()",
+        )
         .await
         .expect("trigger");
     let body = json!({ "email": "a@test.example", "password": PASSWORD });
     let old = app.anon().post("/auth/v1/signup", body.clone()).await;
     assert_eq!((old.status, old.body), (500, json!({ "code": "P0001", "message": "no more members" })));
-    let request = app.anon().request(reqwest::Method::POST, "/auth/v1/signup").header("x-supabase-api-version", "2024-01-01");
+    let request =
+        app.anon().request(reqwest::Method::POST, "/auth/v1/signup").header("x-supabase-api-version", "2024-01-01");
     let new = send(request.json(&body)).await;
     assert_eq!(new.body, json!({ "code": "unexpected_failure", "message": "Database error saving new user" }));
     let rows: i64 = app

@@ -6,12 +6,16 @@ use serde_json::json;
 
 #[actix_web::test]
 async fn weak_and_overlong_passwords_are_refused_wherever_one_is_set() {
-    let settings =
-        [("GOTRUE_PASSWORD_MIN_LENGTH", "10"), ("GOTRUE_PASSWORD_REQUIRED_CHARACTERS", "abcdefghijklmnopqrstuvwxyz:0123456789")];
+    let settings = [
+        ("GOTRUE_PASSWORD_MIN_LENGTH", "10"),
+        ("GOTRUE_PASSWORD_REQUIRED_CHARACTERS", "abcdefghijklmnopqrstuvwxyz:0123456789"),
+    ];
     let app = TestApp::with_settings(&settings).await;
     let user = app.user("ada@test.example").await;
     let admin = format!("/auth/v1/admin/users/{}", user.id);
-    for (password, reasons) in [("short1", json!(["length"])), ("LONG-ENOUGH", json!(["characters"])), ("A", json!(["length", "characters"]))] {
+    for (password, reasons) in
+        [("short1", json!(["length"])), ("LONG-ENOUGH", json!(["characters"])), ("A", json!(["length", "characters"]))]
+    {
         let replies = [
             app.anon().post("/auth/v1/signup", json!({ "email": "b@test.example", "password": password })).await,
             user.actor.put("/auth/v1/user", json!({ "password": password })).await,

@@ -76,10 +76,8 @@ async fn logout_ends_what_it_says_and_access_tokens_with_it() {
     let app = TestApp::start().await;
     app.user("ada@test.example").await;
     for (scope, survivors) in [("local", [false, true]), ("others", [true, false]), ("global", [false, false])] {
-        let sessions = [
-            sign_in(&app, "ada@test.example", PASSWORD).await,
-            sign_in(&app, "ada@test.example", PASSWORD).await,
-        ];
+        let sessions =
+            [sign_in(&app, "ada@test.example", PASSWORD).await, sign_in(&app, "ada@test.example", PASSWORD).await];
         let mut me = app.anon();
         me.token = Some(text(&sessions[0], "access_token").to_owned());
         let reply = me.post(&format!("/auth/v1/logout?scope={scope}"), json!({})).await;
@@ -130,9 +128,11 @@ async fn with_a_second_factor_a_first_level_session_changes_nothing_that_matters
     let app = TestApp::start().await;
     let user = app.user("ada@test.example").await;
     app.owner
-        .batch_execute("insert into auth.mfa_factors (id, user_id, factor_type, status, created_at, updated_at, secret)
+        .batch_execute(
+            "insert into auth.mfa_factors (id, user_id, factor_type, status, created_at, updated_at, secret)
             select gen_random_uuid(), id, 'totp', 'verified', now(), now(), 'x' from auth.users
-            where email = 'ada@test.example'")
+            where email = 'ada@test.example'",
+        )
         .await
         .expect("a factor");
     for change in [json!({ "password": "another-Horse-8" }), json!({ "email": "x@test.example" })] {

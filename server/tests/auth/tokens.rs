@@ -132,9 +132,11 @@ async fn rotating_to_asymmetric_keys_ends_no_session() {
     let user = app.user("ada@test.example").await;
     let new = user.actor.token.clone().expect("token");
     let header: Value =
-        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(new.split('.').next().unwrap_or("")).expect("b64")).expect("json");
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(new.split('.').next().unwrap_or("")).expect("b64"))
+            .expect("json");
     assert_eq!((header["alg"].as_str(), header["kid"].as_str()), (Some("ES256"), Some("new")));
-    let before = signed(&json!({ "alg": "HS256", "typ": "JWT" }), &claims_of(&new), ferrobase::config::DEVELOPMENT_JWT_SECRET);
+    let before =
+        signed(&json!({ "alg": "HS256", "typ": "JWT" }), &claims_of(&new), ferrobase::config::DEVELOPMENT_JWT_SECRET);
     let mut old_holder = app.anon();
     old_holder.token = Some(before);
     assert_eq!(old_holder.get("/auth/v1/user").await.status, 200);
