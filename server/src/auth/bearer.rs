@@ -39,8 +39,18 @@ impl Default for Audience {
 }
 
 impl Claims {
+    /// `None` if a claim of an access token has a type it must not have, read here or not.
     fn read(mut claims: Map<String, Value>) -> Option<Self> {
         claims.retain(|_, value| !value.is_null());
+        let fits = claims.iter().all(|(name, value)| match name.as_str() {
+            "email" | "phone" | "aal" => value.is_string(),
+            "app_metadata" | "user_metadata" => value.is_object(),
+            "amr" => value.is_array(),
+            _ => true,
+        });
+        if !fits {
+            return None;
+        }
         serde_json::from_value(Value::Object(claims)).ok()
     }
 
