@@ -3,6 +3,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod auth_factors;
+mod auth_providers;
 mod functions;
 mod gateway;
 mod policies;

@@ -1,0 +1,103 @@
+//! Second factors: who may prove them, how often, and what proving them ends.
+
+use crate::support::{Actor, PASSWORD, TestApp};
+use futures_util::future::join_all;
+use hmac::{Hmac, Mac as _};
+use serde_json::{Value, json};
+use sha1::Sha1;
+
+/// The code of this moment (RFC 6238).
+fn code(secret: &str) -> String {
+    let key = data_encoding::BASE32_NOPAD.decode(secret.as_bytes()).expect("base32");
+    let step = u64::try_from(chrono::Utc::now().timestamp()).expect("after 1970") / 30;
+    let mut mac = Hmac::<Sha1>::new_from_slice(&key).expect("key");
+    mac.update(&step.to_be_bytes());
+    let digest = mac.finalize().into_bytes();
+    let offset = usize::from(digest[19] & 15);
+    let word = u32::from_be_bytes(digest[offset..offset + 4].try_into().expect("four bytes"));
+    format!("{:06}", (word & 0x7fff_ffff) % 1_000_000)
+}
+
+fn with_token<'a>(app: &'a TestApp, token: &Value) -> Actor<'a> {
+    let mut actor = app.anon();
+    actor.token = token.as_str().map(str::to_owned);
+    actor
+}
+
+/// Enrols a factor: its id and secret.
+async fn enroll(actor: &Actor<'_>) -> (String, String) {
+    let reply = actor.post("/auth/v1/factors", json!({ "factor_type": "totp" })).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    assert!(text(&reply.body["totp"]["qr_code"]).contains("<svg"));
+    (text(&reply.body["id"]), text(&reply.body["totp"]["secret"]))
+}
+
+async fn challenge(actor: &Actor<'_>, factor: &str) -> String {
+    let reply = actor.post(&format!("/auth/v1/factors/{factor}/challenge"), json!({})).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    reply.body["id"].as_str().expect("id").to_owned()
+}
+
+#[actix_web::test]
+async fn one_of_many_requests_meets_a_challenge_and_weaker_sessions_end() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada@test.example").await;
+    let other = app
+        .anon()
+        .post("/auth/v1/token?grant_type=password", json!({ "email": "ada@test.example", "password": PASSWORD }))
+        .await;
+    let (factor, secret) = enroll(&ada.actor).await;
+    let path = format!("/auth/v1/factors/{factor}/verify");
+    let body = json!({ "challenge_id": challenge(&ada.actor, &factor).await, "code": code(&secret) });
+    let replies = join_all((0..8).map(|_| ada.actor.post(&path, body.clone()))).await;
+    let won: Vec<_> = replies.iter().filter(|reply| reply.status == 200).collect();
+    assert_eq!(won.len(), 1, "{:?}", replies.iter().map(|reply| &reply.body).collect::<Vec<_>>());
+    for lost in replies.iter().filter(|reply| reply.status != 200) {
+        assert_eq!((lost.status, &lost.body["error_code"]), (422, &json!("mfa_ip_address_mismatch")));
+    }
+    let weaker = with_token(&app, &other.body["access_token"]);
+    let ended = weaker.get("/auth/v1/user").await;
+    assert_eq!((ended.status, &ended.body["error_code"]), (403, &json!("session_not_found")));
+    let raised = with_token(&app, &won[0].body["access_token"]);
+    assert_eq!(raised.get("/auth/v1/user").await.status, 200);
+    assert_eq!(raised.delete(&format!("/auth/v1/factors/{factor}")).await.status, 200);
+}
+
+#[actix_web::test]
+async fn a_wrong_code_proves_nothing_and_a_foreign_factor_is_not_there() {
+    let app = TestApp::start().await;
+    let (ada, bob) = (app.user("ada@test.example").await, app.user("bob@test.example").await);
+    let (factor, secret) = enroll(&ada.actor).await;
+    let challenge_id = challenge(&ada.actor, &factor).await;
+    let wrong = if code(&secret) == "000000" { "000001" } else { "000000" };
+    let verify = format!("/auth/v1/factors/{factor}/verify");
+    let refused = ada.actor.post(&verify, json!({ "challenge_id": challenge_id, "code": wrong })).await;
+    assert_eq!((refused.status, &refused.body["error_code"]), (422, &json!("mfa_verification_failed")));
+    let right = json!({ "challenge_id": challenge_id, "code": code(&secret) });
+    for reply in [
+        bob.actor.post(&verify, right).await,
+        bob.actor.post(&format!("/auth/v1/factors/{factor}/challenge"), json!({})).await,
+        bob.actor.delete(&format!("/auth/v1/factors/{factor}")).await,
+    ] {
+        assert_eq!((reply.status, &reply.body["error_code"]), (404, &json!("mfa_factor_not_found")));
+    }
+}
+
+#[actix_web::test]
+async fn a_verified_factor_is_given_up_only_at_the_second_level() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada@test.example").await;
+    let (factor, secret) = enroll(&ada.actor).await;
+    let body = json!({ "challenge_id": challenge(&ada.actor, &factor).await, "code": code(&secret) });
+    assert_eq!(ada.actor.post(&format!("/auth/v1/factors/{factor}/verify"), body).await.status, 200);
+    let again = app
+        .anon()
+        .post("/auth/v1/token?grant_type=password", json!({ "email": "ada@test.example", "password": PASSWORD }))
+        .await;
+    let low = with_token(&app, &again.body["access_token"]);
+    let refused = low.delete(&format!("/auth/v1/factors/{factor}")).await;
+    assert_eq!((refused.status, &refused.body["error_code"]), (422, &json!("insufficient_aal")));
+    let second = low.post("/auth/v1/factors", json!({ "factor_type": "totp", "friendly_name": "2" })).await;
+    assert_eq!((second.status, &second.body["error_code"]), (403, &json!("insufficient_aal")));
+}
