@@ -1,0 +1,395 @@
+/** Accounts: signing in, up and out, passwords, the profile, sessions that end, a server that does not answer. */
+import { randomUUID } from "node:crypto";
+import type { APIRequestContext, Page } from "@playwright/test";
+import { mailTo, rpc } from "./fixtures/api";
+import { ask } from "./fixtures/staff";
+import { expect, test, type Account } from "./fixtures/test";
+
+test.describe.configure({ timeout: 180_000 });
+
+const PASSWORD = "Harbor-light-7";
+
+const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name });
+const button = (page: Page, name: string | RegExp) => page.getByRole("main").getByRole("button", { name });
+/** Beside 'Sign up with Google'. */
+const signUp = (page: Page) => page.getByRole("main").getByRole("button", { name: "Sign Up", exact: true });
+const email = (page: Page) => page.getByRole("main").getByLabel("Email");
+const password = (page: Page) => page.getByLabel("Password", { exact: true });
+const said = async (page: Page, ...words: (string | RegExp)[]) => {
+  for (const word of words) await expect(page.locator(".toast").getByText(word).first()).toBeVisible();
+};
+const newAddress = () => `person-${randomUUID()}@test.example`;
+
+/** A toast may be followed by the next at once: every one that was shown since the call is kept. */
+async function watchToasts(page: Page): Promise<() => Promise<string[]>> {
+  await page.addInitScript(() => {
+    const seen: string[] = [];
+    Object.assign(window, { toastsSeen: seen });
+    new MutationObserver(() => {
+      for (const toast of document.querySelectorAll<HTMLElement>(".toast")) {
+        const text = toast.innerText;
+        if (!seen.includes(text)) seen.push(text);
+      }
+    }).observe(document, { childList: true, subtree: true });
+  });
+  return () => page.evaluate(() => (window as unknown as { toastsSeen: string[] }).toastsSeen);
+}
+
+async function fillSignup(page: Page, address: string, words = PASSWORD, again = words) {
+  await page.getByLabel("Full name").fill("Marie Désir");
+  await email(page).fill(address);
+  await password(page).fill(words);
+  await page.getByLabel("Confirm password").fill(again);
+}
+
+async function selected(account: Account, request: APIRequestContext) {
+  await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
+}
+
+test.describe("signing in", () => {
+  test("a wrong password says so and keeps what was typed", async ({ page, people, accessible }) => {
+    const account = await people.create("requester");
+    await page.goto("/login");
+    await button(page, "Login").click();
+    await expect(page.getByText("Please enter a valid email address").first()).toBeVisible();
+    await expect(page.getByText("Password is required").first()).toBeVisible();
+    await email(page).fill(account.email);
+    await password(page).fill("not-the-password");
+    await button(page, "Login").click();
+    await said(page, "Login failed", "Invalid email or password");
+    const alert = page.getByRole("main").getByRole("alert");
+    await expect(alert).toContainText("Authentication Error");
+    await expect(alert).toContainText("Invalid email or password");
+    await expect(email(page)).toHaveValue(account.email);
+    await expect(password(page)).toHaveValue("not-the-password");
+    await accessible(page);
+
+    await password(page).fill(account.password);
+    await button(page, "Login").click();
+    await expect(page).toHaveURL("/select-nonprofit");
+  });
+
+  test("an error in the address is shown, with its description or the general one", async ({ page, accessible }) => {
+    await page.goto("/login?error=access_denied&error_description=The+link+was+cut+off");
+    const alert = page.getByRole("main").getByRole("alert");
+    await expect(alert).toContainText("The link was cut off");
+    await accessible(page);
+    await page.goto("/login?error=server_error");
+    await expect(alert).toContainText("An error occurred during authentication");
+    await page.goto("/login?error=x&error_description=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E");
+    await expect(alert).toContainText("<img src=x onerror=alert(1)>");
+  });
+
+  test("Google and Microsoft are announced, not offered", async ({ page }) => {
+    await page.goto("/login");
+    await expect(page.getByText("Third-party login coming soon")).toBeVisible();
+    await expect(page.getByText("Please sign in with email and password.")).toBeVisible();
+    for (const name of ["Continue with Google", "Continue with Microsoft"]) {
+      await page.goto("/login");
+      await expect(button(page, name)).toHaveAttribute("aria-disabled", "true");
+      await button(page, name).click({ force: true });
+      await said(page, "Feature coming soon");
+      await expect(page).toHaveURL("/login");
+    }
+  });
+
+  test("logging out says so and leads to login", async ({ page, people }) => {
+    await people.signIn(page, await people.create("requester", "Marie Désir"));
+    await expect(page).toHaveURL("/select-nonprofit");
+    await page.getByRole("button", { name: "Account of Marie Désir" }).click();
+    await page.getByRole("menuitem", { name: "Logout" }).click();
+    await said(page, "Logged out", "You have been successfully logged out.");
+    await expect(page).toHaveURL("/login");
+    await page.goto("/my-requests");
+    await expect(page).toHaveURL("/login");
+  });
+});
+
+test.describe("signing up", () => {
+  test("says at each field what is missing and keeps what was typed", async ({ page, accessible }) => {
+    const address = newAddress();
+    await page.goto("/signup");
+    await button(page, /Requester/).click();
+    await expect(heading(page, "Sign Up as Requester")).toBeVisible();
+    await fillSignup(page, address, "short", "different");
+    await signUp(page).click();
+    await expect(password(page)).toHaveAccessibleDescription(/Password must be at least 8 characters/);
+    await expect(password(page)).toHaveAttribute("aria-invalid", "true");
+    await accessible(page);
+    await password(page).fill(PASSWORD);
+    await signUp(page).click();
+    const again = page.getByLabel("Confirm password");
+    await expect(again).toHaveAccessibleDescription(/Passwords do not match/);
+    await expect(page.getByLabel("Full name")).toHaveValue("Marie Désir");
+    await expect(email(page)).toHaveValue(address);
+    await expect(password(page)).toHaveValue(PASSWORD);
+    await expect(again).toHaveValue("different");
+    await expect(page).toHaveURL("/signup?role=requester");
+
+    await page.getByRole("main").getByRole("button", { name: "Back" }).click();
+    await expect(heading(page, "Create your account")).toBeVisible();
+  });
+
+  test("a taken address is refused and nothing typed is lost", async ({ page, people }) => {
+    const account = await people.create("requester");
+    await page.goto("/signup?role=requester");
+    await fillSignup(page, account.email);
+    await signUp(page).click();
+    const sentence = "An account with this email already exists. Log in, or reset your password.";
+    await said(page, "Error creating account", sentence);
+    await expect(page.getByRole("main").getByRole("alert")).toContainText(sentence);
+    await expect(email(page)).toHaveValue(account.email);
+    await expect(page.getByLabel("Full name")).toHaveValue("Marie Désir");
+    await expect(password(page)).toHaveValue(PASSWORD);
+  });
+
+  for (const { role, name, lands, body } of [
+    {
+      role: "a requester",
+      name: /Requester/,
+      lands: "/select-nonprofit",
+      body: "You can now submit requests for assistance.",
+    },
+    {
+      role: "a nonprofit",
+      name: /Nonprofit Organization/,
+      lands: "/nonprofit-onboarding",
+      body: "You can now complete your nonprofit registration.",
+    },
+  ]) {
+    test(`${role} signs up and goes on at ${lands}`, async ({ page }) => {
+      const toasts = await watchToasts(page);
+      await page.goto("/signup");
+      await button(page, name).click();
+      await fillSignup(page, newAddress());
+      await signUp(page).click();
+      await expect(page).toHaveURL(lands, { timeout: 30_000 });
+      await expect.poll(async () => (await toasts()).join("\n")).toContain("Account created successfully");
+      expect((await toasts()).join("\n")).toContain(body);
+    });
+  }
+
+  test("the nonprofit page signs up and leads to onboarding", async ({ page }) => {
+    await page.goto("/nonprofit-signup");
+    await fillSignup(page, newAddress());
+    await signUp(page).click();
+    await expect(page).toHaveURL("/nonprofit-onboarding", { timeout: 30_000 });
+    await said(page, "Account created successfully", "You can now complete your nonprofit onboarding.");
+  });
+});
+
+test("a forgotten password is replaced through the mail, and the link works once", async ({
+  page,
+  people,
+  request,
+  accessible,
+}) => {
+  const account = await people.create("requester");
+  await page.goto("/forgot-password");
+  await email(page).fill(account.email);
+  await button(page, "Send reset link").click();
+  await expect(heading(page, "Check Your Email")).toBeVisible();
+  await said(page, "Reset email sent");
+  await accessible(page);
+
+  const { text } = await mailTo(request, account.email, /reset|password/i);
+  const link = /https?:\/\/\S+\/auth\/v1\/verify\S+/.exec(text)?.[0];
+  expect(link, text).toBeTruthy();
+  await page.goto(link as string);
+  await expect(heading(page, "Choose a new password")).toBeVisible();
+  // the tokens do not stay in the address bar
+  await expect(page).toHaveURL("/reset-password");
+  await accessible(page);
+  await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
+  await page.getByLabel("Confirm new password").fill("something else");
+  await button(page, "Reset Password").click();
+  await expect(page.getByText("Passwords do not match").first()).toBeVisible();
+  await page.getByLabel("Confirm new password").fill(PASSWORD);
+  await button(page, "Reset Password").click();
+  await expect(heading(page, "Password Reset Complete")).toBeVisible();
+  await said(page, "Password reset successful");
+  await page.getByRole("link", { name: "Go to Login" }).click();
+
+  await email(page).fill(account.email);
+  await password(page).fill(account.password);
+  await button(page, "Login").click();
+  await said(page, "Login failed");
+  await password(page).fill(PASSWORD);
+  await button(page, "Login").click();
+  await expect(page).toHaveURL("/select-nonprofit");
+
+  await page.goto(link as string);
+  await expect(heading(page, "Invalid Reset Link")).toBeVisible();
+  await said(page, "Invalid or expired link", "Please request a new one.");
+  await page.getByRole("link", { name: "Request a new link" }).click();
+  await expect(page).toHaveURL("/forgot-password");
+});
+
+test("an unknown address hears the same as a known one", async ({ page }) => {
+  await page.goto("/forgot-password");
+  await email(page).fill(newAddress());
+  await button(page, "Send reset link").click();
+  await expect(heading(page, "Check Your Email")).toBeVisible();
+  await expect(
+    page.getByText("If an account exists with this email, you'll receive password reset instructions."),
+  ).toBeVisible();
+  await button(page, "Try Again").click();
+  await expect(heading(page, "Reset your password")).toBeVisible();
+});
+
+test.describe("one's own account", () => {
+  test("the profile is saved and is there after a reload", async ({ page, people, accessible }) => {
+    await people.signIn(page, await people.create("requester", "Marie Désir"));
+    await page.goto("/profile-settings");
+    await expect(page.getByLabel("First name")).toHaveValue("Marie");
+    await page.getByLabel("First name").fill("");
+    await button(page, "Save Changes").click();
+    for (const message of [
+      "First name is required",
+      "Birthday is required",
+      "Country is required",
+      "ID type is required",
+      "ID number is required",
+    ]) {
+      await expect(page.getByRole("main").getByText(message).first()).toBeVisible();
+    }
+    await accessible(page);
+    await page.getByLabel("First name").fill("Marie-Thérèse");
+    await page.getByLabel("Birthday").fill("1984-03-09");
+    await page.getByLabel("Country").click();
+    await page.getByRole("option", { name: "Haiti" }).click();
+    await page.getByLabel("ID type").click();
+    await page.getByRole("option", { name: "Passport" }).click();
+    await page.getByLabel("ID number").fill("PP-203 118");
+    await button(page, "Save Changes").click();
+    await said(page, "Profile updated", "Your profile has been updated successfully.");
+
+    await page.reload();
+    await expect(page.getByLabel("First name")).toHaveValue("Marie-Thérèse");
+    await expect(page.getByLabel("Birthday")).toHaveValue("1984-03-09");
+    await expect(page.getByLabel("Country")).toContainText("Haiti");
+    await expect(page.getByLabel("ID number")).toHaveValue("PP-203 118");
+  });
+
+  test("the password changes with the current one only", async ({ page, people, browser }) => {
+    const account = await people.create("requester");
+    await people.signIn(page, account);
+    await page.goto("/profile-settings?tab=password");
+    const current = page.getByLabel("Current password");
+    const wanted = page.getByLabel("New password", { exact: true });
+    const again = page.getByLabel("Confirm new password");
+    const change = button(page, "Change Password");
+    await current.fill("not-the-password");
+    await wanted.fill("harbor-light");
+    await again.fill("harbor-light");
+    await change.click();
+    await expect(wanted).toHaveAccessibleDescription(/Password must contain at least 1 uppercase letter/);
+    await wanted.fill(PASSWORD);
+    await again.fill(PASSWORD);
+    await change.click();
+    await said(page, "Password change failed");
+    await expect(current).toHaveAccessibleDescription(/This is not your current password\./);
+    await expect(wanted).toHaveValue(PASSWORD);
+    await current.fill(account.password);
+    await change.click();
+    await said(page, "Password changed", "Your password has been updated successfully.");
+    await expect(current).toHaveValue("");
+
+    const context = await browser.newContext();
+    const elsewhere = await context.newPage();
+    await people.signIn(elsewhere, { email: account.email, password: PASSWORD });
+    await expect(elsewhere).toHaveURL("/select-nonprofit");
+    await context.close();
+  });
+
+  test("another person's request is not found", async ({ page, people, request, accessible }) => {
+    const foreign = await ask(request, people, [{ id: "np-001", name: "Harbor Relief Fund" }]);
+    const account = await people.create("requester");
+    await selected(account, request);
+    await people.signIn(page, account);
+    await expect(page).toHaveURL("/requester-dashboard");
+    for (const id of [foreign.id, foreign.number, "no-such-request"]) {
+      await page.goto(`/request-details/${id}`);
+      await expect(heading(page, "Request Not Found")).toBeVisible();
+      await expect(page.getByRole("main")).not.toContainText("We need food until my new job starts.");
+    }
+    await accessible(page);
+    await page.getByRole("link", { name: "Return to Dashboard" }).click();
+    await expect(page).toHaveURL("/requester-dashboard");
+  });
+});
+
+test.describe("a session that ends", () => {
+  /** What supabase-js keeps, changed as `change` says. */
+  const tamper = (page: Page, change: object) =>
+    page.evaluate((values) => {
+      const key = "aidbridge-auth";
+      const kept = JSON.parse(localStorage.getItem(key) ?? "null") as object | null;
+      if (!kept) throw new Error("no session is kept");
+      localStorage.setItem(key, JSON.stringify({ ...kept, ...values }));
+    }, change);
+
+  for (const [kind, change] of [
+    ["expired", { expires_at: 1, refresh_token: "gone" }],
+    ["forged", { access_token: "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtZSIsImV4cCI6NDEwMjQ0NDgwMH0.forged" }],
+  ] as const) {
+    test(`${kind}: login says why and leads back to where one was`, async ({ page, people, request }) => {
+      const account = await people.create("requester");
+      await selected(account, request);
+      await people.signIn(page, account);
+      await expect(page).toHaveURL("/requester-dashboard");
+      await tamper(page, change);
+      await page.goto("/profile-settings?tab=password");
+      await expect(page).toHaveURL(`/login?next=${encodeURIComponent("/profile-settings?tab=password")}`);
+      await said(page, "Authentication required", /You were signed out for your safety/);
+      await email(page).fill(account.email);
+      await password(page).fill(account.password);
+      await button(page, "Login").click();
+      await expect(page).toHaveURL("/profile-settings?tab=password");
+      await expect(page.getByLabel("Current password")).toBeVisible();
+    });
+  }
+});
+
+test.describe("a server that does not answer", () => {
+  const cut = (page: Page) => page.route("**/rest/v1/**", (route) => route.abort("connectionfailed"));
+  const failed = (page: Page) => page.getByRole("main").getByRole("alert");
+
+  test("a public page says so, and 'Try again' brings it", async ({ page, accessible }) => {
+    await cut(page);
+    await page.goto("/nonprofit/np-001");
+    await expect(failed(page)).toContainText("We could not load this nonprofit", { timeout: 30_000 });
+    await accessible(page);
+    await page.unroute("**/rest/v1/**");
+    await button(page, "Try again").click();
+    await expect(heading(page, "Harbor Relief Fund")).toBeVisible();
+  });
+
+  test("a working page says so, and 'Try again' brings it with the session", async ({ page, people, request }) => {
+    const account = await people.create("requester");
+    await selected(account, request);
+    await people.signIn(page, account);
+    await expect(page).toHaveURL("/requester-dashboard");
+    await cut(page);
+    await page.goto("/my-requests");
+    await expect(failed(page)).toContainText("You are offline", { timeout: 30_000 });
+    await page.unroute("**/rest/v1/**");
+    await button(page, "Try again").click();
+    await expect(heading(page, "My Requests")).toBeVisible();
+    await expect(page).toHaveURL("/my-requests");
+  });
+
+  test("what was typed into a form stays", async ({ page, people }) => {
+    const account = await people.create("requester");
+    await page.route("**/auth/v1/**", (route) => route.abort("connectionfailed"));
+    await page.goto("/login");
+    await email(page).fill(account.email);
+    await password(page).fill(account.password);
+    await button(page, "Login").click();
+    await said(page, "Login failed", /We cannot reach the server/);
+    await expect(password(page)).toHaveValue(account.password);
+    await page.unroute("**/auth/v1/**");
+    await button(page, "Login").click();
+    await expect(page).toHaveURL("/select-nonprofit");
+  });
+});
