@@ -358,7 +358,7 @@ test.describe("a server that does not answer", () => {
   test("a public page says so, and 'Try again' brings it", async ({ page, accessible }) => {
     await cut(page);
     await page.goto("/nonprofit/np-001");
-    await expect(failed(page)).toContainText("We could not load this nonprofit", { timeout: 30_000 });
+    await expect(failed(page)).toContainText("We could not load this nonprofit", { timeout: 90_000 });
     await accessible(page);
     await page.unroute("**/rest/v1/**");
     await button(page, "Try again").click();
@@ -372,7 +372,7 @@ test.describe("a server that does not answer", () => {
     await expect(page).toHaveURL("/requester-dashboard");
     await cut(page);
     await page.goto("/my-requests");
-    await expect(failed(page)).toContainText("You are offline", { timeout: 30_000 });
+    await expect(failed(page)).toContainText("You are offline", { timeout: 90_000 });
     await page.unroute("**/rest/v1/**");
     await button(page, "Try again").click();
     await expect(heading(page, "My Requests")).toBeVisible();

@@ -22,7 +22,7 @@ const VISITORS: Record<
   admin: () => demo("admin"),
   manager: () => demo("manager"),
   employee: () => demo("employee"),
-  "admin without an organization": () => demo("newcomer"),
+  "admin without an organization": ({ people }) => people.create("nonprofit"),
   "nonprofit without a role in it": async ({ people, request }) => {
     const account = await people.create("nonprofit");
     const row = { user_id: account.id, role: "nonprofit", nonprofit_role: null };

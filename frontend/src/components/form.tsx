@@ -3,7 +3,17 @@
  * `Field` wires label, hint and error to one control once.
  */
 import { CircleAlert } from "lucide-react";
-import { createContext, use, useEffect, useId, useRef, type ComponentProps, type ReactNode, type Ref } from "react";
+import {
+  createContext,
+  use,
+  useEffect,
+  useId,
+  useRef,
+  type ComponentProps,
+  type MouseEvent,
+  type ReactNode,
+  type Ref,
+} from "react";
 import {
   FormProvider,
   useController,
@@ -40,6 +50,14 @@ export interface FormProps<T extends FieldValues, O extends FieldValues = T> ext
   errorTitle?: string;
 }
 
+/**
+ * Pressing 'send' must not first leave the field: its error would appear above the button, and the button would move
+ * away from under the pointer before the click is one.
+ */
+function keepFocus(event: MouseEvent<HTMLFormElement>) {
+  if (event.target instanceof Element && event.target.closest("button[type=submit]")) event.preventDefault();
+}
+
 /** Make the form with `useForm({ resolver: zodResolver(schema), mode: "onTouched", shouldFocusError: false })`. */
 export function Form<T extends FieldValues, O extends FieldValues = T>({
   form,
@@ -55,10 +73,12 @@ export function Form<T extends FieldValues, O extends FieldValues = T>({
   return (
     <FormProvider {...form}>
       <FormIdContext value={formId}>
+        {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- only a button's press passes here */}
         <form
           noValidate
           className={cn("form", className)}
           onSubmit={(event) => void form.handleSubmit(onSubmit, onInvalid)(event)}
+          onMouseDown={keepFocus}
           {...props}
         >
           <ErrorSummary />
