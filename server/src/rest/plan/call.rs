@@ -119,6 +119,11 @@ fn arguments(function: &Function, request: &ApiRequest) -> Arguments {
     }
 }
 
+/// Whether a filter looks at the single value that `function` returns.
+pub fn filters_scalar(function: &Function, read: &ReadNode) -> bool {
+    function.returns_scalar() && filter_names(read).contains("pgrst_scalar")
+}
+
 /// Every column (or embed) that a filter of the tree names.
 fn filter_names(node: &ReadNode) -> BTreeSet<String> {
     fn collect(logic: &Logic, names: &mut BTreeSet<String>) {
