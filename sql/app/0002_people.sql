@@ -148,7 +148,7 @@ begin
     select 1 from jsonb_array_elements(
       case when jsonb_typeof(auth.jwt() -> 'amr') = 'array' then auth.jwt() -> 'amr' else '[]'::jsonb end) m
     where jsonb_typeof(m) = 'object'
-      and (m ->> 'method' in ('magiclink', 'recovery', 'invite', 'email/signup', 'email_change')
+      and (m ->> 'method' in ('magiclink', 'recovery', 'invite', 'email/signup')  -- under autoconfirm the old address alone confirms an email_change
            or (m ->> 'method' = 'otp' and not has_phone))  -- a texted code is called otp as well
       and coalesce(m ->> 'timestamp', '') ~ '^[0-9]{1,12}$'
       and to_timestamp((m ->> 'timestamp')::bigint) > a.since)

@@ -9,6 +9,7 @@ mod functions;
 mod gateway;
 mod policies;
 mod rest;
+mod proofs;
 mod storage;
 mod types;
 mod web;

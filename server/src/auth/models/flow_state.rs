@@ -166,6 +166,12 @@ pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Forgets the states whose auth code is handed out and not yet exchanged.
+pub async fn delete_issued(db: &Db, user_id: Uuid) -> Result<(), Fault> {
+    db.execute("delete from auth.flow_state where user_id = $1 and auth_code_issued_at is not null", &[&user_id]).await?;
+    Ok(())
+}
+
 /// Hands out the auth code of the newest state of (user, method), noting when.
 pub async fn issue_auth_code(db: &Db, user_id: Uuid, method: &str) -> AuthResult<String> {
     let lost = |text: &str| {
