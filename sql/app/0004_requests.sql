@@ -328,7 +328,8 @@ create policy "owner reads the timeline" on public.request_events for select to 
   using (for_requester and private.owns_request(request_id));
 create policy "staff read the timeline" on public.request_events for select to authenticated
   using ((select private.is_staff_somewhere()) and private.staff_may_see(request_id)
-    and (for_requester or nonprofit_id in (select private.my_staff_organizations())));
+    -- what another organization wrote to the person goes to the person alone
+    and ((for_requester and (actor <> 'nonprofit' or note is null)) or nonprofit_id in (select private.my_staff_organizations())));
 
 create policy "owner reads documents" on public.request_documents for select to authenticated
   using (private.owns_request(request_id));

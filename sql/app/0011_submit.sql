@@ -289,9 +289,12 @@ begin
   end if;
   if uid is null then
     perform private.require_rate('submit:' || private.client_address(), 10, interval '1 hour');
-    perform private.require_rate('submit-for:' || lower(r.email), 10, interval '1 day');  -- each sends that address a mail
   else
     perform private.require_rate('submit:' || uid, 30, interval '1 hour');
+  end if;
+  -- each sends that address a mail; accounts are cheap, so theirs count as well, but not those to their own address
+  if uid is null or not exists (select 1 from private.account_addresses a where a.user_id = uid and a.email = lower(r.email)) then
+    perform private.require_rate('submit-for:' || lower(r.email), 10, interval '1 day');
   end if;
 
   if private.clean(input ->> 'draft_id') is null then

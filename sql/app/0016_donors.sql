@@ -22,6 +22,7 @@ begin
     return jsonb_build_object('donation_id', d.id, 'nonprofit', (select x.name from public.nonprofits x where x.id = d.nonprofit_id), 'amount', d.amount, 'repeated', true);
   end if;
   perform private.require_rate('pledge:' || coalesce(uid::text, private.client_address()), 10, interval '1 hour');
+  perform private.require_rate('pledge-for:' || lower(mail), 10, interval '1 day');  -- each sends that address a mail
   insert into public.donations (nonprofit_id, donor_user_id, donor_name, donor_email, amount, pledge_key)
   values (n.id, uid, coalesce(left(private.clean(input ->> 'name'), 200), (select p.full_name from public.profiles p where p.id = uid), ''), mail, a, k)
   returning * into d;

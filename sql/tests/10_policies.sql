@@ -77,6 +77,8 @@ begin
   end loop;
   -- request_events: what only the staff of x wrote down is theirs
   perform tests.matrix('select * from public.request_events where request_id = ''r-ax''', '{"alice": "rows=1", "employee": "rows=2", "manager": "rows=2", "admin": "rows=2", "manager_y": "rows=1", "admin_y": "rows=1"}');
+  insert into public.request_events (request_id, type, actor, nonprofit_id, note) values ('r-ax', 'info_requested', 'nonprofit', 'x', 'for Alice alone');
+  perform tests.matrix('select * from public.request_events where note = ''for Alice alone''', '{"alice": "rows=1", "employee": "rows=1", "manager": "rows=1", "admin": "rows=1"}');
   -- request_documents
   perform tests.matrix('select * from public.request_documents', '{"alice": "rows=1", "employee": "rows=1", "manager": "rows=1", "admin": "rows=1", "manager_y": "rows=1", "admin_y": "rows=1"}');
   perform tests.matrix('insert into public.request_documents (request_id, name, path, mime_type, size_bytes) values (''r-draft'', ''n.pdf'', ''r-draft/new.pdf'', ''application/pdf'', 9)', '{"alice": "rows=1"}', 'hint:request_not_found');

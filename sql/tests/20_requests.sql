@@ -255,5 +255,20 @@ begin
   perform tests.check('anon', 'select public.request_status(''REQ-900001'')', 'rows=1');
 end $$;
 
+-- whoever asks: one address gets so many mails a day and no more
+do $$
+declare who text;
+  pledge text := 'select public.pledge_donation(jsonb_build_object(''nonprofit_id'', ''x'', ''amount'', ''5'', ''email'', ''Victim@tests.example'', ''key'', gen_random_uuid()))';
+begin
+  delete from private.rate_limits;
+  foreach who in array array['alice', 'bob', 'donor', 'stranger', 'admin', 'manager', 'manager2', 'employee', 'volunteer', 'gone'] loop
+    perform tests.act(who, pledge);
+    perform tests.act(who, 'select public.submit_request(' || tests.answers('{"email": "victim@tests.example"}') || ')');
+  end loop;
+  perform tests.check('admin_y', pledge, 'hint:rate_limited');
+  perform tests.check('admin_y', 'select public.submit_request(' || tests.answers('{"email": "victim@tests.example"}') || ')', 'hint:rate_limited');
+  perform tests.check('admin_y', 'select public.submit_request(' || tests.answers('{"email": "admin_y@tests.example"}') || ')', 'rows=1');
+end $$;
+
 select tests.count() as checks;
 rollback;
