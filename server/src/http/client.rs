@@ -11,9 +11,12 @@ pub fn client_address(request: &HttpRequest, trusted_proxies: &[IpAddr]) -> Opti
     if !trusted_proxies.contains(&peer) {
         return Some(peer);
     }
-    let forwarded = request.headers().get("x-forwarded-for").and_then(|v| v.to_str().ok()).unwrap_or("");
-    let first_untrusted = forwarded
-        .rsplit(',')
+    // A proxy may add a line of its own below the one that the client sent: together they are one list.
+    let lines: Vec<&str> = request.headers().get_all("x-forwarded-for").filter_map(|v| v.to_str().ok()).collect();
+    let first_untrusted = lines
+        .iter()
+        .rev()
+        .flat_map(|line| line.rsplit(','))
         .filter_map(|part| part.trim().parse::<IpAddr>().ok())
         .find(|address| !trusted_proxies.contains(address));
     Some(first_untrusted.unwrap_or(peer))
@@ -33,5 +36,16 @@ mod tests {
             .to_http_request();
         assert_eq!(client_address(&request, &[proxy]), "192.0.2.7".parse().ok());
         assert_eq!(client_address(&request, &[]), Some(proxy));
+    }
+
+    #[test]
+    fn of_several_header_lines_the_last_is_the_proxys() {
+        let proxy: IpAddr = "10.0.0.1".parse().expect("ip");
+        let request = TestRequest::default()
+            .peer_addr("10.0.0.1:9".parse().expect("addr"))
+            .append_header(("x-forwarded-for", "6.6.6.6"))
+            .append_header(("x-forwarded-for", "192.0.2.7"))
+            .to_http_request();
+        assert_eq!(client_address(&request, &[proxy]), "192.0.2.7".parse().ok());
     }
 }
