@@ -3,7 +3,7 @@
 use super::error::StorageError;
 
 /// A key that is safe to store and to write below the bucket's folder: the reference's alphabet, no empty
-/// text, no `.` or `..` segment, at most 1024 bytes.
+/// text, no `.` or `..` segment, at most 1024 bytes and 255 in a segment, as file systems have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectKey(String);
 
@@ -13,7 +13,7 @@ impl ObjectKey {
         let safe = !text.is_empty()
             && text.len() <= 1024
             && text.chars().all(allowed)
-            && !text.split('/').any(|segment| segment == "." || segment == "..");
+            && !text.split('/').any(|segment| segment == "." || segment == ".." || segment.len() > 255);
         if safe { Ok(Self(text.to_owned())) } else { Err(StorageError::InvalidKey(text.to_owned())) }
     }
 
@@ -47,6 +47,8 @@ mod tests {
         for bad in ["", "a/../b", "..", "./a", "ä", "a\\b", "a\nb", "a%b", "a#b"] {
             assert!(ObjectKey::parse(bad).is_err(), "{bad}");
         }
+        assert!(ObjectKey::parse(&format!("u/{}", "a".repeat(255))).is_ok());
+        assert!(ObjectKey::parse(&format!("u/{}", "a".repeat(256))).is_err());
     }
 
     #[test]
