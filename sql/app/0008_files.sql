@@ -28,6 +28,15 @@ language sql stable security definer set search_path = '' as $$
       where d.path = p_name and r.status <> 'draft')
 $$;
 
+-- What was handed in is never exchanged: not by an upload link that was signed for overwriting either, whose writes no
+-- policy sees. Each upload has a name of its own.
+create function private.keep_documents() returns trigger language plpgsql set search_path = '' as $$
+begin
+  raise exception using errcode = '42501', message = 'A document that was handed in cannot be replaced', hint = 'upload_under_a_new_name';
+end $$;
+create trigger keep_documents before update of version on storage.objects
+  for each row when (old.bucket_id = 'request-documents') execute function private.keep_documents();
+
 create function private.guest_slot_is_open(p_name text) returns boolean
 language sql stable security definer set search_path = '' as $$
   select exists (select 1 from private.guest_upload_slots s where s.path = p_name and s.request_id is null and s.expires_at > now())

@@ -130,3 +130,21 @@ async fn a_form_upload_carries_cache_control_and_metadata() {
     let listed = alice.actor.post("/storage/v1/object/list/private", json!({ "prefix": alice.id })).await;
     assert_eq!(listed.body[0]["name"], "form.txt");
 }
+
+#[actix_web::test]
+async fn a_link_signed_for_overwriting_cannot_exchange_a_document_that_was_handed_in() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice@test.example").await;
+    let draft =
+        alice.actor.post("/rest/v1/rpc/save_draft", json!({ "input": { "description": "Rent for May" } })).await;
+    let path = format!("{}/{}.pdf", draft.body["id"].as_str().expect("draft"), alice.id);
+    let sign = format!("/storage/v1/object/upload/sign/request-documents/{path}");
+    let signed = send(alice.actor.request(Method::POST, &sign).header("x-upsert", "true")).await;
+    let url = format!("/storage/v1{}", signed.body["url"].as_str().expect("url"));
+    let put =
+        |body: &'static str| send(app.plain(Method::PUT, &url).header("content-type", "application/pdf").body(body));
+    assert_eq!(put("%PDF first").await.status, 200);
+    assert_eq!(put("%PDF other").await.body["statusCode"], "403");
+    let read = alice.actor.get(&format!("/storage/v1/object/request-documents/{path}")).await;
+    assert_eq!(read.body, json!("%PDF first"));
+}
