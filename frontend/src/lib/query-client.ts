@@ -10,12 +10,10 @@ export const queryClient = new QueryClient({
       networkMode: "always",
       staleTime: 30_000,
       gcTime: 10 * 60_000,
-      // An answer is an answer; only what may pass is tried again.
+      // An answer is an answer; only what may pass is tried again. supabase-js repeats by itself what did not arrive:
+      // repeating that again would keep people waiting for half a minute before they are told.
       retry: (failures, error) =>
-        failures < (isNetworkError(error) ? 3 : 1) &&
-        !isRefused(error) &&
-        !isNotFound(error) &&
-        !isSessionExpired(error),
+        failures < 1 && !isNetworkError(error) && !isRefused(error) && !isNotFound(error) && !isSessionExpired(error),
       refetchOnWindowFocus: true,
     },
     mutations: { retry: false, networkMode: "always" },
