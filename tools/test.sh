@@ -46,7 +46,7 @@ tools/install.sh postgres
 tools/install.sh frontend
 for suite in "${suites[@]}"; do
   case "$suite" in
-    rust) run rust cargo test --locked --workspace ;;
+    rust) run rust cargo test --locked --workspace --no-fail-fast ;;
     web) run web web_suite ;;
     compat)
       tools/install.sh compat

@@ -122,8 +122,9 @@ async fn a_stale_socket_lock_of_a_process_that_is_still_listed_is_no_obstacle() 
     // Another postmaster of the same user stands for the process that will not go away.
     let other_root = Root::new("socket-other");
     let other = EmbeddedPostgres::start(&other_root.options()).await.expect("another cluster");
-    let lock = root.0.join(format!("run/.s.PGSQL.{port}.lock"));
-    let run = root.0.join("run");
+    // Beside the cluster, wherever that is: below a private home it moved.
+    let run = cluster.parent().expect("a folder").join("run");
+    let lock = run.join(format!(".s.PGSQL.{port}.lock"));
     let text = format!("{}\n{}\n0\n{port}\n{}\n\n", postmaster(&other.cluster), cluster.display(), run.display());
     std::fs::write(&lock, text).expect("a stale lock");
     let options = EmbeddedOptions { port, ..root.options() };
@@ -176,7 +177,11 @@ async fn a_cluster_of_another_major_version_is_left_alone_and_named() {
 #[tokio::test]
 async fn an_interrupted_creation_leaves_nothing_in_the_way() {
     let root = Root::new("partial");
-    let partial = root.0.join("db.partial");
+    let before = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    let cluster = before.cluster.clone();
+    before.stop().await;
+    std::fs::remove_dir_all(&cluster).expect("no cluster any more");
+    let partial = cluster.with_file_name("db.partial");
     std::fs::create_dir_all(partial.join("base")).expect("half a cluster");
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     assert!(!partial.exists());
