@@ -27,7 +27,7 @@ import {
 } from "react-hook-form";
 import { cn } from "@/lib/cn";
 import { errorMessage } from "@/lib/errors";
-import { t } from "@/messages";
+import { t, type MessageKey } from "@/messages";
 import { Notice } from "./ui/notice";
 
 const FormIdContext = createContext("form");
@@ -48,6 +48,8 @@ export interface FormProps<T extends FieldValues, O extends FieldValues = T> ext
   error?: unknown;
   /** Title of that notice. */
   errorTitle?: string;
+  /** What it says when the answer has no words of its own. */
+  errorFallback?: MessageKey;
 }
 
 /**
@@ -66,6 +68,7 @@ export function Form<T extends FieldValues, O extends FieldValues = T>({
   children,
   error,
   errorTitle,
+  errorFallback,
   className,
   ...props
 }: FormProps<T, O>) {
@@ -84,7 +87,7 @@ export function Form<T extends FieldValues, O extends FieldValues = T>({
           <ErrorSummary />
           {error ? (
             <Notice tone="bad" role="alert" title={errorTitle}>
-              {errorMessage(error)}
+              {errorMessage(error, errorFallback)}
             </Notice>
           ) : null}
           {children}

@@ -9,6 +9,7 @@ import { errorMessage } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/auth";
+import "@/messages/en/errors";
 import { useLogin } from "./api";
 import { loginSchema } from "./schema";
 
@@ -30,6 +31,7 @@ export function LoginForm({ forgotLink, login, onDone }: LoginFormProps) {
       form={form}
       error={login.error}
       errorTitle={t("auth.alertTitle")}
+      errorFallback="errors.authFallback"
       onSubmit={(values) =>
         login.mutate(values, {
           onSuccess: () => {

@@ -1,0 +1,21 @@
+import { screen } from "@testing-library/react";
+import { expect, it, vi } from "vitest";
+import Toaster from "@/components/ui/toaster";
+import { renderScreen } from "@/testing/render";
+import { sendAddressCode } from "../api";
+import { AccountMatch } from "./account-match";
+
+vi.mock("../api", () => ({ sendAddressCode: vi.fn(), checkAddressCode: vi.fn() }));
+
+it("says when it cannot ask whether an account uses the address, and why", async () => {
+  vi.mocked(sendAddressCode).mockRejectedValue({ code: "over_request_rate_limit", message: "slow down" });
+  renderScreen(
+    <>
+      <AccountMatch email="marie@mail.example" onChoose={vi.fn()} onLeave={vi.fn()} />
+      <Toaster />
+    </>,
+  );
+  expect(await screen.findByText("Error checking for existing users")).toBeVisible();
+  expect(screen.getByText("Too many tries. Wait a moment and try again.")).toBeVisible();
+  expect(sendAddressCode).toHaveBeenCalledWith("marie@mail.example");
+});
