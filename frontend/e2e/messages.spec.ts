@@ -70,6 +70,28 @@ test.describe("signing in and up", () => {
     await said(page, "Error creating account", "Please try again later.");
   });
 
+  test("a login before the address is confirmed", async ({ page }) => {
+    await fails(page, "POST", "**/auth/v1/token?*", (route) =>
+      route.fulfill({
+        status: 400,
+        json: { code: 400, error_code: "email_not_confirmed", msg: "Email not confirmed" },
+      }),
+    );
+    await page.goto("/login");
+    await page.getByLabel("Email").fill("marie@test.example");
+    await page.getByLabel("Password", { exact: true }).fill("Harbor-light-7");
+    await button(page, "Login").click();
+    await said(page, "Login failed", "Please confirm your email address before logging in");
+  });
+
+  test("a sign-up form sent empty", async ({ page }) => {
+    await page.goto("/signup?role=requester");
+    await main(page).getByRole("button", { name: "Sign Up", exact: true }).click();
+    for (const words of ["Full name is required", "Please confirm your password"]) {
+      await expect(main(page).getByText(words).first()).toBeVisible();
+    }
+  });
+
   test("an address that asks for an unknown role", async ({ page }) => {
     await page.goto("/signup?role=emperor");
     await said(page, "Error", "Please select a role before signing up.");
@@ -187,9 +209,14 @@ test.describe("requests", () => {
     await expect(
       page.getByText("If your request requires financial support, please specify the amount."),
     ).toBeVisible();
+    await expect(page.getByText("Please select a category")).toBeVisible();
     await page.getByLabel("Category").click();
     await page.getByRole("option", { name: "Medical Aid" }).click();
     await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
+    await button(page, "Submit Request").click();
+    for (const words of ["Street address is required", "State/Province is required", "Postal/ZIP code is required"]) {
+      await expect(main(page).getByText(words).first()).toBeVisible();
+    }
     await page.getByLabel("Details").fill("We need medicine until my new job starts.");
     await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
     await page.getByLabel("Street address").fill("18 Main Street");
