@@ -57,3 +57,9 @@ policies: setup
 # Random requests in number: 20,000 valid ones and as many that mean nothing
 random: setup
     RANDOM_CASES=20000 cargo test -p ferrobase --test rest random
+
+# Measure `rest` or `auth` beside its limit on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
+bench API *ARGS:
+    @command -v psql >/dev/null && command -v pgbench >/dev/null || { echo "bench: psql and pgbench must be on PATH (Debian: apt-get install postgresql-contrib)" >&2; exit 1; }
+    cargo build --release --locked --bin ferrobase --example load
+    node tools/bench/{{API}}.mjs {{ARGS}}

@@ -1,0 +1,127 @@
+// `just bench auth`: `GET /user`, refresh and password sign-in, the latter beside bare bcrypt on the same cores.
+//
+//   node tools/bench/auth.mjs [--seconds 10] [--rounds 3] [--write docs/reports/bench-auth.md]
+//
+// Environment: FERROBASE_BIN, LOAD_BIN, PG_BIN_DIR, BENCH_DB_PORT, BENCH_PORT.
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+import * as bench from "./cluster.mjs";
+
+const { values } = parseArgs({ options: {
+  seconds: { type: "string", default: "10" }, rounds: { type: "string", default: "3" }, write: { type: "string" },
+} });
+const seconds = Number(values.seconds);
+const rounds = Number(values.rounds);
+const connections = 16;
+const cores = availableParallelism();
+const password = "correct horse battery";
+
+bench.requirePrograms();
+const cluster = bench.startCluster();
+const head = bench.circumstances();
+bench.sql(`create role anon nologin noinherit; create role authenticated nologin noinherit; create role service_role nologin noinherit;
+create role supabase_auth_admin login noinherit createrole; alter role supabase_auth_admin set search_path = 'auth';
+create schema auth authorization supabase_auth_admin; grant create on database postgres to supabase_auth_admin;`);
+
+const server = await bench.startServer("auth", {
+  GOTRUE_DB_DRIVER: "postgres", GOTRUE_DB_DATABASE_URL: bench.uri("supabase_auth_admin"), GOTRUE_DB_MAX_POOL_SIZE: "20",
+  GOTRUE_API_HOST: "127.0.0.1", PORT: String(bench.serverPort), API_EXTERNAL_URL: `http://127.0.0.1:${bench.serverPort}`,
+  GOTRUE_SITE_URL: "http://127.0.0.1:3000", GOTRUE_JWT_SECRET: "bench-secret-of-forty-characters-0123456", GOTRUE_JWT_EXP: "3600",
+  GOTRUE_JWT_AUD: "authenticated", GOTRUE_JWT_DEFAULT_GROUP_NAME: "authenticated", GOTRUE_MAILER_AUTOCONFIRM: "true",
+  GOTRUE_EXTERNAL_EMAIL_ENABLED: "true",
+}, "/health");
+const firstStart = server.firstMs;
+await bench.sleep(500);
+const idle = bench.memory(server.pid);
+
+const json = { "Content-Type": "application/json" };
+const people = [];
+for (let number = 0; number < connections; number++) {
+  const email = `person-${number}@example.org`;
+  const session = await bench.call("/signup", { method: "POST", headers: json, body: JSON.stringify({ email, password }) });
+  people.push({ email, session });
+}
+const signIn = (email, secret, status, expect) => ({ method: "POST", path: "/token?grant_type=password", headers: json,
+  body: JSON.stringify({ email, password: secret }), status, expect });
+const works = {
+  user: { requests: people.map(({ email, session }) => ({ method: "GET", path: "/user", status: 200, expect: `"email":"${email}"`,
+    headers: { Authorization: `Bearer ${session.access_token}` } })) },
+  refresh: { requests: [{ method: "POST", path: "/token?grant_type=refresh_token", headers: json, body: '{"refresh_token":"{{value}}"}',
+    status: 200, expect: '"access_token"', capture: "refresh_token" }] },
+  password: { requests: people.map(({ email }) => signIn(email, password, 200, `"email":"${email}"`)) },
+};
+
+async function measure(work, options = {}) {
+  const before = [bench.cpuOf(server.pid), bench.cpuOf(cluster.postmaster)];
+  const figure = await bench.load("http", { connections, seconds, ...work, ...options });
+  if (figure.wrong > 0) throw new Error(`${figure.wrong} wrong responses, the first: ${figure.first_wrong}`);
+  return { ...figure, server: (bench.cpuOf(server.pid) - before[0]) / figure.requests,
+    postgres: (bench.cpuOf(cluster.postmaster) - before[1]) / figure.requests };
+}
+
+await measure(works.user, { seconds: Math.min(2, seconds) });
+const seen = { user: [], refresh: [], password: [] };
+const bare = [];
+for (let round = 0; round < rounds; round++) {
+  seen.user.push(await measure(works.user));
+  // Every connection refreshes a family of its own, begun by a fresh sign-in.
+  const initial = [];
+  for (const { email } of people) {
+    const session = await bench.call("/token?grant_type=password", { method: "POST", headers: json, body: JSON.stringify({ email, password }) });
+    initial.push(session.refresh_token);
+  }
+  seen.refresh.push(await measure({ ...works.refresh, initial }));
+  seen.password.push(await measure(works.password));
+  bare.push((await bench.load("bcrypt", cores, seconds)).per_second);
+}
+
+// The same sign-in for a known and for an unknown address, one at a time and in turn: their times must not differ.
+const times = { known: [], unknown: [] };
+for (let round = 0; round < Math.max(3, rounds); round++) {
+  const wrong = { connections: 1, seconds: Math.min(3, seconds) };
+  times.known.push((await measure({ requests: [signIn(people[0].email, "a wrong password", 400, "invalid_")] }, wrong)).p50_ms);
+  times.unknown.push((await measure({ requests: [signIn("nobody@example.org", "a wrong password", 400, "invalid_")] }, wrong)).p50_ms);
+}
+
+// A read beside bcrypt: one sign-in at a time keeps at most one core in bcrypt.
+const quiet = [], beside = [];
+for (let round = 0; round < rounds; round++) {
+  quiet.push((await measure(works.user, { connections: 1 })).p99_ms);
+  const [read] = await Promise.all([
+    bench.load("http", { connections: 1, seconds, ...works.user }),
+    bench.load("http", { connections: 1, seconds, ...works.password }),
+  ]);
+  if (read.wrong > 0) throw new Error(`a wrong response beside bcrypt: ${read.first_wrong}`);
+  beside.push(read.p99_ms);
+}
+const after = bench.memory(server.pid);
+await bench.stopServer(server);
+
+const of = (name, field) => bench.median(seen[name].map((figure) => figure[field]));
+const row = (title, name, aim) => `| ${[title, bench.whole(of(name, "per_second")), bench.one(of(name, "p50_ms")), bench.one(of(name, "p99_ms")),
+  bench.whole(of(name, "server")), bench.whole(of(name, "postgres")), aim].join(" | ")} |`;
+const bareRate = bench.median(bare);
+const [known, unknown] = [bench.median(times.known), bench.median(times.unknown)];
+bench.publish(`# The auth API under load
+
+\`just bench auth\`: ${head.text}
+
+${connections} connections, a pool of 20; ${rounds} rounds of ${seconds} s, medians; every response is compared. CPU in µs per request.
+
+| work | requests/s | p50 ms | p99 ms | CPU server | CPU PostgreSQL | aim, requests/s |
+|---|---|---|---|---|---|---|
+${row("`GET /user`", "user", "≥ 8,000")}
+${row("refresh, a family per connection", "refresh", "≥ 3,000")}
+${row("password sign-in", "password", "see below")}
+
+| what | figure | aim |
+|---|---|---|
+| password sign-in to bare bcrypt (cost 10, ${cores} threads, ${bench.one(bareRate)}/s, no server at work) | ${bench.percent(of("password", "per_second") / bareRate)} | ≥ 90 % |
+| p99 of \`GET /user\` on one connection, quiet | ${bench.two(bench.median(quiet))} ms | |
+| … while one sign-in at a time runs beside it | ${bench.two(bench.median(beside))} ms: ${bench.two(bench.median(beside) / bench.median(quiet))} × quiet | ≤ 2 × |
+| refused sign-in, p50: known address, unknown address | ${bench.two(known)} ms, ${bench.two(unknown)} ms: ${bench.percent((unknown - known) / known)} apart | not told apart |
+| resident memory idle | ${bench.one(idle)} MB | ≤ 15 MB |
+| … after this load (not an hour) | ${bench.one(after)} MB | ≤ 30 MB after an hour |
+| exec to first 200, with all migrations on an empty schema | ${bench.one(firstStart)} ms | (the aim is for a migrated database) |
+`, values.write, head);
+process.exit(0);
