@@ -17,20 +17,29 @@ const cores = availableParallelism();
 const password = "correct horse battery";
 
 bench.requirePrograms();
+if (values.write) await bench.waitForQuiet();
 const cluster = bench.startCluster();
 const head = bench.circumstances();
 bench.sql(`create role anon nologin noinherit; create role authenticated nologin noinherit; create role service_role nologin noinherit;
 create role supabase_auth_admin login noinherit createrole; alter role supabase_auth_admin set search_path = 'auth';
 create schema auth authorization supabase_auth_admin; grant create on database postgres to supabase_auth_admin;`);
 
-const server = await bench.startServer("auth", {
+const settings = {
   GOTRUE_DB_DRIVER: "postgres", GOTRUE_DB_DATABASE_URL: bench.uri("supabase_auth_admin"), GOTRUE_DB_MAX_POOL_SIZE: "20",
   GOTRUE_API_HOST: "127.0.0.1", PORT: String(bench.serverPort), API_EXTERNAL_URL: `http://127.0.0.1:${bench.serverPort}`,
   GOTRUE_SITE_URL: "http://127.0.0.1:3000", GOTRUE_JWT_SECRET: "bench-secret-of-forty-characters-0123456", GOTRUE_JWT_EXP: "3600",
   GOTRUE_JWT_AUD: "authenticated", GOTRUE_JWT_DEFAULT_GROUP_NAME: "authenticated", GOTRUE_MAILER_AUTOCONFIRM: "true",
   GOTRUE_EXTERNAL_EMAIL_ENABLED: "true",
-}, "/health");
+};
+// The first start brings the schema up to date; the later ones find it so.
+const starts = [];
+let server = await bench.startServer("auth", settings, "/health");
 const firstStart = server.firstMs;
+for (let round = 0; round < Math.max(3, rounds); round++) {
+  await bench.stopServer(server);
+  server = await bench.startServer("auth", settings, "/health");
+  starts.push(server.firstMs);
+}
 await bench.sleep(500);
 const idle = bench.memory(server.pid);
 
@@ -122,6 +131,7 @@ ${row("password sign-in", "password", "see below")}
 | refused sign-in, p50: known address, unknown address | ${bench.two(known)} ms, ${bench.two(unknown)} ms: ${bench.percent((unknown - known) / known)} apart | not told apart |
 | resident memory idle | ${bench.one(idle)} MB | ≤ 15 MB |
 | … after this load (not an hour) | ${bench.one(after)} MB | ≤ 30 MB after an hour |
-| exec to first 200, with all migrations on an empty schema | ${bench.one(firstStart)} ms | (the aim is for a migrated database) |
+| exec to first 200, migrated database | ${bench.one(bench.median(starts))} ms | ≤ 50 ms |
+| … with all migrations on an empty schema | ${bench.one(firstStart)} ms | |
 `, values.write, head);
 process.exit(0);

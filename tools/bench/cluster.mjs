@@ -182,6 +182,11 @@ export const one = (value) => value.toFixed(1);
 export const two = (value) => value.toFixed(2);
 export const percent = (value) => `${Math.round(value * 100)} %`;
 
+/** Waits up to five minutes for a load average below one: the build just before a run leaves a high one behind. */
+export async function waitForQuiet() {
+  for (let turn = 0; turn < 60 && Number(readFileSync("/proc/loadavg", "utf8").split(" ")[0]) > 0.9; turn++) await sleep(5000);
+}
+
 /** The machine and the builds, for the head of a report. */
 export function circumstances() {
   const cpu = readFileSync("/proc/cpuinfo", "utf8");

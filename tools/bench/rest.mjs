@@ -27,6 +27,7 @@ const largeRows = 1_000_000 * size;
 const bulkRows = 100_000 * size;
 
 bench.requirePrograms();
+if (values.write) await bench.waitForQuiet();
 const cluster = bench.startCluster();
 const head = bench.circumstances();
 chmodSync(cluster.folder, 0o755);
