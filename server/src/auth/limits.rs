@@ -27,7 +27,9 @@ pub enum Bucket {
     FactorChallenge,
     FactorVerify,
     Passkey,
+    #[allow(dead_code, reason = "its limit is a setting of the reference; SSO answers that it is disabled")]
     Sso,
+    #[allow(dead_code, reason = "its limit is a setting of the reference; SAML answers that it is disabled")]
     SamlAssertion,
     OauthClientRegister,
 }

@@ -15,10 +15,6 @@ impl RedirectPolicy {
         Self { site: site_url.to_owned(), patterns: allow_list.iter().map(|pattern| Glob::new(pattern)).collect() }
     }
 
-    pub fn site(&self) -> &str {
-        &self.site
-    }
-
     /// Whether a redirect may go to `candidate`: the site itself (scheme, host and port as text; any port of
     /// this machine), loopback addresses, and what the allow-list matches without its fragment.
     pub fn allows(&self, candidate: &str) -> bool {

@@ -195,9 +195,8 @@ pub async fn post(request: &Request) -> AuthResult<HttpResponse> {
                 Proof::Code { email: String::new(), phone, code: token, hash }
             }
             (false, true) => {
-                let email = parse_email(&email).map_err(|_| {
-                    AuthError::unprocessable(Code::ValidationFailed, "Invalid email format")
-                })?;
+                let email = parse_email(&email)
+                    .map_err(|_| AuthError::unprocessable(Code::ValidationFailed, "Invalid email format"))?;
                 let hash = otp::hash(&email, &token);
                 Proof::Code { email, phone: String::new(), code: token, hash }
             }
@@ -212,8 +211,7 @@ pub async fn post(request: &Request) -> AuthResult<HttpResponse> {
     let db = request.db().await?;
     let outcome = db
         .transaction(async |db| {
-            let Some(Verified { user, notices, .. }) =
-                verify(request, db, Kind::parse(&kind), &proof, &aud).await?
+            let Some(Verified { user, notices, .. }) = verify(request, db, Kind::parse(&kind), &proof, &aud).await?
             else {
                 return Ok(None);
             };
@@ -332,13 +330,7 @@ async fn by_hash(request: &Request, db: &Db, kind: Option<Kind>, hash: &str) -> 
 }
 
 /// The user of a typed code. The user's row is locked before the code is compared, so it is used once.
-async fn by_code(
-    request: &Request,
-    db: &Db,
-    kind: Option<Kind>,
-    proof: &Proof,
-    aud: &str,
-) -> AuthResult<(User, Kind)> {
+async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, aud: &str) -> AuthResult<(User, Kind)> {
     let config = &request.auth.config;
     let Proof::Code { email, phone, code, hash } = proof else { return Err(expired(CODE_EXPIRED)) };
     let found = match kind {
@@ -436,7 +428,10 @@ async fn confirm_recovery(request: &Request, db: &Db, user: &mut User) -> AuthRe
 /// Where both addresses must confirm and none has: notes this one. Says whether the other is still missing.
 async fn first_half(request: &Request, db: &Db, user: &mut User, proof: &Proof) -> AuthResult<bool> {
     let config = &request.auth.config.mailer;
-    if config.autoconfirm || !config.secure_email_change || user.email_change_confirm_status != 0 || user.email.is_empty()
+    if config.autoconfirm
+        || !config.secure_email_change
+        || user.email_change_confirm_status != 0
+        || user.email.is_empty()
     {
         return Ok(false);
     }
@@ -450,11 +445,8 @@ async fn first_half(request: &Request, db: &Db, user: &mut User, proof: &Proof) 
         user.email_change_token_new.clear();
         one_time_token::clear(db, user.id, Purpose::EmailChangeNew).await?;
     }
-    user.update(
-        db,
-        &[Column::EmailChangeConfirmStatus, Column::EmailChangeTokenCurrent, Column::EmailChangeTokenNew],
-    )
-    .await?;
+    user.update(db, &[Column::EmailChangeConfirmStatus, Column::EmailChangeTokenCurrent, Column::EmailChangeTokenNew])
+        .await?;
     Ok(true)
 }
 
@@ -561,7 +553,6 @@ fn error_redirect(error: &AuthError, target: &str, pkce: bool) -> String {
     pairs.push(("sb", ""));
     with_fragment(&target, &pairs)
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -101,8 +101,7 @@ async fn create(db: &Path, binaries: &Binaries, major: &str, account: Option<&Ac
 pub fn telling_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines()
-        .filter(|line| ["FATAL:", "PANIC:", "error:", "could not"].iter().any(|mark| line.contains(mark)))
-        .next_back()
+        .rfind(|line| ["FATAL:", "PANIC:", "error:", "could not"].iter().any(|mark| line.contains(mark)))
         .or_else(|| lines().next_back())
         .unwrap_or("it said nothing");
     // A server log line begins with the time and the process: keep what follows.

@@ -23,15 +23,17 @@ pub struct Identity {
     pub is_anonymous: bool,
 }
 
+/// Verified tokens by their text; evictions are counted.
+type VerifiedTokens =
+    Cache<Box<str>, Arc<Verified>, quick_cache::UnitWeighter, quick_cache::DefaultHashBuilder, CountEvictions>;
+
 /// Checks tokens by one configuration; made anew when that is reloaded.
 pub struct Authenticator {
     keys: Option<KeySet>,
     audience: Option<String>,
     role_path: RolePath,
     anonymous: Option<Identity>,
-    verified: Option<
-        Cache<Box<str>, Arc<Verified>, quick_cache::UnitWeighter, quick_cache::DefaultHashBuilder, CountEvictions>,
-    >,
+    verified: Option<VerifiedTokens>,
     counters: Arc<CacheCounters>,
 }
 

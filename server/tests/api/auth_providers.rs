@@ -119,7 +119,13 @@ async fn a_client_cannot_set_the_server_s_own_parameters_nor_a_foreign_target() 
 #[actix_web::test]
 async fn administrators_do_not_lead_the_server_into_its_own_network() {
     let app = TestApp::start().await;
-    for url in ["http://93.184.216.34/", "https://127.0.0.1/", "https://10.0.0.1/", "https://[::1]/", "https://169.254.169.254/"] {
+    for url in [
+        "http://93.184.216.34/",
+        "https://127.0.0.1/",
+        "https://10.0.0.1/",
+        "https://[::1]/",
+        "https://169.254.169.254/",
+    ] {
         let body = json!({
             "provider_type": "oauth2", "identifier": "custom:x", "name": "x", "client_id": "c", "client_secret": "s",
             "authorization_url": url, "token_url": url, "userinfo_url": url,

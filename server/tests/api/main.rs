@@ -1,5 +1,7 @@
 //! API tests of the full server: requests over HTTP by an actor, the whole reply checked.
 
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

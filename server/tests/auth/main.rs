@@ -1,5 +1,7 @@
 //! The authentication API over HTTP: its flows, and every guard of its safety.
 
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -42,6 +42,7 @@ fn cluster() -> &'static str {
     })
 }
 
+#[allow(clippy::zombie_processes, reason = "the shell waits for our end, not we for its")]
 async fn open_cluster() -> (String, Option<EmbeddedPostgres>) {
     if let Ok(url) = std::env::var("TEST_DATABASE_URL") {
         return (url, None);

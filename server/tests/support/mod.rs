@@ -82,6 +82,7 @@ async fn start_cluster() -> (Cluster, EmbeddedPostgres) {
 }
 
 /// A test program may end in any way; this stops PostgreSQL and removes its folder once it has.
+#[allow(clippy::zombie_processes, reason = "the shell waits for our end, not we for its")]
 fn end_with_this_program(postgres: &EmbeddedPostgres) {
     let own = std::process::id();
     let folder = std::env::temp_dir().join(format!("ferrobase-tests-{own}"));

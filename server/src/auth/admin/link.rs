@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::auth::address::parse_email;
 use crate::auth::bearer::Admin;
-use crate::auth::error::{AuthError, AuthResult, Code, Fault, Meaning as _};
+use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::hooks;
 use crate::auth::mailer::{ActionLink, action_link};
 use crate::auth::models::audit::{Action, Actor, Entry};
@@ -186,7 +186,7 @@ async fn email_change(
     }
     user.email_change = new_email;
     user.email_change_confirm_status = 0;
-    user.update(db, &[Column::EmailChange, Column::EmailChangeConfirmStatus]).await.map_err(Fault::from)?;
+    user.update(db, &[Column::EmailChange, Column::EmailChangeConfirmStatus]).await?;
     if current {
         user.save_token(db, Purpose::EmailChangeCurrent, hash.to_owned()).await?;
         return Ok(hash.to_owned());

@@ -61,8 +61,7 @@ pub fn matching_step(secret: &str, code: &str, now: u64) -> Option<u64> {
     let code = code.trim();
     let step = now / PERIOD;
     (step.saturating_sub(SKEW)..=step + SKEW)
-        .filter(|step| code_of(&key, *step).is_some_and(|right| bool::from(right.as_bytes().ct_eq(code.as_bytes()))))
-        .last()
+        .rfind(|step| code_of(&key, *step).is_some_and(|right| bool::from(right.as_bytes().ct_eq(code.as_bytes()))))
 }
 
 fn code_of(key: &[u8], step: u64) -> Option<String> {

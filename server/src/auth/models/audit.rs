@@ -86,6 +86,7 @@ impl<'a> Entry<'a> {
         self
     }
 
+    #[allow(clippy::wrong_self_convention, reason = "an entry comes from an address")]
     pub fn from_address(mut self, ip_address: &'a str) -> Self {
         self.ip_address = ip_address;
         self

@@ -168,7 +168,8 @@ pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {
 
 /// Forgets the states whose auth code is handed out and not yet exchanged.
 pub async fn delete_issued(db: &Db, user_id: Uuid) -> Result<(), Fault> {
-    db.execute("delete from auth.flow_state where user_id = $1 and auth_code_issued_at is not null", &[&user_id]).await?;
+    db.execute("delete from auth.flow_state where user_id = $1 and auth_code_issued_at is not null", &[&user_id])
+        .await?;
     Ok(())
 }
 

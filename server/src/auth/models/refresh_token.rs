@@ -78,8 +78,3 @@ pub async fn active_of(db: &Db, session_id: Uuid) -> Result<Option<RefreshToken>
     );
     db.query_opt(&sql, &[&session_id]).await?.as_ref().map(RefreshToken::from_row).transpose()
 }
-
-pub async fn delete(db: &Db, id: i64) -> Result<(), Fault> {
-    db.execute("delete from auth.refresh_tokens where id = $1", &[&id]).await?;
-    Ok(())
-}

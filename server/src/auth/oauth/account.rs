@@ -18,6 +18,7 @@ use crate::auth::signup::{create_user, provider_metadata, send_confirmation};
 use crate::auth::store::Db;
 
 /// What to do with an identity.
+#[allow(clippy::large_enum_variant, reason = "made once per sign-in and taken apart at once")]
 enum Decision {
     Exists(Box<User>, Identity),
     Link(Box<User>),
@@ -131,7 +132,7 @@ fn signup_disabled() -> AuthError {
 }
 
 async fn add_identity(db: &Db, user: &User, provider: &str, data: Json) -> AuthResult<Identity> {
-    Ok(identity::create(db, user.id, provider, data).await.or_internal("Error creating identity")?)
+    identity::create(db, user.id, provider, data).await.or_internal("Error creating identity")
 }
 
 /// The user of an external identity, made, linked or found; within a transaction.
