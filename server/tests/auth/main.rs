@@ -5,6 +5,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../rest/wire.rs"]
+mod wire;
+
+mod contract;
 mod enumeration;
 mod import;
 mod links;

@@ -27,7 +27,8 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
         .transaction(async |db| {
             // Locked: of several exchanges of one code only the first finds it. A code whose mail was not
             // followed yet has not been handed out, whoever knows it.
-            let state = flow_state::find_by_auth_code(db, &code).await?.ok_or_else(unknown)?;
+            let found = flow_state::find_by_auth_code(db, &code).await?;
+            let state = found.filter(|state| state.auth_code_issued_at.is_some()).ok_or_else(unknown)?;
             let user_id = state.user_id.ok_or_else(unknown)?;
             if state.is_expired(config.external.flow_state_expiry) {
                 let message = "invalid flow state, flow state has expired";
