@@ -1,12 +1,13 @@
 //! `serve --only rest`: a drop-in PostgREST at `/`, configured by `PGRST_*` alone.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 
 use actix_server::Server;
 use actix_web::App as ActixApp;
 use actix_web::web::Data;
-use anyhow::Context;
+use anyhow::{Context, bail};
+use tokio::net::TcpSocket;
 
 use super::serve::{DRAIN_SECONDS, asked_to_stop};
 use crate::config::rest::RestServer;
@@ -15,7 +16,10 @@ use crate::db::{Pool, PoolOptions};
 use crate::http::listen::{Listener, serve};
 use crate::rest::admin::{self, Admin, MainSocket};
 use crate::rest::live::Live;
-use crate::rest::{self, Rest};
+use crate::rest::{self, COMPATIBLE_VERSION, Rest};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
 
 /// Runs until stopped. A database that cannot be reached is waited for; requests get 503 meanwhile.
 pub async fn run(source: Source) -> anyhow::Result<()> {
@@ -25,20 +29,28 @@ pub async fn run(source: Source) -> anyhow::Result<()> {
         &PoolOptions {
             size: 2,
             acquire_timeout: config.pool.acquisition_timeout,
-            application_name: "PostgREST".to_owned(),
+            application_name: format!("PostgREST {COMPATIBLE_VERSION}"),
         },
     )?;
     let live = Live::new(source, pool)?;
     live.start().await?;
-    let rest = Rest::new(live, "")?;
     let listen = &config.server;
-    let (listener, socket) = bind(&listen.host, listen.port, listen.unix_socket.as_ref())?;
+    if listen.reuse_port {
+        // Another process may be answering on the port: none of its requests are taken before they can be answered.
+        tokio::select! {
+            () = live.until_loaded() => {}
+            () = live.until_given_up() => bail!("the database is gone and automatic recovery is disabled"),
+            () = asked_to_stop() => return Ok(()),
+        }
+    }
+    let rest = Rest::new(live.clone(), "")?;
+    let (listener, socket) = bind(&listen.host, listen.port, listen.unix_socket.as_ref(), listen.reuse_port)?;
     let (for_app, for_admin) = (rest.clone(), rest);
     let app = move || ActixApp::new().app_data(Data::new(for_app.clone())).configure(rest::configure);
     let server = serve(vec![listener], DRAIN_SECONDS, app)?;
     let admin = if listen.admin_port.is_some() || listen.admin_unix_socket.is_some() {
         let port = listen.admin_port.unwrap_or_default();
-        let (listener, _) = bind(&listen.admin_host, port, listen.admin_unix_socket.as_ref())?;
+        let (listener, _) = bind(&listen.admin_host, port, listen.admin_unix_socket.as_ref(), false)?;
         let admin = Admin { rest: for_admin, main_socket: socket };
         let app = move || ActixApp::new().configure(admin::configure(admin.clone()));
         Some(serve(vec![listener], 0, app)?)
@@ -59,12 +71,19 @@ pub async fn run(source: Source) -> anyhow::Result<()> {
             admin.stop(false).await;
         }
     });
-    server.await?;
-    Ok(())
+    tokio::select! {
+        ended = server => Ok(ended?),
+        () = live.until_given_up() => bail!("the database is gone and automatic recovery is disabled"),
+    }
 }
 
 /// A listener on a unix socket (path, mode) or, without one, on host and port; and how to reach it from here.
-fn bind(host: &str, port: u16, socket: Option<&(PathBuf, u32)>) -> anyhow::Result<(Listener, MainSocket)> {
+fn bind(
+    host: &str,
+    port: u16,
+    socket: Option<&(PathBuf, u32)>,
+    reuse_port: bool,
+) -> anyhow::Result<(Listener, MainSocket)> {
     if let Some((path, mode)) = socket {
         use std::os::unix::fs::PermissionsExt;
         // A socket left behind by a process that is gone.
@@ -75,11 +94,26 @@ fn bind(host: &str, port: u16, socket: Option<&(PathBuf, u32)>) -> anyhow::Resul
         return Ok((Listener::Unix(listener), MainSocket::Unix(path.clone())));
     }
     let host = RestServer::bind_host(host);
-    let listener =
-        std::net::TcpListener::bind((host, port)).with_context(|| format!("cannot listen on {host}:{port}"))?;
+    let listener = if reuse_port { bind_shared(host, port) } else { TcpListener::bind((host, port)) };
+    let listener = listener.with_context(|| format!("cannot listen on {host}:{port}"))?;
     let mut address = listener.local_addr()?;
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
     }
     Ok((Listener::Tcp(listener), MainSocket::Tcp(address)))
+}
+
+/// A port that other processes may listen on as well (`SO_REUSEPORT`); the kernel shares the connections out.
+fn bind_shared(host: &str, port: u16) -> std::io::Result<TcpListener> {
+    let mut fault = std::io::Error::other("the host has no address");
+    for address in (host, port).to_socket_addrs()? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.set_reuseport(true)?;
+        match socket.bind(address).and_then(|()| socket.listen(BACKLOG)) {
+            Ok(listener) => return listener.into_std(),
+            Err(error) => fault = error,
+        }
+    }
+    Err(fault)
 }

@@ -6,6 +6,7 @@
 
 mod auth;
 mod duration;
+mod libpq;
 mod reader;
 pub mod rest;
 mod server;

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::libpq::with_environment;
 use super::{Problems, Reader, Secret, Source};
 use crate::jwt::{KeySet, RolePath};
 
@@ -61,7 +62,7 @@ pub struct RestConfig {
     pub legacy_target_names: bool,
     /// `PGRST_LOG_LEVEL`, default `error`.
     pub log_level: LogLevel,
-    /// `PGRST_LOG_QUERY`, default false.
+    /// `PGRST_LOG_QUERY`, default false: the SQL of every request that is logged, on stderr.
     pub log_query: bool,
     /// `PGRST_APP_SETTINGS_<NAME>`: (`app.settings.<NAME>`, value), in name order.
     pub app_settings: Vec<(String, String)>,
@@ -85,7 +86,7 @@ pub struct PoolSettings {
     pub max_lifetime: Duration,
     /// `PGRST_DB_POOL_MAX_IDLETIME` (`PGRST_DB_POOL_TIMEOUT`), default 30 s.
     pub max_idle_time: Duration,
-    /// `PGRST_DB_POOL_AUTOMATIC_RECOVERY`, default true: retry instead of ending when the database is gone.
+    /// `PGRST_DB_POOL_AUTOMATIC_RECOVERY`, default true; false: `serve --only rest` ends when the database is gone.
     pub automatic_recovery: bool,
 }
 
@@ -147,7 +148,7 @@ pub struct RestServer {
     pub port: u16,
     /// `PGRST_SERVER_UNIX_SOCKET`: instead of host and port. Mode: `PGRST_SERVER_UNIX_SOCKET_MODE`, default 660.
     pub unix_socket: Option<(PathBuf, u32)>,
-    /// `PGRST_SERVER_REUSEPORT`, default false.
+    /// `PGRST_SERVER_REUSEPORT`, default false: several processes may listen on the port, each once it has loaded.
     pub reuse_port: bool,
     /// `PGRST_ADMIN_SERVER_HOST`, default the server's.
     pub admin_host: String,
@@ -228,7 +229,10 @@ impl RestConfig {
         let extra_search_path = reader.source().get("PGRST_DB_EXTRA_SEARCH_PATH").unwrap_or("public");
         let extra_search_path = split(extra_search_path);
         Self {
-            db_uri: Secret::new(file_or_text(reader, "PGRST_DB_URI").unwrap_or_else(|| "postgresql://".to_owned())),
+            db_uri: Secret::new(with_environment(
+                &file_or_text(reader, "PGRST_DB_URI").unwrap_or_else(|| "postgresql://".to_owned()),
+                reader.source(),
+            )),
             schemas,
             extra_search_path,
             anon_role: reader.text(&["PGRST_DB_ANON_ROLE"]),

@@ -13,7 +13,7 @@ pub struct PoolOptions {
     pub size: usize,
     /// How long a request waits for a free connection.
     pub acquire_timeout: Duration,
-    /// `application_name` shown in `pg_stat_activity`.
+    /// `application_name` shown in `pg_stat_activity` where the connection string names none.
     pub application_name: String,
 }
 
@@ -49,7 +49,9 @@ impl Pool {
     pub fn new(url: &str, options: &PoolOptions) -> Result<Self, DbError> {
         let mut config: tokio_postgres::Config =
             url.parse().map_err(|e: tokio_postgres::Error| DbError::Url(e.to_string()))?;
-        config.application_name(&options.application_name);
+        if config.get_application_name().is_none() {
+            config.application_name(&options.application_name);
+        }
         let manager = Manager::from_config(config, tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let timeouts =
             Timeouts { wait: Some(options.acquire_timeout), create: Some(options.acquire_timeout), recycle: None };

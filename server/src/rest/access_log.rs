@@ -36,6 +36,12 @@ pub fn write(request: &HttpRequest, answered: &Answered<'_>) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
+/// Writes a statement to stderr, as one line with the time before it.
+pub fn write_query(sql: &str) {
+    let now = Utc::now().format("%d/%b/%Y:%H:%M:%S %z");
+    let _ = writeln!(std::io::stderr().lock(), "{now}: {}", sql.replace('\n', " "));
+}
+
 fn line(request: &HttpRequest, answered: &Answered<'_>, now: DateTime<Utc>) -> String {
     format!(
         "{peer} - {role} [{now}] \"{method} {target} {version:?}\" {status} {length} \"{referer}\" \"{agent}\"",

@@ -191,6 +191,11 @@ pub async fn execute(
     Ok(Outcome::Rows(result))
 }
 
+/// The main statement as it is written, for the log; values are not in it.
+pub fn main_text(request: &ApiRequest, plan: &DatabasePlan, max_rows: Option<u64>) -> String {
+    statements(plan, request, max_rows).main.text().to_owned()
+}
+
 /// What the root's document may show to `identity`.
 pub async fn inspect(
     pool: &ExclusivePool,

@@ -20,4 +20,4 @@ pub mod sql;
 mod state;
 
 pub use routes::configure;
-pub use state::Rest;
+pub use state::{COMPATIBLE_VERSION, Rest};

@@ -131,11 +131,18 @@ async fn answer(
         }
         Plan::Database(plan) => {
             let started = Instant::now();
-            let outcome = execute::execute(&rest.pool, settings, &identity, &parsed, &plan, &cache).await?;
+            let outcome = execute::execute(&rest.pool, settings, &identity, &parsed, &plan, &cache).await;
             timing.note("transaction", started);
-            let answered =
-                timing.measure("response", || response::respond(&parsed, &plan, outcome, !config.verbose_errors))?;
-            with_warning(answered, &plan)
+            let answered = outcome.and_then(|outcome| {
+                timing.measure("response", || response::respond(&parsed, &plan, outcome, !config.verbose_errors))
+            });
+            if config.log_query {
+                let status = answered.as_ref().map_or_else(ApiError::status, |answer| answer.status);
+                if access_log::is_logged(config.log_level, status) {
+                    access_log::write_query(&execute::main_text(&parsed, &plan, config.max_rows));
+                }
+            }
+            with_warning(answered?, &plan)
         }
     };
     if config.server_timing {

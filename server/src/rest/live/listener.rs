@@ -8,6 +8,7 @@ use tokio_postgres::config::TargetSessionAttrs;
 
 use super::{Backoff, Live, Reload};
 use crate::db::tls;
+use crate::rest::COMPATIBLE_VERSION;
 
 /// Runs until the channel is disabled. After a lost connection the schema is loaded again, since notifications
 /// may have been missed; only a primary is listened to.
@@ -27,6 +28,7 @@ pub async fn run(live: Arc<Live>) {
         };
         was_lost = true;
         live.listening.notify_one();
+        live.note_lost();
         let pause = backoff.next();
         tracing::error!(channel, fault, seconds = pause.as_secs(), "listening for reloads failed, retrying");
         tokio::time::sleep(pause).await;
@@ -42,6 +44,9 @@ async fn listen(
 ) -> Result<(), tokio_postgres::Error> {
     let mut config: tokio_postgres::Config = uri.parse()?;
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    if config.get_application_name().is_none() {
+        config.application_name(format!("PostgREST {COMPATIBLE_VERSION}"));
+    }
     let (client, mut connection) = config.connect(tls()).await?;
     let statement = format!("listen \"{}\"", channel.replace('"', "\"\""));
     let mut listening = std::pin::pin!(client.batch_execute(&statement));

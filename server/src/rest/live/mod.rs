@@ -42,6 +42,10 @@ pub struct Live {
     is_loaded: AtomicBool,
     /// Rung when the listener listens, or has failed to.
     listening: Notify,
+    /// Rung after every successful load.
+    loaded: Notify,
+    /// Rung when the database is gone and nobody is to wait for it.
+    given_up: Notify,
     pub counters: Counters,
 }
 
@@ -106,6 +110,8 @@ impl Live {
             wanted: Wanted::default(),
             is_loaded: AtomicBool::new(false),
             listening: Notify::new(),
+            loaded: Notify::new(),
+            given_up: Notify::new(),
             counters,
         }))
     }
@@ -148,6 +154,30 @@ impl Live {
     /// Whether the last load succeeded and none is being retried.
     pub fn is_loaded(&self) -> bool {
         self.is_loaded.load(Ordering::Acquire)
+    }
+
+    /// Returns once a load has succeeded.
+    pub async fn until_loaded(&self) {
+        loop {
+            let loaded = self.loaded.notified();
+            if self.is_loaded() {
+                return;
+            }
+            loaded.await;
+        }
+    }
+
+    /// Returns once the database was found gone with `db-pool-automatic-recovery` off.
+    pub async fn until_given_up(&self) {
+        self.given_up.notified().await;
+    }
+
+    /// The database cannot be reached, or not any more.
+    fn note_lost(&self) {
+        if !self.settings().config.pool.automatic_recovery {
+            tracing::error!("the database is gone and automatic recovery is disabled: ending");
+            self.given_up.notify_one();
+        }
     }
 
     pub fn pool(&self) -> &Pool {
@@ -202,6 +232,7 @@ impl Live {
                 self.counters.loads.fetch_add(1, Ordering::Relaxed);
                 let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
                 self.counters.load_micros.store(micros, Ordering::Relaxed);
+                self.loaded.notify_waiters();
                 tracing::info!(ms = micros / 1000, "schema cache loaded: {summary}");
                 Ok(())
             }
@@ -210,6 +241,9 @@ impl Live {
                 self.counters.failed_loads.fetch_add(1, Ordering::Relaxed);
                 // A connection that failed may not be the only one that is dead.
                 self.pool.flush();
+                if is_gone(&error) {
+                    self.note_lost();
+                }
                 Err(error)
             }
         }
@@ -262,6 +296,15 @@ impl Live {
                 else => return,
             }
         }
+    }
+}
+
+/// Whether an error says that there is no database to talk to, rather than what it answered.
+fn is_gone(error: &DbError) -> bool {
+    match error {
+        DbError::Connect(_) | DbError::PoolTimeout => true,
+        DbError::Postgres(error) => error.as_db_error().is_none(),
+        DbError::Url(_) | DbError::TransactionEnded => false,
     }
 }
 
