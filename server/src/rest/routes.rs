@@ -177,6 +177,10 @@ async fn raw_request(request: &HttpRequest, body: web::Payload, mount: &str) -> 
     if path.len() + query.len() > MAX_URL {
         return Err(ApiError::TooLarge(Limit::Url));
     }
+    let announced = request.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > MAX_BODY as u64) {
+        return Err(ApiError::TooLarge(Limit::Body));
+    }
     let headers =
         request.headers().iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
     Ok(RawRequest {
