@@ -5,6 +5,7 @@
 //!
 //! Reference: PostgREST `src/library/PostgREST/Plan.hs`.
 
+mod alias;
 pub mod call;
 mod hoist;
 pub mod mutate;

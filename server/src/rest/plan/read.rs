@@ -3,6 +3,7 @@
 //! Reference: PostgREST `src/library/PostgREST/Plan.hs` (`readPlan` and the steps it composes). The steps and
 //! their order are the reference's, because they decide which of several errors is reported.
 
+use super::alias::own_name;
 use super::resolve::Resolver;
 use super::types::*;
 use super::{PlanRules, hoist};
@@ -261,8 +262,8 @@ impl Planner<'_> {
 fn join(child: &mut ReadNode, relationship: &std::sync::Arc<Relationship>, parent_alias: Option<&Name>) {
     let target = relationship.target();
     let depth = child.depth;
-    let alias: Name = format!("{}_{depth}", target.name).into();
-    child.aggregate_alias = format!("{}_{}_{depth}", relationship.origin().name, child.shown_name());
+    let alias: Name = own_name(format!("{}_{depth}", target.name)).into();
+    child.aggregate_alias = own_name(format!("{}_{}_{depth}", relationship.origin().name, child.shown_name()));
     child.from = target.into();
     let parent = |qualified: &crate::schema_cache::QualifiedName| {
         parent_alias.map_or_else(|| qualified.into(), |alias| Relation::alias(alias.clone()))
@@ -420,7 +421,7 @@ fn order_spreads(node: &mut ReadNode) -> Result<(), ApiError> {
         }
         let (mut extra, mut order) = (Vec::new(), Vec::new());
         for (n, term) in std::mem::take(&mut node.order).into_iter().enumerate() {
-            let alias = format!("{}_{}_{}", node.aggregate_alias, term.field.name, n + 1);
+            let alias = own_name(format!("{}_{}_{}", node.aggregate_alias, term.field.name, n + 1));
             let item = SelectField { alias: Some(alias.clone()), ..SelectField::plain(term.field) };
             extra.push((term.embed, item));
             order.push(OrderTerm {
