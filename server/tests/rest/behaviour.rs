@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::house::House;
+use crate::house::{Ground, House};
 use crate::wire::{Reply, send};
 
 /// A request as `claims` (JSON text; empty for nobody), with one more header if `header` is not empty.
@@ -201,4 +201,210 @@ async fn many_roles_at_once_never_meet() {
         assert_eq!(rows(&reply), json!({"role": role, "claims": {"role": role, "n": n}}));
     };
     futures_util::future::join_all((0..300).map(one)).await;
+}
+
+#[actix_web::test]
+async fn an_event_trigger_brings_a_new_table_in() {
+    let trigger = "create function public.told() returns event_trigger language plpgsql as
+                   $$ begin notify pgrst, 'reload schema'; end $$;
+                   create event trigger told on ddl_command_end execute function public.told();";
+    let ground = Ground::new(Some(trigger)).await;
+    let house = House::build(&[], &ground).await;
+    assert_eq!(ask(&house, "", "GET", "/comets", "", "").await.status, 404);
+    let ddl =
+        "begin; create table sky.comets (id integer primary key); grant select on sky.comets to sky_visitor; commit";
+    house.owner.batch_execute(ddl).await.expect("ddl");
+    assert_eq!(rows(&wait_for(&house, "/comets", |reply| reply.status == 200).await), json!([]));
+    house.owner.batch_execute("drop table sky.comets").await.expect("ddl");
+    let reply = wait_for(&house, "/comets", |reply| reply.text().contains("PGRST205")).await;
+    assert_eq!(reply.status, 404);
+}
+
+#[actix_web::test]
+async fn another_channel_is_listened_to() {
+    let house = House::open(&[("PGRST_DB_CHANNEL", "Sky News")]).await;
+    let ddl =
+        "create table sky.comets (id integer primary key); grant select on sky.comets to sky_visitor; notify pgrst";
+    house.owner.batch_execute(ddl).await.expect("ddl");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(ask(&house, "", "GET", "/comets", "", "").await.status, 404, "nobody listens there");
+    house.owner.batch_execute("notify \"Sky News\", 'something else'").await.expect("notify");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(ask(&house, "", "GET", "/comets", "", "").await.status, 404, "other payloads mean nothing");
+    house.owner.batch_execute("notify \"Sky News\"").await.expect("notify");
+    assert_eq!(wait_for(&house, "/comets", |reply| reply.status == 200).await.status, 200);
+}
+
+#[actix_web::test]
+async fn a_lost_database_is_waited_for_and_found_again() {
+    let ground = Ground::new(None).await.behind_relay(None).await;
+    let house = House::build(&[("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "5")], &ground).await;
+    let relay = ground.relay.as_ref().expect("a relay");
+    assert_eq!(ask(&house, "", "GET", "/labels?select=id", "", "").await.status, 200);
+    relay.close();
+    let reply = wait_for(&house, "/labels?select=id", |reply| reply.status != 200).await;
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    assert!(reply.header("retry-after").is_some() && reply.text().contains("PGRST00"), "{}", reply.text());
+    // What changes meanwhile is seen afterwards, though its notification was missed.
+    let ddl =
+        "create table sky.comets (id integer primary key); grant select on sky.comets to sky_visitor; notify pgrst";
+    house.owner.batch_execute(ddl).await.expect("ddl");
+    relay.open();
+    assert_eq!(wait_for(&house, "/labels?select=id", |reply| reply.status == 200).await.status, 200);
+    assert_eq!(wait_for(&house, "/comets", |reply| reply.status == 200).await.status, 200);
+}
+
+#[actix_web::test]
+async fn ten_thousand_tables_are_served() {
+    let tables = "do $$ begin for n in 1..10000 loop
+                    execute format('create table sky.t%s (id integer, up integer)', n); end loop; end $$;
+                  alter table sky.t1 add primary key (id);
+                  alter table sky.t9999 add foreign key (up) references sky.t1;
+                  insert into sky.t1 values (1, 1); insert into sky.t9999 values (7, 1);
+                  grant select on sky.t1, sky.t9999, sky.t10000 to sky_visitor;";
+    let ground = Ground::new(Some(tables)).await;
+    let house = House::build(&[], &ground).await;
+    let cache = house.live.cache().expect("a cache");
+    assert!(cache.tables().count() > 10_000);
+    let reply = ask(&house, "", "GET", "/t9999?select=id,t1(id)", "", "").await;
+    assert_eq!(rows(&reply), json!([{"id": 7, "t1": {"id": 1}}]));
+    assert_eq!(rows(&ask(&house, "", "GET", "/t10000", "", "").await), json!([]));
+    // With that many tables no near name is looked for.
+    let reply = ask(&house, "", "GET", "/t10001", "", "").await;
+    assert_eq!((reply.status, rows(&reply)["hint"].clone()), (404, Value::Null));
+    let reply = ask(&house, r#"{"role":"sky_visitor"}"#, "GET", "/", "", "").await;
+    let document = rows(&reply);
+    assert!(document["paths"]["/t9999"].is_object() && document["paths"]["/t5"].is_null(), "what may be read");
+}
+
+#[actix_web::test]
+async fn settings_of_a_request_are_empty_texts_to_the_next() {
+    // One connection, so that what one request leaves behind would be seen by the next.
+    let note = "create function sky.note(name text, value text) returns text language sql volatile as
+                $$ select set_config(name, value, true) $$;";
+    let ground = Ground::new(Some(note)).await;
+    let house = House::build(&[("PGRST_DB_POOL", "1"), ("PGRST_DB_TX_END", "commit")], &ground).await;
+    let setting = "/rpc/setting?name=sky.note";
+    assert_eq!(rows(&ask(&house, "", "GET", setting, "", "").await), Value::Null, "never set");
+    let body = r#"{"name": "sky.note", "value": "left behind"}"#;
+    assert_eq!(rows(&ask(&house, "", "POST", "/rpc/note", "", body).await), json!("left behind"));
+    assert_eq!(rows(&ask(&house, "", "GET", setting, "", "").await), json!(""), "empty, not null");
+    let status = r#"{"name": "response.status", "value": "202"}"#;
+    assert_eq!(ask(&house, "", "POST", "/rpc/note", "", status).await.status, 202);
+    assert_eq!(ask(&house, "", "GET", setting, "", "").await.status, 200);
+    let claims = "/rpc/request_says?what=jwt.claims";
+    let member = r#"{"role":"sky_member","sub":"x"}"#;
+    assert_eq!(rows(&ask(&house, member, "GET", claims, "", "").await), json!(r#"{"role":"sky_member","sub":"x"}"#));
+    assert_eq!(rows(&ask(&house, "", "GET", claims, "", "").await), json!(r#"{"role":"sky_visitor"}"#));
+}
+
+#[actix_web::test]
+async fn a_function_may_say_the_settings() {
+    let function = "create function public.settings() returns void language plpgsql as $$ begin
+                      perform set_config('pgrst.db_max_rows', '2', true);
+                      perform set_config('pgrst.server_trace_header', 'X-Trace', true); end $$;
+                    grant usage on schema public to sky_gate;";
+    let ground = Ground::new(Some(function)).await;
+    let house = House::build(&[("PGRST_DB_PRE_CONFIG", "public.settings")], &ground).await;
+    let reply = ask(&house, "", "GET", "/stars?select=id", "X-Trace: t-1", "").await;
+    assert_eq!((rows(&reply).as_array().map(Vec::len), reply.header("x-trace").as_deref()), (Some(2), Some("t-1")));
+    // What is set on the login role in this database is above the function's word.
+    let alter = format!(
+        "alter role sky_gate in database {} set pgrst.db_max_rows = '1'; notify pgrst, 'reload config'",
+        ground.database()
+    );
+    house.owner.batch_execute(&alter).await.expect("setting");
+    let one = |reply: &Reply| rows(reply).as_array().map(Vec::len) == Some(1);
+    assert_eq!(wait_for(&house, "/stars?select=id", one).await.status, 200);
+}
+
+#[actix_web::test]
+async fn a_pool_that_is_used_up_answers_504() {
+    let sleep = "create function sky.nap() returns text language sql stable as $$ select pg_sleep(3)::text $$;";
+    let ground = Ground::new(Some(sleep)).await;
+    let house = House::build(&[("PGRST_DB_POOL", "1"), ("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "1")], &ground).await;
+    let napping = ask(&house, "", "GET", "/rpc/nap", "", "");
+    let active = "select count(*) from pg_stat_activity where datname = current_database() and query like '%\"nap\"%'
+                  and state = 'active' and pid <> pg_backend_pid()";
+    let waiting = async {
+        while house.owner.query_one(active, &[]).await.expect("count").get::<_, i64>(0) == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        ask(&house, "", "GET", "/labels?select=id", "", "").await
+    };
+    let (napped, refused) = futures_util::future::join(napping, waiting).await;
+    assert_eq!(napped.status, 200);
+    assert_eq!(refused.status, 504);
+    assert_eq!(
+        rows(&refused),
+        json!({"code": "PGRST003", "details": null, "hint": null,
+               "message": "Timed out acquiring connection from connection pool."})
+    );
+}
+
+#[actix_web::test]
+async fn function_settings_hold_only_where_they_are_hoisted() {
+    let function = "create function sky.memory() returns json language sql stable
+                      set work_mem = '7MB' set statement_timeout = '77s'
+                      as $$ select json_build_object('x', 1) $$;
+                    create function sky.after() returns setof sky.labels language sql stable
+                      set statement_timeout = '66s' as $$ select * from sky.labels $$;";
+    let ground = Ground::new(Some(function)).await;
+    // Seen by the statement around the function: its own settings hold inside it anyhow.
+    let house = House::build(&[("PGRST_DB_HOISTED_TX_SETTINGS", "work_.*")], &ground).await;
+    let reply = ask(&house, "", "POST", "/rpc/timed", "", "").await;
+    assert_eq!(rows(&reply), json!("4321ms"), "inside, in any case");
+    let cache = house.live.cache().expect("a cache");
+    let hoisted = |name: &str| {
+        let function = cache.functions().find(|function| &*function.name.name == name).expect("the function");
+        function.hoisted_settings.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    assert_eq!(hoisted("memory"), ["work_mem=7MB"]);
+    assert_eq!(hoisted("after"), [] as [&str; 0]);
+}
+
+/// Statements that the server's own connections have prepared by name.
+async fn prepared(house: &House) -> Value {
+    let text = "select count(*) from pg_prepared_statements where name <> ''";
+    let function = format!(
+        "create or replace function sky.prepared() returns bigint language sql volatile security definer as $$ {text} $$"
+    );
+    house.owner.batch_execute(&format!("{function}; notify pgrst")).await.expect("function");
+    wait_for(house, "/rpc/plus?a=1&b=1", |reply| reply.status == 200).await;
+    for _ in 0..200 {
+        let reply = ask(house, "", "POST", "/rpc/prepared", "", "").await;
+        if reply.status == 200 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    for _ in 0..5 {
+        assert_eq!(ask(house, "", "GET", "/labels?select=id&id=eq.1", "", "").await.status, 200);
+    }
+    rows(&ask(house, "", "POST", "/rpc/prepared", "", "").await)
+}
+
+#[actix_web::test]
+async fn nothing_is_prepared_where_that_is_off() {
+    let house = House::open(&[("PGRST_DB_POOL", "1"), ("PGRST_DB_PREPARED_STATEMENTS", "false")]).await;
+    assert_eq!(prepared(&house).await, json!(0));
+    let house = House::open(&[("PGRST_DB_POOL", "1")]).await;
+    assert!(prepared(&house).await.as_i64().is_some_and(|number| number > 0));
+}
+
+#[actix_web::test]
+async fn connections_end_by_age_and_idleness() {
+    let backend = "create function sky.backend() returns integer language sql stable as $$ select pg_backend_pid() $$;";
+    for (name, value, stays) in [
+        ("PGRST_DB_POOL_MAX_IDLETIME", "1", false),
+        ("PGRST_DB_POOL_MAX_LIFETIME", "1", false),
+        ("PGRST_DB_POOL_MAX_LIFETIME", "1000", true),
+    ] {
+        let ground = Ground::new(Some(backend)).await;
+        let house = House::build(&[("PGRST_DB_POOL", "1"), (name, value)], &ground).await;
+        let first = rows(&ask(&house, "", "GET", "/rpc/backend", "", "").await);
+        tokio::time::sleep(Duration::from_millis(1300)).await;
+        let later = rows(&ask(&house, "", "GET", "/rpc/backend", "", "").await);
+        assert!(later.is_number() && (later == first) == stays, "{name}: {first} then {later}");
+    }
 }

@@ -2,9 +2,13 @@
 //!
 //! ```text
 //! % PGRST_DB_MAX_ROWS=2            settings of the server, before the first case
+//! %% create table …                statements of the owner, before the server starts
+//! § 2.3                            section of the contract that the cases below are about, until the next one
 //! = a name that states behaviour
+//! ! 13                             the trap of the contract's list that the case is about, if it is one
 //! GET /stars?id=eq.1               method and target, byte for byte
-//! @member                          who asks: visitor (default), member, curator, or claims as JSON
+//! @member                          who asks: visitor (default), member, curator, or claims as JSON, where
+//!                                  "now-20" is the second twenty seconds ago
 //! Prefer: count=exact              headers of the request
 //! < {"a": 1}                       lines of the body
 //! -> 200 [{"id": 1}]               status and body
@@ -48,6 +52,7 @@ const WATCHED: [(&str, &str); 17] = [
 /// A file of cases.
 pub struct Suite {
     pub settings: Vec<(String, String)>,
+    pub statements: Option<String>,
     pub cases: Vec<Case>,
 }
 
@@ -55,6 +60,8 @@ pub struct Suite {
 pub struct Case {
     pub name: String,
     pub line: usize,
+    pub section: String,
+    pub traps: Vec<u32>,
     method: String,
     target: String,
     who: String,
@@ -66,10 +73,22 @@ pub struct Case {
 }
 
 pub fn parse(text: &str) -> Suite {
-    let mut suite = Suite { settings: Vec::new(), cases: Vec::new() };
+    let mut suite = Suite { settings: Vec::new(), statements: None, cases: Vec::new() };
+    let mut section = String::new();
     for (number, line) in text.lines().enumerate() {
         if let Some(name) = line.strip_prefix("= ") {
-            suite.cases.push(Case { name: name.to_owned(), line: number + 1, ..Case::default() });
+            let section = section.clone();
+            suite.cases.push(Case { name: name.to_owned(), line: number + 1, section, ..Case::default() });
+            continue;
+        }
+        if let Some(heading) = line.strip_prefix("§ ") {
+            section = heading.to_owned();
+            continue;
+        }
+        if let Some(statement) = line.strip_prefix("%% ") {
+            let statements = suite.statements.get_or_insert_default();
+            statements.push_str(statement);
+            statements.push('\n');
             continue;
         }
         if line.is_empty() || line.starts_with('#') {
@@ -92,6 +111,9 @@ impl Case {
             let (status, body) = answer.split_once(' ').unwrap_or((answer, ""));
             self.status = status.parse().map_err(|_| "not a status")?;
             self.answer = body.to_owned();
+        } else if let Some(traps) = line.strip_prefix("! ") {
+            self.traps =
+                traps.split_whitespace().map(str::parse).collect::<Result<_, _>>().map_err(|_| "not a trap")?;
         } else if let Some(who) = line.strip_prefix('@') {
             self.who = who.to_owned();
         } else if let Some(body) = line.strip_prefix('<') {
@@ -119,7 +141,7 @@ impl Case {
     fn claims(&self) -> Option<String> {
         match self.who.as_str() {
             "" => None,
-            claims if claims.starts_with('{') => Some(claims.to_owned()),
+            claims if claims.starts_with('{') => Some(with_times(claims)),
             role => Some(format!(r#"{{"role":"sky_{role}","sub":"{ADA}"}}"#)),
         }
     }
@@ -179,32 +201,38 @@ impl Case {
         if holds { None } else { wrong() }
     }
 
-    /// The case as text, with this answer; for writing cases.
-    pub fn recorded(&self, reply: &Reply) -> String {
-        let mut text = format!("= {}\n{} {}\n", self.name, self.method, self.target);
-        if !self.who.is_empty() {
-            text.push_str(&format!("@{}\n", self.who));
-        }
-        for (name, value) in &self.headers {
-            text.push_str(&format!("{name}: {value}\n"));
-        }
-        for line in &self.body {
-            text.push_str(&format!("< {line}\n"));
-        }
+    pub fn has_answer(&self) -> bool {
+        self.status != 0
+    }
+
+    /// The lines of this answer; for writing cases.
+    pub fn answer_of(&self, reply: &Reply) -> String {
         let body = match serde_json::from_slice::<Value>(&reply.body) {
             Ok(value) => value.to_string(),
             Err(_) if reply.body.is_empty() => String::new(),
             Err(_) => format!("text {}", escape(&reply.body)),
         };
-        text.push_str(format!("-> {} {body}", reply.status).trim_end());
-        text.push('\n');
+        let mut text = format!("-> {} {body}", reply.status).trim_end().to_owned();
         for (name, usual) in WATCHED {
             if let Some(value) = reply.header(name).filter(|value| value != usual) {
-                text.push_str(&format!("{name}: {value}\n"));
+                text.push_str(&format!("\n{name}: {value}"));
             }
         }
         text
     }
+}
+
+/// `"now-20"` and `"now+20"` as numbers.
+fn with_times(claims: &str) -> String {
+    let mut parts = claims.split("\"now");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (offset, rest) = part.split_once('"').expect("a closing quote");
+        let offset: i64 = if offset.is_empty() { 0 } else { offset.parse().expect("seconds") };
+        text.push_str(&(chrono::Utc::now().timestamp() + offset).to_string());
+        text.push_str(rest);
+    }
+    text
 }
 
 /// An error's code stands in its body and in `Proxy-Status`; an answer without error has neither.

@@ -18,6 +18,8 @@ use ferrobase::rest::live::Live;
 use ferrobase::rest::{self, Rest};
 use tokio_postgres::{Client, NoTls};
 
+use crate::relay::{Relay, Rewrite};
+
 pub const SECRET: &str = "an-observatory-secret-of-more-than-32-bytes";
 const TEMPLATE: &str = "observatory";
 
@@ -99,6 +101,61 @@ fn with_database(url: &str, database: &str) -> String {
     parsed.into()
 }
 
+/// A database of its own, made from the template.
+pub struct Ground {
+    /// Of a superuser.
+    pub owner_url: String,
+    /// What stands between the server and the database, if anything does.
+    pub relay: Option<Relay>,
+}
+
+impl Ground {
+    /// `more`: statements of the owner, run before any server looks.
+    pub async fn new(more: Option<&str>) -> Self {
+        let cluster = cluster();
+        let name = format!("sky_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let create = format!("create database {name} template {TEMPLATE}");
+        let admin = connect(cluster).await;
+        // PostgreSQL copies one template at a time, and only while nobody is connected to it.
+        for attempt in 0.. {
+            match admin.batch_execute(&create).await {
+                Ok(()) => break,
+                Err(error) if attempt > 200 => panic!("cannot copy the template: {error:?}"),
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+            }
+        }
+        let owner_url = with_database(cluster, &name);
+        if let Some(more) = more {
+            connect(&owner_url).await.batch_execute(more).await.expect("the statements run");
+        }
+        Self { owner_url, relay: None }
+    }
+
+    /// Everything the server says to the database now goes through a relay.
+    pub async fn behind_relay(mut self, rewrite: Option<Rewrite>) -> Self {
+        let url = url::Url::parse(&self.owner_url).expect("url");
+        let to = format!("{}:{}", url.host_str().expect("host"), url.port().unwrap_or(5432));
+        self.relay = Some(Relay::start(to, rewrite).await);
+        self
+    }
+
+    pub fn database(&self) -> String {
+        url::Url::parse(&self.owner_url).expect("url").path().trim_start_matches('/').to_owned()
+    }
+
+    /// The connection string of a login role.
+    pub fn login_url(&self, role: &str, password: &str) -> String {
+        let mut url = url::Url::parse(&self.owner_url).expect("url");
+        url.set_username(role).and_then(|()| url.set_password(Some(password))).expect("url with a user");
+        if let Some(relay) = &self.relay {
+            url.set_host(Some("127.0.0.1")).expect("host");
+            url.set_port(Some(relay.port)).expect("port");
+            url.query_pairs_mut().append_pair("sslmode", "disable");
+        }
+        url.into()
+    }
+}
+
 /// A database made from the template, and a REST server on it.
 pub struct House {
     /// `127.0.0.1:<port>`
@@ -113,22 +170,11 @@ pub struct House {
 impl House {
     /// `settings` are laid over those of the suite: schemas sky and workshop, visitors welcome, writes rolled back.
     pub async fn open(settings: &[(&str, &str)]) -> Self {
-        let cluster = cluster();
-        let name = format!("sky_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let create = format!("create database {name} template {TEMPLATE}");
-        let admin = connect(cluster).await;
-        // PostgreSQL copies one template at a time, and only while nobody is connected to it.
-        for attempt in 0.. {
-            match admin.batch_execute(&create).await {
-                Ok(()) => break,
-                Err(error) if attempt > 200 => panic!("cannot copy the template: {error:?}"),
-                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
-            }
-        }
-        let owner_url = with_database(cluster, &name);
-        let mut gate = url::Url::parse(&owner_url).expect("url");
-        gate.set_username("sky_gate").and_then(|()| gate.set_password(Some("gate"))).expect("url with a user");
+        Self::build(settings, &Ground::new(None).await).await
+    }
 
+    /// The same over a database that holds more, or through a relay.
+    pub async fn build(settings: &[(&str, &str)], ground: &Ground) -> Self {
         let mut source = Source::from_pairs([
             ("PGRST_DB_SCHEMAS", "sky,workshop"),
             ("PGRST_DB_EXTRA_SEARCH_PATH", "tools"),
@@ -140,7 +186,7 @@ impl House {
             ("PGRST_APP_SETTINGS_MOTTO", "per aspera"),
             ("PGRST_LOG_LEVEL", "crit"),
         ]);
-        source.set("PGRST_DB_URI", gate.as_str());
+        source.set("PGRST_DB_URI", ground.login_url("sky_gate", "gate"));
         for (name, value) in settings {
             source.set(name, *value);
         }
@@ -156,7 +202,7 @@ impl House {
         let server = serve(vec![Listener::Tcp(listener)], 1, app).expect("listening");
         let stop = server.handle();
         actix_web::rt::spawn(server);
-        Self { address, live, owner: connect(&owner_url).await, owner_url, stop }
+        Self { address, live, owner: connect(&ground.owner_url).await, owner_url: ground.owner_url.clone(), stop }
     }
 
     /// A signed token; `claims` is JSON text.

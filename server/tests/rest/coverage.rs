@@ -1,0 +1,192 @@
+//! Which section and which trap of the contract is held by which case or test; `docs/rest-contract.md` is this as a
+//! table, and a test fails when a section or a trap is held by none, or the table is old (`RECORD=1` writes it).
+
+#![allow(clippy::expect_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::case;
+
+/// Sections of the contract.
+const SECTIONS: [(&str, &str); 29] = [
+    ("1", "Routing, methods, precedence of errors"),
+    ("2", "Query string: classification, duplicates, encoding"),
+    ("2.1", "Names"),
+    ("2.2", "select"),
+    ("2.3", "Filters"),
+    ("2.4", "Logic"),
+    ("2.5", "order"),
+    ("2.6", "limit, offset, Range"),
+    ("2.7", "Embedded scope"),
+    ("2.8", "columns, on_conflict"),
+    ("2.9", "Shape of parse errors"),
+    ("3", "Embedding"),
+    ("4", "Aggregates"),
+    ("5", "Request bodies"),
+    ("6", "Prefer"),
+    ("7", "Accept"),
+    ("8", "Functions"),
+    ("9", "Response headers, profiles"),
+    ("10", "Status codes and writes"),
+    ("11", "Tokens, transaction, settings"),
+    ("12", "Schema cache"),
+    ("13", "Errors"),
+    ("14", "OpenAPI"),
+    ("15", "CORS, OPTIONS, HEAD"),
+    ("16", "Admin port"),
+    ("17", "Configuration"),
+    ("18", "Generated SQL"),
+    ("19", "Client libraries"),
+    ("limits", "Bad input: size, length, nesting, number"),
+];
+
+/// The contract's list of traps, in its order.
+const TRAPS: [&str; 25] = [
+    "206 needs a count and a page smaller than it; 416 an offset beyond it",
+    "HEAD ignores Range; limit and offset mean nothing to writes",
+    "POST chooses the schema by Content-Profile",
+    "Content-Range of writes",
+    "merge 200 or 201, ignore always 201, no key no preference",
+    "One object, max-affected and PUT are checked after the write, which is undone",
+    "Preference-Applied: order, and only what applies",
+    "42501 is 401 to the anonymous role; an unknown role is 401; both with WWW-Authenticate",
+    "Claims of time have 30 s of grace; wrong types are errors; no role is anonymous",
+    "request.jwt.claims is always set; settings are empty texts afterwards",
+    "Functions are matched by the set of argument names; the unnamed one is a fallback",
+    "GET of a function is read only, and so is POST of one that is not volatile",
+    "The star is for like alone; quotes count at the top and not inside lists",
+    "An empty list matches nothing, its negation everything",
+    "not.and inside, not.or as a key, rel.not.or in an embed",
+    "Unknown table, column, payload column: 404, 400, 400 with three codes",
+    "Views have keys, and no foreign key names as targets",
+    "Embedded rows come through jsonb",
+    "Ambiguity is 300 with a list",
+    "void, NULL and SETOF scalars",
+    "CSV: NULL and the empty field",
+    "Bulk rows with different keys",
+    "A role's and a function's settings are applied per request",
+    "Unknown types are 406; JSON stays the answer to anything",
+    "CORS is a literal star; a preflight needs no token",
+];
+
+/// Tests that take more than one request: (section, trap or 0, file, name).
+const TESTS: [(&str, u32, &str, &str); 32] = [
+    ("10", 6, "behaviour", "what_is_refused_after_it_ran_leaves_nothing_behind"),
+    ("6", 0, "behaviour", "what_is_accepted_stays_and_what_is_asked_to_be_rolled_back_does_not"),
+    ("12", 0, "behaviour", "a_notification_brings_a_new_table_in"),
+    ("12", 0, "behaviour", "an_event_trigger_brings_a_new_table_in"),
+    ("12", 0, "behaviour", "ten_thousand_tables_are_served"),
+    ("12", 0, "behaviour", "a_lost_database_is_waited_for_and_found_again"),
+    ("18", 0, "behaviour", "a_changed_column_does_not_break_prepared_statements"),
+    ("18", 0, "behaviour", "many_roles_at_once_never_meet"),
+    ("18", 0, "policies", "policies_hold_as_they_do_for_the_role_itself"),
+    ("18", 0, "policies", "the_comparison_fails_when_the_role_switch_is_taken_out"),
+    ("11", 10, "behaviour", "settings_of_a_request_are_empty_texts_to_the_next"),
+    ("11", 0, "behaviour", "a_token_of_a_key_set_is_checked_with_the_key_it_names"),
+    ("17", 0, "behaviour", "settings_in_the_database_win_and_are_read_again_when_asked"),
+    ("17", 0, "behaviour", "a_function_may_say_the_settings"),
+    ("17", 0, "behaviour", "without_in_database_configuration_no_role_setting_holds"),
+    ("17", 0, "behaviour", "a_pool_that_is_used_up_answers_504"),
+    ("17", 0, "behaviour", "function_settings_hold_only_where_they_are_hoisted"),
+    ("17", 0, "behaviour", "nothing_is_prepared_where_that_is_off"),
+    ("17", 0, "behaviour", "another_channel_is_listened_to"),
+    ("17", 0, "behaviour", "connections_end_by_age_and_idleness"),
+    ("9", 0, "behaviour", "stages_are_timed_where_that_is_wanted"),
+    ("7", 0, "behaviour", "plans_are_shown_where_that_is_allowed"),
+    ("16", 0, "process", "the_admin_port_tells_life_readiness_and_figures"),
+    ("16", 0, "process", "readiness_follows_the_schema_cache"),
+    ("12", 0, "process", "signals_reload_schema_and_configuration"),
+    ("17", 0, "process", "a_bare_connection_string_takes_libpq_s_environment"),
+    ("17", 0, "process", "several_processes_share_a_port_where_that_is_wanted"),
+    ("17", 0, "process", "without_recovery_a_lost_database_ends_the_process"),
+    ("17", 0, "process", "sockets_have_the_mode_that_is_set"),
+    ("17", 0, "process", "requests_and_their_sql_are_logged_as_the_level_says"),
+    ("limits", 0, "limits", "too_much_is_refused_with_a_clear_answer"),
+    ("limits", 0, "random", "bytes_that_mean_nothing_are_refused_and_survived"),
+];
+
+const SOURCES: [(&str, &str); 5] = [
+    ("behaviour", include_str!("behaviour.rs")),
+    ("limits", include_str!("limits.rs")),
+    ("policies", include_str!("policies.rs")),
+    ("process", include_str!("process.rs")),
+    ("random", include_str!("random.rs")),
+];
+
+/// The table, from the cases and tests as they are.
+fn table(suites: &[(&str, case::Suite)]) -> String {
+    let mut by_section: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    let mut by_trap: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    let mut total = 0;
+    for (file, suite) in suites {
+        for case in &suite.cases {
+            *by_section.entry(&case.section).or_default().entry(file).or_default() += 1;
+            for trap in &case.traps {
+                by_trap.entry(*trap).or_default().push(format!("{file}: {}", case.name));
+            }
+            total += 1;
+        }
+    }
+    let mut text = String::from("# What holds the REST contract\n\n");
+    let _ = writeln!(
+        text,
+        "{total} cases in `server/tests/rest/cases/*.case` and the tests named here; written by the test `coverage` \
+         (`RECORD=1`), which fails when a\nsection or a trap has none. The recorded answers of the reference \
+         ([rest-exceptions.md](rest-exceptions.md)) come on top.\n\n## By section\n\n| Section | Subject | Cases | Tests |\n|---|---|---|---|"
+    );
+    for (section, subject) in SECTIONS {
+        let files = by_section.get(section).map(|files| {
+            let files: Vec<String> = files.iter().map(|(file, count)| format!("{file} {count}")).collect();
+            files.join(", ")
+        });
+        let tests: Vec<&str> =
+            TESTS.iter().filter(|(known, ..)| *known == section).map(|(_, _, _, name)| *name).collect();
+        let _ = writeln!(text, "| {section} | {subject} | {} | {} |", files.unwrap_or_default(), tests.join("<br>"));
+    }
+    text.push_str("\n## By trap\n\n| Trap | What it is | Held by |\n|---|---|---|\n");
+    for (index, trap) in TRAPS.iter().enumerate() {
+        let number = u32::try_from(index + 1).expect("a small number");
+        let mut holders = by_trap.remove(&number).unwrap_or_default();
+        holders.extend(TESTS.iter().filter(|test| test.1 == number).map(|test| format!("{}.rs: {}", test.2, test.3)));
+        let _ = writeln!(text, "| {number} | {trap} | {} |", holders.join("<br>"));
+    }
+    text
+}
+
+#[test]
+fn every_section_and_every_trap_has_a_case() {
+    let suites: Vec<(&str, case::Suite)> =
+        crate::SUITES.iter().map(|file| (*file, case::parse(&crate::read(file)))).collect();
+    let known: BTreeSet<&str> = SECTIONS.iter().map(|(section, _)| *section).collect();
+    let mut held: BTreeSet<&str> = TESTS.iter().map(|(section, ..)| *section).collect();
+    let mut traps: BTreeSet<u32> = BTreeSet::new();
+    let mut total = 0;
+    for (file, suite) in &suites {
+        let mut names = BTreeSet::new();
+        for case in &suite.cases {
+            let place = format!("{file}.case:{}: {}", case.line, case.name);
+            assert!(known.contains(case.section.as_str()), "{place}: no section '{}'", case.section);
+            assert!(names.insert(&case.name), "{place}: that name is taken");
+            assert!(case.traps.iter().all(|trap| (1..=25).contains(trap)), "{place}: {:?}", case.traps);
+            held.insert(&case.section);
+            traps.extend(&case.traps);
+            total += 1;
+        }
+    }
+    let missing: Vec<&&str> = known.difference(&held).collect();
+    assert!(missing.is_empty(), "sections without a case or test: {missing:?}");
+    let missing: Vec<u32> = (1..=25).filter(|trap| !traps.contains(trap)).collect();
+    assert!(missing.is_empty(), "traps without a case: {missing:?}");
+    assert!(total >= 600, "only {total} cases");
+    for (_, _, file, name) in TESTS {
+        let (_, source) = SOURCES.iter().find(|(known, _)| *known == file).expect("a known file");
+        assert!(source.contains(&format!("async fn {name}()")), "{file}.rs has no test {name}");
+    }
+    let table = table(&suites);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/rest-contract.md");
+    if std::env::var_os("RECORD").is_some() {
+        std::fs::write(path, &table).expect("written");
+    }
+    assert!(std::fs::read_to_string(path).is_ok_and(|text| text == table), "docs/rest-contract.md is old: RECORD=1");
+}
