@@ -294,14 +294,12 @@ async fn raise_session(
             tokens::counter_token(request, &session, counter + 2)?
         }
         _ => {
-            let current = refresh_token::active_of(db, session.id).await?;
+            // The tokens from before the proof go: no grace lets them take part in the raised session. Upstream
+            // keeps the last one as the parent of the new one.
             let token = refresh_token::generate();
             Entry::of(&user, Action::TokenRevoked).record(db, request.auth.config.audit_log_only).await?;
-            if let Some(current) = &current {
-                refresh_token::revoke(db, current.id).await?;
-            }
-            let parent = current.as_ref().map(|current| current.token.as_str());
-            refresh_token::insert(db, user.id, session.id, &token, parent).await?;
+            refresh_token::delete_session(db, session.id).await?;
+            refresh_token::insert(db, user.id, session.id, &token, None).await?;
             user.last_sign_in_at = Some(now());
             user.update(db, &[Column::LastSignInAt]).await?;
             token

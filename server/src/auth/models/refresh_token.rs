@@ -71,6 +71,12 @@ pub async fn revoke_session(db: &Db, session_id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Deletes every token of a session: none of them is known any more.
+pub async fn delete_session(db: &Db, session_id: Uuid) -> Result<(), Fault> {
+    db.execute("delete from auth.refresh_tokens where session_id = $1", &[&session_id]).await?;
+    Ok(())
+}
+
 /// The last token of the session that is not revoked.
 pub async fn active_of(db: &Db, session_id: Uuid) -> Result<Option<RefreshToken>, Fault> {
     let sql = format!(

@@ -173,6 +173,7 @@ struct Play {
 impl House<'_> {
     /// The first thing that is not as the case says.
     async fn play(&self, file: &str, case: &Case) -> Option<String> {
+        self.world.reset();
         let mut play = Play { values: self.beginning(file, case), seen: BTreeSet::new() };
         for step in &case.steps {
             if let Some(fault) = self.step(&mut play, step).await {

@@ -29,13 +29,11 @@ impl Values {
 
     /// Names a value. If the name has another value already, that is answered.
     pub fn bind(&mut self, name: &str, value: &str) -> Option<String> {
-        match self.known.get(name) {
-            Some(known) if known != value && !name.is_empty() => Some(known.clone()),
-            _ => {
-                self.set(name, value);
-                None
-            }
+        if name.is_empty() {
+            return None;
         }
+        let known = self.known.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        (known != value).then(|| known.clone())
     }
 
     /// Replaces every `{{…}}`.

@@ -12,6 +12,9 @@ use serde_json::{Map, Value, json};
 /// The secret of every hook, as `v1,whsec_…`.
 pub const HOOK_SECRET: &str = "v1,whsec_Y2FzZXMgb2YgdGhlIGNvbnRyYWN0IDAxMjM0NTY3ODk=";
 
+/// Where Twilio's API takes messages for the account `sid`.
+const MESSAGES: &str = "/2010-04-01/Accounts/sid/Messages.json";
+
 #[derive(Default)]
 struct State {
     answers: BTreeMap<String, (u16, String)>,
@@ -54,6 +57,12 @@ impl World {
         .run();
         actix_web::rt::spawn(server);
         Self { base, state }
+    }
+
+    /// Forgets everything; messages are accepted.
+    pub fn reset(&self) {
+        *self.state.lock().expect("lock") = State::default();
+        self.answer(MESSAGES, 201, r#"{"sid":"SM1","status":"queued"}"#);
     }
 
     /// From now on `path` is answered so.
