@@ -1,5 +1,6 @@
 import { Check, Copy } from "lucide-react";
 import { useState } from "react";
+import { copyText } from "@/lib/copy-text";
 import { t } from "@/messages";
 import { Button } from "./ui/button";
 
@@ -10,7 +11,10 @@ export function CopyButton({ value, label }: { value: string; label?: string }) 
     <Button
       variant="quiet"
       onClick={() => {
-        void navigator.clipboard.writeText(value).then(() => setCopied(true));
+        copyText(value).then(
+          () => setCopied(true),
+          () => undefined, // the number stands beside the button
+        );
       }}
     >
       {copied ? <Check aria-hidden="true" /> : <Copy aria-hidden="true" />}

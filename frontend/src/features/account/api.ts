@@ -1,6 +1,7 @@
 /** The person's own account: profile, photo, password, role. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { loadAppConfig } from "@/lib/env";
+import { newKey } from "@/lib/new-key";
 import { useSession, type AccountRole } from "@/lib/session";
 import { getSupabase } from "@/lib/supabase";
 import type { MyProfileForm, PasswordForm, ProfileForm } from "./schema";
@@ -79,7 +80,7 @@ export function useChangePhoto(userId: string) {
     mutationFn: async ({ file, before }: { file: File; before: string | null }) => {
       const supabase = await getSupabase();
       const extension = /\.([a-z0-9]{1,5})$/i.exec(file.name)?.[1]?.toLowerCase() ?? "jpg";
-      const path = `${userId}/${crypto.randomUUID()}.${extension}`;
+      const path = `${userId}/${newKey()}.${extension}`;
       const stored = await supabase.storage.from(PHOTOS).upload(path, file, { contentType: file.type });
       if (stored.error) throw stored.error;
       const { error } = await supabase.from("profiles").update({ photo_path: path }).eq("id", userId);

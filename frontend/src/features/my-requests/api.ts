@@ -2,6 +2,7 @@
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import type { RequestStatus } from "@/components/status-badge";
 import { fileExtension, mimeTypeOf } from "@/lib/files";
+import { newKey } from "@/lib/new-key";
 import { getSupabase } from "@/lib/supabase";
 import { instants, type RequestFilters } from "./filters";
 
@@ -252,7 +253,7 @@ export const useResubmit = () =>
 /** Puts one more document into a request that waits for proof. */
 export async function uploadAdditional(requestId: string, file: File): Promise<void> {
   const supabase = await getSupabase();
-  const path = `${requestId}/${crypto.randomUUID()}.${fileExtension(file.name) || "bin"}`;
+  const path = `${requestId}/${newKey()}.${fileExtension(file.name) || "bin"}`;
   const mimeType = mimeTypeOf(file);
   const { error: refused } = await supabase.storage.from(DOCUMENTS).upload(path, file, { contentType: mimeType });
   if (refused) throw refused;

@@ -1,10 +1,11 @@
 /** Which answers a visit begins with: the browser's copy, the saved draft, or none. Pure but for reading the copy. */
+import { newKey } from "@/lib/new-key";
 import { emptyAnswers, isBlank, type Answers } from "./answers";
 import type { LoadedDraft } from "./api";
 import { forget, keep, readKept, type Kept } from "./storage";
 
 export const fresh = (form: Answers["form"]): Kept => ({
-  answers: emptyAnswers(crypto.randomUUID(), form),
+  answers: emptyAnswers(newKey(), form),
   dirty: false,
   syncedAt: null,
   sent: null,
@@ -42,7 +43,7 @@ export function keptOfDraft(userId: string, draftId: string): Kept | null {
 export function startFromDraft(kept: Kept | null, draft: LoadedDraft): Kept {
   if (kept && (kept.dirty || (kept.syncedAt ?? "") >= draft.updatedAt)) return kept;
   return {
-    answers: { ...draft.answers, key: kept?.answers.key ?? crypto.randomUUID() },
+    answers: { ...draft.answers, key: kept?.answers.key ?? newKey() },
     dirty: false,
     syncedAt: draft.updatedAt,
     sent: null,

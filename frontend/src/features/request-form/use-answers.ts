@@ -1,5 +1,6 @@
 /** The answers while a person writes: kept in the browser at every change, saved to the account soon after. */
 import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
+import { newKey } from "@/lib/new-key";
 import { emptyAnswers, furthestStep, isBlank, stepNumber, type Answers } from "./answers";
 import { saveDraft } from "./api";
 import { forget, keep, type Kept, type SentRequest, type Slot } from "./storage";
@@ -104,7 +105,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
       if (slot.draftId) forget({ ...slot, draftId: null });
       setSaving({ state: "idle" });
       put({
-        answers: emptyAnswers(crypto.randomUUID(), latest.current.answers.form),
+        answers: emptyAnswers(newKey(), latest.current.answers.form),
         dirty: false,
         syncedAt: null,
         sent,
