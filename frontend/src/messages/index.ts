@@ -15,6 +15,7 @@ export interface Catalogue {
   home: typeof import("./en/home").home;
   auth: typeof import("./en/auth").auth;
   errors: typeof import("./en/errors").errors;
+  addressCode: typeof import("./en/addressCode").addressCode;
   requestForm: typeof import("./en/requestForm").requestForm;
   myRequests: typeof import("./en/myRequests").myRequests;
   lookup: typeof import("./en/lookup").lookup;

@@ -1,6 +1,7 @@
 /** Reads and writes behind the request form: categories, directory, drafts, documents, account match, submission. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { fileExtension, mimeTypeOf } from "@/lib/files";
+import { newKey } from "@/lib/new-key";
 import { getSupabase } from "@/lib/supabase";
 import { emptyIdentity, type Answers, type Chosen, type StoredDocument } from "./answers";
 import { amountText } from "./schema";
@@ -240,7 +241,7 @@ export async function saveDraft(answers: Answers, step: number): Promise<SavedDr
 /** Puts a file into the caller's draft: the object first, then its row. */
 export async function uploadToDraft(draftId: string, file: File): Promise<StoredDocument> {
   const supabase = await getSupabase();
-  const path = `${draftId}/${crypto.randomUUID()}.${fileExtension(file.name) || "bin"}`;
+  const path = `${draftId}/${newKey()}.${fileExtension(file.name) || "bin"}`;
   const mimeType = mimeTypeOf(file);
   const { error: refused } = await supabase.storage.from(DOCUMENTS).upload(path, file, { contentType: mimeType });
   if (refused) throw refused;
@@ -292,33 +293,6 @@ export async function removeDocument(document: StoredDocument): Promise<void> {
   if (error) throw error;
   // The row is what counts; an object left behind is swept with the draft.
   await supabase.storage.from(DOCUMENTS).remove([document.path]);
-}
-
-// ------------------------------------------------------------------------------------------- account match
-
-export interface AccountMatch {
-  id: string;
-  fullName: string;
-  email: string;
-  matchType: string;
-}
-
-/** Mails a six-digit code; answers the same whether or not an account exists. */
-export async function sendAddressCode(email: string): Promise<void> {
-  const supabase = await getSupabase();
-  const { error } = await supabase.rpc("send_address_code", { email });
-  if (error) throw error;
-}
-
-export type CodeCheck =
-  | { ok: true; proof: string; matches: AccountMatch[] }
-  | { ok: false; reason: "wrong_code" | "expired"; tries_left: number };
-
-export async function checkAddressCode(email: string, code: string): Promise<CodeCheck> {
-  const supabase = await getSupabase();
-  const { data, error } = await supabase.rpc("check_address_code", { email, code });
-  if (error) throw error;
-  return data as CodeCheck;
 }
 
 // ---------------------------------------------------------------------------------------------- submission

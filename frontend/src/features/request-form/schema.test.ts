@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { amountText, codeSchema, detailsSchema, identitySchema, reviewSchema, singlePageSchema } from "./schema";
+import { amountText, detailsSchema, identitySchema, reviewSchema, singlePageSchema } from "./schema";
+import { codeSchema } from "@/schemas/code";
 
 const messages = (result: { success: boolean; error?: { issues: { path: PropertyKey[]; message: string }[] } }) =>
   Object.fromEntries((result.error?.issues ?? []).map(({ path, message }) => [path.join("."), message]));

@@ -82,11 +82,3 @@ export const singlePageSchema = z.object({
   consent: consentSchema,
 });
 export type SinglePage = z.input<typeof singlePageSchema>;
-
-/** Section 8: six digits from the mail. */
-export const codeSchema = z.object({
-  code: z
-    .string()
-    .trim()
-    .regex(/^\d{6}$/, t("requestForm.codeShape")),
-});

@@ -10,6 +10,8 @@ export interface SentRequest {
   nonprofits: readonly string[];
   /** ISO instant. */
   at: string;
+  /** Sent signed out for an account that the visitor proved to be theirs: whose it is. */
+  account?: string;
 }
 
 export interface Kept {

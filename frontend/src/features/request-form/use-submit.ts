@@ -55,6 +55,7 @@ export function useSubmit({ signedIn, onSent }: UseSubmit) {
         email: result.email,
         nonprofits: answers.nonprofits.map(({ name }) => name),
         at: result.submitted_at,
+        ...(!signedIn && answers.account ? { account: answers.account.fullName || answers.account.email } : {}),
       });
     },
     onError: (error) => {

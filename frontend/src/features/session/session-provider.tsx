@@ -89,7 +89,12 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         // supabase-js holds its lock during this callback: read after it
         setTimeout(() => {
           void load(next);
-          if (event === "SIGNED_IN") void claimGuestRequests().catch(() => 0);
+          if (event !== "SIGNED_IN") return;
+          claimGuestRequests().then(
+            // requests came along: what was read before is out of date
+            (claimed) => claimed > 0 && announcePersonChange(),
+            () => undefined,
+          );
         });
       });
       unsubscribe = () => data.subscription.unsubscribe();

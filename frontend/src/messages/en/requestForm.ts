@@ -122,19 +122,7 @@ export const requestForm = define("requestForm", {
   findButton: "Find my account",
   findNeedsEmail: "Write your email address first.",
   matchTitle: "Find your account",
-  codeSent: "We sent a code with six digits to {email}. It is good for 15 minutes.",
-  code: "Code",
-  codeHint: "Six digits from the email.",
-  codeShape: "The code has six digits.",
-  checkCode: "Check code",
-  resend: "Send a new code",
-  resent: "A new code is on its way.",
   skipMatch: "Continue without an account",
-  codeWrong: {
-    one: "This code is not right. You have {count} more try.",
-    other: "This code is not right. You have {count} more tries.",
-  },
-  codeExpired: "This code is no longer good. Ask for a new one.",
   matchError: "Error checking for existing users",
   matchFound: "We found an account with your address. Is it yours?",
   matchLegend: "Accounts",
@@ -210,6 +198,8 @@ export const requestForm = define("requestForm", {
   returnHome: "Return to Home",
   guestNextTitle: "Follow it here",
   guestNextBody: "Create an account with {email} to see every step, or check the status with your number.",
+  linkedNextBody:
+    "This request is in the account of {name}. Sign in to see every step, or check the status with your number.",
   createAccount: "Create an account",
   checkStatus: "Check Request Status",
 

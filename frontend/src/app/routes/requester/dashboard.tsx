@@ -1,1 +1,6 @@
-export { RequesterDashboardScreen as Component } from "@/features/my-requests/components/dashboard-screen";
+import { RequesterDashboardScreen } from "@/features/my-requests/components/dashboard-screen";
+import { ClaimNotice } from "@/features/session/claim-notice";
+
+export function Component() {
+  return <RequesterDashboardScreen notice={<ClaimNotice />} />;
+}

@@ -1,1 +1,6 @@
-export { MyRequestsScreen as Component } from "@/features/my-requests/components/list-screen";
+import { MyRequestsScreen } from "@/features/my-requests/components/list-screen";
+import { ClaimNotice } from "@/features/session/claim-notice";
+
+export function Component() {
+  return <MyRequestsScreen notice={<ClaimNotice />} />;
+}

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { ChevronRight, Plus } from "lucide-react";
+import type { ReactNode } from "react";
 import { Link, useSearchParams } from "react-router-dom";
 import { paths } from "@/app/paths";
 import { Figures } from "@/components/figures";
@@ -46,8 +47,8 @@ function ToDo({ item, first }: { item: Dashboard["to_do"][number]; first: boolea
   );
 }
 
-/** The requester's home: what to do now, figures, the latest requests. */
-export function RequesterDashboardScreen() {
+/** The requester's home: what to do now, `notice`, figures, the latest requests. */
+export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
   const user = useUser();
   const [params, setParams] = useSearchParams();
   const { status, category } = readFilters(params);
@@ -75,6 +76,7 @@ export function RequesterDashboardScreen() {
       {toDo.map((item, index) => (
         <ToDo key={item.id} item={item} first={index === 0} />
       ))}
+      {notice}
       {data ? (
         <Figures
           figures={[

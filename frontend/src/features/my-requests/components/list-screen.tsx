@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
-import { useEffect, useEffectEvent, useState } from "react";
+import { useEffect, useEffectEvent, useState, type ReactNode } from "react";
 import { Link, useSearchParams } from "react-router-dom";
 import { paths } from "@/app/paths";
 import { DateRangePicker } from "@/components/date-range-picker";
@@ -22,8 +22,8 @@ import { DraftsHint } from "./dashboard-screen";
 import { StatusAndCategory } from "./filter-fields";
 import { RequestList } from "./request-list";
 
-/** All sent requests of the caller: searched, filtered and paged on the server, the filters in the address. */
-export function MyRequestsScreen() {
+/** All sent requests of the caller: searched, filtered and paged on the server, the filters in the address. `notice` stands below. */
+export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
   const user = useUser();
   const [params, setParams] = useSearchParams();
   const filters = readFilters(params);
@@ -125,6 +125,7 @@ export function MyRequestsScreen() {
         </QueryView>
         {dashboard.data && dashboard.data.drafts > 0 ? <DraftsHint count={dashboard.data.drafts} /> : null}
       </section>
+      {notice}
     </DashboardPage>
   );
 }

@@ -1,11 +1,11 @@
 import { screen } from "@testing-library/react";
 import { expect, it, vi } from "vitest";
 import Toaster from "@/components/ui/toaster";
+import { sendAddressCode } from "@/lib/address-code";
 import { renderScreen } from "@/testing/render";
-import { sendAddressCode } from "../api";
 import { AccountMatch } from "./account-match";
 
-vi.mock("../api", () => ({ sendAddressCode: vi.fn(), checkAddressCode: vi.fn() }));
+vi.mock("@/lib/address-code", () => ({ sendAddressCode: vi.fn(), checkAddressCode: vi.fn() }));
 
 it("says when it cannot ask whether an account uses the address, and why", async () => {
   vi.mocked(sendAddressCode).mockRejectedValue({ code: "over_request_rate_limit", message: "slow down" });

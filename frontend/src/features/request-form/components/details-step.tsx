@@ -30,7 +30,14 @@ export function DetailsFields() {
         {(control) => (
           <span className="affix money block max-w-60">
             <span aria-hidden="true">$</span>
-            <Input {...control} className="num" inputMode="decimal" autoComplete="off" />
+            <Input
+              {...control}
+              // the sign stands before the field already
+              onChange={(event) => control.onChange(event.target.value.replace(/^\s*\$\s*/, ""))}
+              className="num"
+              inputMode="decimal"
+              autoComplete="off"
+            />
           </span>
         )}
       </Field>

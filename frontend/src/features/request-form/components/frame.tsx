@@ -58,6 +58,15 @@ export function SaveState({ saving }: { saving: Saving }) {
   );
 }
 
+const SESSION_END = "session-end";
+
+/** Sending has to wait for signing in again: brings the notice that says so into view. */
+export function showSessionEnd(): void {
+  const notice = document.getElementById(SESSION_END);
+  notice?.scrollIntoView({ block: "center" });
+  notice?.querySelector("a")?.focus({ preventScroll: true });
+}
+
 /** What a person must know about their answers: offline, signed out, not saved. Nothing of it loses a word. */
 export function SaveNotices({ saving, expired }: { saving: Saving; expired: boolean }) {
   const online = useOnline();
@@ -65,7 +74,7 @@ export function SaveNotices({ saving, expired }: { saving: Saving; expired: bool
   const failure = saving.state === "failed" ? saving.error : null;
   if (expired || (failure && isSessionExpired(failure))) {
     return (
-      <Notice tone="warn" role="alert" className="mb-6" title={t("requestForm.expiredTitle")}>
+      <Notice id={SESSION_END} tone="warn" role="alert" className="mb-6" title={t("requestForm.expiredTitle")}>
         <p>{t("requestForm.expiredBody")}</p>
         <Button asChild className="mt-3">
           <Link to={loginThen(pathname + search)}>{t("requestForm.signInAgain")}</Link>

@@ -49,7 +49,7 @@ export function Directory({ withFields, children }: DirectoryProps) {
   const filtered = search !== "" || category !== "";
   return (
     <>
-      <div className={withFields ? "filters slim mb-4" : "mb-4"}>
+      <div className={withFields ? "filters search mb-4" : "mb-4"}>
         <SearchInput
           aria-label={t("requestForm.nonprofitSearch")}
           placeholder={t("requestForm.nonprofitSearchHint")}

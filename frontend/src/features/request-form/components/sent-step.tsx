@@ -5,7 +5,7 @@ import { Timeline } from "@/components/timeline";
 import { Button } from "@/components/ui/button";
 import { Words } from "@/components/words";
 import { formatDateTime, formatList, formatLongDate } from "@/lib/format";
-import { paths } from "@/app/paths";
+import { loginThen, paths } from "@/app/paths";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "@/lib/dates";
@@ -51,9 +51,17 @@ export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: bool
       {signedIn ? null : (
         <section className="wiz-tail">
           <h2 className="text-base text-ink">{t("requestForm.guestNextTitle")}</h2>
-          <p className="mt-1">{t("requestForm.guestNextBody", { email: sent.email })}</p>
+          <p className="mt-1 break-words">
+            {sent.account
+              ? t("requestForm.linkedNextBody", { name: sent.account })
+              : t("requestForm.guestNextBody", { email: sent.email })}
+          </p>
           <p className="row mt-3">
-            <Link to={paths.signup}>{t("requestForm.createAccount")}</Link>
+            {sent.account ? (
+              <Link to={loginThen(paths.myRequests)}>{t("requestForm.signIn")}</Link>
+            ) : (
+              <Link to={paths.signup}>{t("requestForm.createAccount")}</Link>
+            )}
             <Link to={`${paths.requestStatusLookup}?id=${encodeURIComponent(sent.number)}`}>
               {t("requestForm.checkStatus")}
             </Link>

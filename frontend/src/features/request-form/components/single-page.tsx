@@ -23,7 +23,7 @@ import { useSubmit } from "../use-submit";
 import { NoCategories } from "./category-step";
 import { DetailsFields } from "./details-step";
 import { DocumentsField } from "./documents-field";
-import { Frame, SaveNotices, SaveState } from "./frame";
+import { Frame, SaveNotices, SaveState, showSessionEnd } from "./frame";
 import { IdentityFields } from "./info-step";
 import { NonprofitPicker } from "./nonprofit-picker";
 import { SentStep } from "./sent-step";
@@ -119,7 +119,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
   }
 
   const send = () => {
-    if (expired) return;
+    if (expired) return showSessionEnd();
     if (documents.busy) return toast({ title: t("requestForm.documentsBusy") });
     if (documents.failed) return toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
     submit.mutate(answers, {
@@ -143,7 +143,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
       title={t("requestForm.title")}
       lead={t("requestForm.singleLead")}
       back={
-        <div className="wiz-top">
+        <div className="wiz-top keeps">
           <SaveState saving={saving} />
           <ExitPage />
         </div>
@@ -206,7 +206,11 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         </Field>
 
         <h2 className="text-xl">{t("requestForm.sectionYou")}</h2>
-        <IdentityFields fields={[...personalFields, ...contactFields]} prefix="identity." readOnlyEmail={signedIn} />
+        <IdentityFields
+          fields={[...personalFields, ...contactFields]}
+          prefix="identity."
+          readOnlyEmail={signedIn || expired}
+        />
 
         <TickField name="consent">
           {(control) => <TickLine {...control}>{t("requestForm.consent")}</TickLine>}

@@ -16,7 +16,7 @@ import { useDocuments } from "../use-documents";
 import { useSubmit } from "../use-submit";
 import { CategoryStep } from "./category-step";
 import { DetailsStep } from "./details-step";
-import { Frame } from "./frame";
+import { Frame, showSessionEnd } from "./frame";
 import { InfoStep } from "./info-step";
 import { NonprofitsStep } from "./nonprofits-step";
 import { ReviewStep } from "./review-step";
@@ -142,7 +142,7 @@ export function Wizard({ state, user, expired }: FormProps) {
         <InfoStepGate user={user} answers={answers} change={change}>
           <InfoStep
             answers={answers}
-            accountEmail={user?.email ?? null}
+            accountEmail={user?.email ?? (expired ? answers.identity.email : null)}
             onIdentity={onIdentity}
             onAccount={(account) => change({ account })}
             onContinue={() => go("details")}
@@ -156,7 +156,8 @@ export function Wizard({ state, user, expired }: FormProps) {
           hrefOf={hrefOf}
           onConsent={(consent) => change({ consent })}
           onSubmit={() => {
-            if (!expired) submit.mutate(answers);
+            if (expired) showSessionEnd();
+            else submit.mutate(answers);
           }}
           busy={submit.isPending}
           error={submit.error}
@@ -255,7 +256,7 @@ export function Keep({
       ) : (
         <p className="small">{t("requestForm.sharedDevice")}</p>
       )}
-      <Button variant="quiet" onClick={() => setAsking(true)}>
+      <Button variant="quiet" className="edge" onClick={() => setAsking(true)}>
         {t("requestForm.startOver")}
       </Button>
       <ConfirmDialog
