@@ -11,6 +11,8 @@ export interface ConfirmDialogProps {
   description: ReactNode;
   /** Verb and thing: 'Delete draft'. */
   confirmLabel: string;
+  /** The way out; 'Cancel' unless that word means something else here. */
+  cancelLabel?: string;
   busyLabel?: string;
   busy?: boolean;
   tone?: "primary" | "danger";
@@ -24,6 +26,7 @@ export function ConfirmDialog({
   title,
   description,
   confirmLabel,
+  cancelLabel,
   busyLabel,
   busy,
   tone = "danger",
@@ -37,7 +40,7 @@ export function ConfirmDialog({
             {confirmLabel}
           </Button>
           <DialogClose asChild>
-            <Button>{t("common.cancel")}</Button>
+            <Button>{cancelLabel ?? t("common.cancel")}</Button>
           </DialogClose>
         </div>
       </DialogContent>

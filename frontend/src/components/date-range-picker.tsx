@@ -1,7 +1,6 @@
 import { CalendarDays } from "lucide-react";
 import { useState } from "react";
 import { formatFilterDate } from "@/lib/format";
-import { PHONE, useMedia } from "@/lib/use-media";
 import { t } from "@/messages";
 import { Button } from "./ui/button";
 import { Calendar } from "./ui/calendar";
@@ -26,9 +25,8 @@ const toDay = (date: Date | undefined): string | undefined =>
     : undefined;
 const toDate = (day: string | undefined): Date | undefined => (day ? new Date(`${day}T00:00:00`) : undefined);
 
-/** From–to over two months side by side (one on phones). Shows 'LLL dd, y'. */
+/** From–to over two months, side by side or (on phones) one above the other. Shows 'LLL dd, y'. */
 export function DateRangePicker({ id, value, onChange, ...props }: DateRangePickerProps) {
-  const phone = useMedia(PHONE);
   const [open, setOpen] = useState(false);
   const from = toDate(value.from);
   const to = toDate(value.to);
@@ -48,7 +46,7 @@ export function DateRangePicker({ id, value, onChange, ...props }: DateRangePick
       <PopoverContent aria-label={t("common.pickDateRange")}>
         <Calendar
           mode="range"
-          numberOfMonths={phone ? 1 : 2}
+          numberOfMonths={2}
           defaultMonth={from}
           selected={from ? { from, to } : undefined}
           onSelect={(range) => onChange({ from: toDay(range?.from), to: toDay(range?.to) })}

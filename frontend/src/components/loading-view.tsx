@@ -5,7 +5,7 @@ import { State } from "./state";
 /** The full-screen loading view: the half-built bridge and the spec's words. It stands instead of a page. */
 export function LoadingView() {
   return (
-    <main id="main" tabIndex={-1} className="grid min-h-[60vh] flex-1 place-items-center outline-none">
+    <main id="main" tabIndex={-1} className="lone outline-none">
       <LoadingState heading="h1" />
     </main>
   );

@@ -57,7 +57,9 @@ export function FormPage({ title, heading, lead, back, progress, children, class
 }
 
 export interface DashboardPageProps extends PageProps {
+  /** The heading, when it differs from the browser's title; "" when the content brings its own `h1`. */
   heading?: ReactNode;
+  back?: ReactNode;
   /** One sentence in words. */
   lead?: ReactNode;
   /** The page's button, on the right; add `wide-only` when the tab bar holds it on phones. */
@@ -65,17 +67,22 @@ export interface DashboardPageProps extends PageProps {
 }
 
 /** A working page inside the shell: title and one sentence, the thing to do now, figures, lists. */
-export function DashboardPage({ title, heading, lead, action, children, className }: DashboardPageProps) {
+export function DashboardPage({ title, heading, lead, back, action, children, className }: DashboardPageProps) {
   usePageTitle(title);
   return (
     <main id="main" tabIndex={-1} className={cn("work outline-none", className)}>
-      <div className="page-head">
+      {heading === "" ? null : (
         <div>
-          <h1>{heading ?? title}</h1>
-          {lead ? <p>{lead}</p> : null}
+          {back}
+          <div className={cn("page-head", back ? "mt-1" : undefined)}>
+            <div>
+              <h1>{heading ?? title}</h1>
+              {lead ? <p>{lead}</p> : null}
+            </div>
+            {action}
+          </div>
         </div>
-        {action}
-      </div>
+      )}
       {children}
     </main>
   );

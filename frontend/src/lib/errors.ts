@@ -69,6 +69,11 @@ export function isSessionExpired(error: unknown): boolean {
   return name === "AuthSessionMissingError" || (code !== undefined && byCode[code] === "errors.expired");
 }
 
+/** True when signing in failed only because the address was never confirmed. */
+export function isUnconfirmed(error: unknown): boolean {
+  return error !== null && error !== undefined && known(error).code === "email_not_confirmed";
+}
+
 /** True when the database or a policy refused. */
 export function isRefused(error: unknown): boolean {
   const { code, status } = known(error);

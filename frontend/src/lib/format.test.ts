@@ -24,6 +24,8 @@ it.each([
 
 it("writes sizes and percents", () => {
   expect(format.formatMegabytes(10 * 1024 * 1024)).toBe("10.0 MB");
+  expect(format.formatMegabytes(12)).toBe("<0.1 MB");
+  expect(format.formatMegabytes(0)).toBe("0.0 MB");
   expect(format.formatPercent(65.83)).toBe("66%");
 });
 

@@ -52,8 +52,11 @@ export const formatPercent = (percent: number): string => `${number.format(Math.
 /** 'Harbor Relief Fund, Lakeside Food Bank, and Open Door'. */
 export const formatList = (items: readonly string[]): string => list.format(items);
 
-/** A file's size in megabytes, one decimal: '0.4 MB'. */
-export const formatMegabytes = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(1)} MB`;
+/** A file's size in megabytes, one decimal: '0.4 MB'; '<0.1 MB' for what would round to nothing. */
+export const formatMegabytes = (bytes: number): string => {
+  const megabytes = bytes / 1024 / 1024;
+  return bytes > 0 && megabytes < 0.05 ? "<0.1 MB" : `${megabytes.toFixed(1)} MB`;
+};
 
 export type Ago = { unit: "now" } | { unit: "minutes" | "hours" | "days"; count: number };
 

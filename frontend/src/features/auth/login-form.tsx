@@ -5,21 +5,47 @@ import { Form, Field } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { PasswordInput } from "@/components/ui/password-input";
-import { errorMessage } from "@/lib/errors";
+import { errorMessage, isUnconfirmed } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/auth";
 import "@/messages/en/errors";
-import { useLogin } from "./api";
+import { useLogin, useResendConfirmation } from "./api";
 import { loginSchema } from "./schema";
 
 export interface LoginFormProps {
   forgotLink: ReactNode;
   login: ReturnType<typeof useLogin>;
+  /** Path that a confirmation mail's link leads to. */
+  landing: string;
   onDone: () => void;
 }
 
-export function LoginForm({ forgotLink, login, onDone }: LoginFormProps) {
+/** Stopped at an address that was never confirmed: the mail that does it, once more. */
+function ResendConfirmation({ email, landing }: { email: string; landing: string }) {
+  const resend = useResendConfirmation();
+  return (
+    <Button
+      full
+      busy={resend.isPending}
+      busyLabel={t("common.sending")}
+      onClick={() =>
+        resend.mutate(
+          { email, landing },
+          {
+            onSuccess: () => toast({ title: t("auth.resent"), description: t("auth.resentBody", { email }) }),
+            onError: (error) =>
+              toast({ variant: "destructive", title: t("errors.title"), description: errorMessage(error) }),
+          },
+        )
+      }
+    >
+      {t("auth.resendConfirmation")}
+    </Button>
+  );
+}
+
+export function LoginForm({ forgotLink, login, landing, onDone }: LoginFormProps) {
   const form = useForm({
     resolver: zodResolver(loginSchema),
     mode: "onTouched",
@@ -51,7 +77,7 @@ export function LoginForm({ forgotLink, login, onDone }: LoginFormProps) {
         {(control) => <Input type="email" autoComplete="username" inputMode="email" {...control} />}
       </Field>
       <div className="relative">
-        <span className="absolute top-0 right-0 z-[1] -mt-2 inline-flex min-h-11 items-center text-ui">
+        <span className="absolute top-0 right-0 z-[1] -mt-2 text-ui [&_a]:inline-flex [&_a]:min-h-11 [&_a]:items-center">
           {forgotLink}
         </span>
         <Field name="password" label={t("auth.password")}>
@@ -61,6 +87,9 @@ export function LoginForm({ forgotLink, login, onDone }: LoginFormProps) {
       <Button type="submit" variant="primary" full busy={login.isPending} busyLabel={t("auth.loggingIn")}>
         {t("auth.login")}
       </Button>
+      {login.variables && isUnconfirmed(login.error) ? (
+        <ResendConfirmation email={login.variables.email} landing={landing} />
+      ) : null}
     </Form>
   );
 }

@@ -132,6 +132,7 @@ export const account = define("account", {
   logoOf: "Logo of {name}",
 
   invitationTitle: "Team invitation",
+  toLogin: "Log in",
   invitationHeading: "{organization} invites you to its team",
   invitationBody: "You join as {role}. The invitation was sent to {email}.",
   invitationAccept: "Accept invitation",

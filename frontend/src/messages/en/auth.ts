@@ -62,6 +62,7 @@ export const auth = define("auth", {
   checkEmailBody: "We sent a link to {email}. Open it to confirm your address, and you are signed in.",
   checkEmailHint: "Nothing there after a few minutes? Look in your spam folder, or send it again.",
   resend: "Send it again",
+  resendConfirmation: "Send the confirmation mail again",
   resent: "Sent again",
   resentBody: "A new link is on its way to {email}.",
   otherAddress: "Use another address",

@@ -118,6 +118,7 @@ export const marketing = define("marketing", {
   unsubscribeHeadline: "Stop these letters?",
   unsubscribeBody: "One click, and you get no more of them. Messages about your own requests still come.",
   unsubscribeButton: "Unsubscribe",
+  unsubscribeBadBody: "It may be cut off, or you have used it before. Open the newest letter and use its link.",
   unsubscribing: "One moment…",
   unsubscribedNewsletter: "You get no more newsletters",
   unsubscribedDonors: "You get no more messages from {organization}",

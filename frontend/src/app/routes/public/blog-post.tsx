@@ -17,7 +17,7 @@ export function Component() {
   const post = posts.find((candidate) => candidate.id === id);
   if (!post) {
     return (
-      <PublicPage title={t("marketing.postMissing")} className="marketing">
+      <PublicPage title={t("marketing.postMissing")} className="lone">
         <State
           art={GapArt}
           heading="h1"

@@ -46,6 +46,7 @@ export function Component() {
           <p className="or">{t("auth.or")}</p>
           <LoginForm
             login={login}
+            landing={target}
             forgotLink={<Link to={paths.forgotPassword}>{t("auth.forgotLink")}</Link>}
             onDone={() => void navigate(target, { replace: true })}
           />

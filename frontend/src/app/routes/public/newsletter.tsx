@@ -19,7 +19,7 @@ export function Component() {
   const started = useRef(false);
   const { mutate } = confirm;
   useEffect(() => {
-    if (started.current) return;
+    if (started.current || token === "") return;
     started.current = true;
     mutate(token);
   }, [mutate, token]);
@@ -29,10 +29,10 @@ export function Component() {
     </Button>
   );
   return (
-    <PublicPage title={t("marketing.newsletterPage")} className="grid min-h-[60vh] place-items-center">
+    <PublicPage title={t("marketing.newsletterPage")} className="lone">
       {confirm.isError ? (
         <FailedState heading="h1" error={confirm.error} onRetry={() => mutate(token)} />
-      ) : confirm.data === undefined ? (
+      ) : confirm.data === undefined && token !== "" ? (
         <State art={LoadingArt} heading="h1" role="status" title={t("marketing.newsletterConfirming")} />
       ) : confirm.data ? (
         <State art={SentArt} heading="h1" role="status" title={t("marketing.newsletterConfirmed")} actions={toBlog}>

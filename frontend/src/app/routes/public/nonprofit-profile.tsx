@@ -153,7 +153,7 @@ export function Component() {
   if (query.isPending) return <LoadingView />;
   if (query.data) return <Profile nonprofit={query.data} />;
   return (
-    <PublicPage title={t("account.nonprofitProfile")}>
+    <PublicPage title={t("account.nonprofitProfile")} className="lone">
       {isNotFound(query.error) ? (
         <State
           art={GapArt}

@@ -9,7 +9,7 @@ import { paths } from "../../paths";
 /** The gap in the bridge. Both buttons lead home, as section 2 says. */
 export function Component() {
   return (
-    <PublicPage title={t("common.notFoundTitle")} className="grid min-h-[60vh] place-items-center">
+    <PublicPage title={t("common.notFoundTitle")} className="lone">
       <State
         art={GapArt}
         heading="h1"

@@ -26,7 +26,26 @@ const roleWords = {
 const roleWord = (role: NonprofitRole | undefined) => (role ? t(roleWords[role]) : "");
 
 function Page({ children }: { children: ReactNode }) {
-  return <PublicPage title={t("account.invitationTitle")}>{children}</PublicPage>;
+  return (
+    <PublicPage title={t("account.invitationTitle")} className="lone">
+      {children}
+    </PublicPage>
+  );
+}
+
+/** From a link that leads nowhere: to one's own pages, or home. */
+function WaysOut() {
+  const { user } = useSession();
+  return (
+    <>
+      <Button asChild variant="primary">
+        <Link to={user ? paths.dashboard : paths.login}>{t(user ? "account.toDashboard" : "account.toLogin")}</Link>
+      </Button>
+      <Button asChild>
+        <Link to={paths.home}>{t("common.returnHome")}</Link>
+      </Button>
+    </>
+  );
 }
 
 function OpenInvitation({ invitation, token }: { invitation: Invitation; token: string }) {
@@ -151,7 +170,7 @@ export function Component() {
     case "expired":
       return (
         <Page>
-          <State art={GapArt} heading="h1" title={t("account.invitationExpired")}>
+          <State art={GapArt} heading="h1" title={t("account.invitationExpired")} actions={<WaysOut />}>
             {t("account.invitationExpiredBody")}
           </State>
         </Page>
@@ -159,7 +178,7 @@ export function Component() {
     case "unknown":
       return (
         <Page>
-          <State art={GapArt} heading="h1" title={t("account.invitationUnknown")}>
+          <State art={GapArt} heading="h1" title={t("account.invitationUnknown")} actions={<WaysOut />}>
             {t("account.invitationUnknownBody")}
           </State>
         </Page>

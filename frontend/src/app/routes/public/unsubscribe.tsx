@@ -1,4 +1,4 @@
-import { useSearchParams } from "react-router-dom";
+import { Link, useSearchParams } from "react-router-dom";
 import { GapArt } from "@/components/art/gap";
 import { LetterArt } from "@/components/art/letter";
 import { SentArt } from "@/components/art/sent";
@@ -8,6 +8,7 @@ import { Button } from "@/components/ui/button";
 import { useUnsubscribe, type Unsubscribed } from "@/features/newsletter/api";
 import { t } from "@/messages";
 import "@/messages/en/marketing";
+import { paths } from "../../paths";
 
 function doneTitle({ list, organization }: Unsubscribed): string {
   if (list !== "donors") return t("marketing.unsubscribedNewsletter");
@@ -19,16 +20,23 @@ export function Component() {
   const [search] = useSearchParams();
   const token = search.get("token") ?? "";
   const unsubscribe = useUnsubscribe();
+  const home = (
+    <Button asChild variant="primary">
+      <Link to={paths.home}>{t("common.returnHome")}</Link>
+    </Button>
+  );
   return (
-    <PublicPage title={t("marketing.unsubscribePage")} className="grid min-h-[60vh] place-items-center">
+    <PublicPage title={t("marketing.unsubscribePage")} className="lone">
       {unsubscribe.isError ? (
         <FailedState heading="h1" error={unsubscribe.error} onRetry={() => unsubscribe.mutate(token)} />
       ) : unsubscribe.data?.unsubscribed ? (
-        <State art={SentArt} heading="h1" role="status" title={doneTitle(unsubscribe.data)}>
+        <State art={SentArt} heading="h1" role="status" title={doneTitle(unsubscribe.data)} actions={home}>
           {t("marketing.unsubscribedBody")}
         </State>
-      ) : unsubscribe.data ? (
-        <State art={GapArt} heading="h1" role="alert" title={t("marketing.newsletterBad")} />
+      ) : unsubscribe.data || token === "" ? (
+        <State art={GapArt} heading="h1" role="alert" title={t("marketing.newsletterBad")} actions={home}>
+          {t("marketing.unsubscribeBadBody")}
+        </State>
       ) : (
         <State
           art={LetterArt}

@@ -37,13 +37,15 @@ export function RequestDetailScreen() {
   }
   return (
     <DashboardPage
-      title={query.isError && isNotFound(query.error) ? t("myRequests.notFoundTitle") : t("myRequests.details")}
+      title={query.isError && isNotFound(query.error) ? t("myRequests.notFoundTitle") : t("myRequests.requestDetails")}
+      heading={query.isPending ? undefined : ""}
     >
       {query.isPending ? (
         <ListSkeleton rows={4} />
       ) : isNotFound(query.error) ? (
         <State
           art={GapArt}
+          heading="h1"
           role="alert"
           title={t("myRequests.notFoundTitle")}
           actions={
@@ -55,7 +57,12 @@ export function RequestDetailScreen() {
           {t("myRequests.notFoundBody")}
         </State>
       ) : (
-        <FailedState error={query.error} onRetry={() => void query.refetch()} />
+        <FailedState
+          heading="h1"
+          error={query.error}
+          title={t("myRequests.requestFailed")}
+          onRetry={() => void query.refetch()}
+        />
       )}
     </DashboardPage>
   );
@@ -303,6 +310,7 @@ function Detail({ detail }: { detail: RequestDetail }) {
         title={t("myRequests.cancelTitle")}
         description={t("myRequests.cancelBody", { number })}
         confirmLabel={t("myRequests.cancel")}
+        cancelLabel={t("myRequests.keep")}
         busyLabel={t("myRequests.cancelling")}
         busy={withdraw.isPending}
         onConfirm={() =>

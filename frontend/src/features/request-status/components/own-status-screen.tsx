@@ -20,9 +20,17 @@ export function OwnStatusScreen() {
   const user = useUser();
   const query = useQuery(ownStatusQuery(user.id, id));
   return (
-    <DashboardPage title={t("lookup.title")} lead={t("lookup.ownLead")} action={<ExitPage />}>
+    <DashboardPage
+      title={t("lookup.title")}
+      lead={t("lookup.ownLead")}
+      back={
+        <div className="wiz-top max-w-(--width-form)">
+          <BackLink to={paths.myRequests} />
+          <ExitPage />
+        </div>
+      }
+    >
       <div className="max-w-(--width-form)">
-        <BackLink to={paths.myRequests} />
         {query.data ? (
           <>
             <ResultCard found={query.data} />
