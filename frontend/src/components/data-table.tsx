@@ -12,8 +12,13 @@ export interface Column<T> {
   /** Offered as a sort; the page sorts on the server and hands `sort` back. */
   sortable?: boolean;
   align?: "left" | "right";
-  /** On phones: `head` and `badge` share the first line, `wide` gets its own, `hide` is left out. */
-  card?: "head" | "badge" | "wide" | "hide";
+  /**
+   * On phones a card fills two columns in the table's order; `wide` takes a whole line, `top` and `low` the right side of
+   * the first and second line, `badge` keeps to the right where it comes, `hide` is left out.
+   */
+  card?: "head" | "badge" | "wide" | "top" | "low" | "hide";
+  /** The header's word stands before the value on a card too, where the value alone says too little. */
+  cardLabel?: boolean;
 }
 
 export interface Sort {
@@ -99,9 +104,12 @@ export function DataTable<T>({ rows, columns, rowKey, rowHref, caption, sort, on
                   {columns.map((column, index) => (
                     <td
                       key={column.key}
+                      data-label={column.cardLabel ? column.header : undefined}
                       className={cn(
                         column.align === "right" && "r",
                         column.card === "wide" && "wide",
+                        column.card === "top" && "top",
+                        column.card === "low" && "low",
                         column.card === "hide" && "hide",
                         column.card === "badge" && "justify-self-end",
                       )}

@@ -72,6 +72,15 @@ const shapes: Record<BadgeStatus, { className: string; shape: ReactNode }> = {
   },
 };
 
+/** The shape of a badge alone, for states of other things that are told by the same shapes. */
+export function StatusShape({ status }: { status: BadgeStatus }) {
+  return (
+    <svg viewBox="0 0 16 16" aria-hidden="true">
+      {shapes[status].shape}
+    </svg>
+  );
+}
+
 export interface StatusBadgeProps extends ComponentProps<"span"> {
   status: BadgeStatus;
   /** A pending request that waits for the requester shows 'Needs More Proof' instead. */
@@ -82,12 +91,9 @@ export interface StatusBadgeProps extends ComponentProps<"span"> {
 /** A request's state: word + shape + colour, the same everywhere. */
 export function StatusBadge({ status, needsMoreProof, size, className, ...props }: StatusBadgeProps) {
   const shown: BadgeStatus = needsMoreProof && status === "pending" ? "needs_more_proof" : status;
-  const { className: tone, shape } = shapes[shown];
   return (
-    <span className={cn("badge", tone, size === "big" && "big", className)} {...props}>
-      <svg viewBox="0 0 16 16" aria-hidden="true">
-        {shape}
-      </svg>
+    <span className={cn("badge", shapes[shown].className, size === "big" && "big", className)} {...props}>
+      <StatusShape status={shown} />
       {t(`common.status.${shown}`)}
     </span>
   );

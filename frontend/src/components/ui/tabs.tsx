@@ -1,12 +1,46 @@
 import { Tabs as Radix } from "radix-ui";
-import type { ComponentProps, ReactNode } from "react";
+import { useEffect, useRef, type ComponentProps, type ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { formatNumber } from "@/lib/format";
 
 export const Tabs = Radix.Root;
 
+/** Notes at which ends the row is cut off: the style lets the words fade there. */
+function markCutEnds(list: HTMLElement) {
+  list.toggleAttribute("data-more-before", list.scrollLeft > 1);
+  list.toggleAttribute("data-more-after", list.scrollWidth - list.clientWidth - list.scrollLeft > 1);
+}
+
+/** One row of tabs. Where it is too narrow for them it scrolls sideways and brings the chosen tab into sight. */
 export function TabsList({ className, ...props }: ComponentProps<typeof Radix.List>) {
-  return <Radix.List className={cn("tabs", className)} {...props} />;
+  const ref = useRef<HTMLDivElement>(null);
+  const shown = useRef<Element | null>(null);
+  useEffect(() => {
+    const list = ref.current;
+    if (!list || typeof ResizeObserver === "undefined") return;
+    const mark = () => markCutEnds(list);
+    const sizes = new ResizeObserver(mark);
+    sizes.observe(list);
+    list.addEventListener("scroll", mark, { passive: true });
+    return () => {
+      sizes.disconnect();
+      list.removeEventListener("scroll", mark);
+    };
+  }, []);
+  useEffect(() => {
+    const list = ref.current;
+    const chosen = list?.querySelector<HTMLElement>("[aria-selected=true]");
+    if (!list || !chosen) return;
+    if (shown.current !== chosen) {
+      shown.current = chosen;
+      // not scrollIntoView: that would move the page too
+      const start = chosen.offsetLeft - list.offsetLeft;
+      const hidden = start < list.scrollLeft || start + chosen.offsetWidth > list.scrollLeft + list.clientWidth;
+      if (hidden) list.scrollLeft = start - (list.clientWidth - chosen.offsetWidth) / 2;
+    }
+    markCutEnds(list);
+  });
+  return <Radix.List ref={ref} className={cn("tabs", className)} {...props} />;
 }
 
 export interface TabProps extends ComponentProps<typeof Radix.Trigger> {

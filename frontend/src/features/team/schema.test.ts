@@ -5,10 +5,10 @@ const issues = (value: unknown) =>
   (addMemberSchema.safeParse(value).error?.issues ?? []).map((issue) => [issue.path.join("."), issue.message]);
 
 describe("adding a member", () => {
-  it("asks for name, email and role with the specification's sentence", () => {
+  it("asks for name, email and role; each field says what it lacks", () => {
     expect(issues({ full_name: " ", email: "", role: "" })).toEqual([
-      ["full_name", "Please fill in all required fields."],
-      ["email", "Please fill in all required fields."],
+      ["full_name", "Write the full name"],
+      ["email", "Write the email address"],
       ["role", "Please fill in all required fields."],
     ]);
   });

@@ -8,18 +8,18 @@ export const offeredRoles = ["manager", "employee", "volunteer"] as const;
 export const allRoles = ["admin", "manager", "employee", "volunteer"] as const;
 
 export const addMemberSchema = z.object({
-  full_name: z.string().trim().min(1, t("team.missing")).max(200),
+  full_name: z.string().trim().min(1, t("team.nameMissing")).max(200),
   email: z
     .string()
     .trim()
-    .min(1, t("team.missing"))
+    .min(1, t("team.emailMissing"))
     .pipe(z.union([z.literal(""), z.email(t("team.emailInvalid"))])),
   role: z.enum(offeredRoles, { error: t("team.missing") }),
 });
 export type AddMemberForm = z.infer<typeof addMemberSchema>;
 
 export const editMemberSchema = z.object({
-  full_name: z.string().trim().min(1, t("team.missing")).max(200),
+  full_name: z.string().trim().min(1, t("team.nameMissing")).max(200),
   role: z.enum(allRoles, { error: t("team.missing") }),
 });
 export type EditMemberForm = z.infer<typeof editMemberSchema>;

@@ -8,6 +8,7 @@ export const nonprofitDashboard = define("nonprofitDashboard", {
   roleAt: "{role} at {organization}",
   noOrganization: "No organization yet",
   teamManagement: "Team Management",
+  teamCaption: "Team members",
   tabsLabel: "Dashboard",
   tabOverview: "Overview",
   tabRequests: "Aid Requests",

@@ -48,7 +48,7 @@ export const organization = define("organization", {
   roleFailedTitle: "Error",
   roleLegend: "Your role",
   roleNote:
-    "Power over an organization comes from its admin. A role that you choose here opens the pages; your admin's invitation opens the data.",
+    "Your choice decides which pages you see. To work with an organization's requests you also need an invitation from its admin.",
 
   noOrganizationTitle: "Ask your admin for an invitation",
   noOrganizationBody:
@@ -110,7 +110,8 @@ export const organization = define("organization", {
   logoRemoving: "Removing…",
 
   close: "Close the organization",
-  closeHint: "Open requests go back to the people who asked. This cannot be undone.",
+  closeHint:
+    "Requests that went to other nonprofits too stay open there. The others end, and the people who asked are told.",
   closeTitle: "Close {name}?",
   closeBody:
     "People can no longer choose it. Open requests end, and the people who asked are told. You cannot undo this.",

@@ -52,6 +52,8 @@ export const team = define("team", {
   "roleHint.volunteer": "Is named in the team. Sees no requests.",
   missingTitle: "Missing Information",
   missing: "Please fill in all required fields.",
+  nameMissing: "Write the full name",
+  emailMissing: "Write the email address",
   emailInvalid: "Please enter a valid email address",
   adding: "Sending…",
   addConfirm: "Send invitation",

@@ -20,6 +20,12 @@ import { paths } from "../../paths";
 
 const tabs = ["transactions", "donations", "payouts"] as const;
 
+const headings = {
+  transactions: "budget.transactions",
+  donations: "budget.tabDonations",
+  payouts: "budget.tabPayouts",
+} as const;
+
 type Entry = { kind: "donation" } | { kind: "allocations" } | { kind: "payout"; grant: Grant };
 
 export function Component() {
@@ -60,7 +66,7 @@ export function Component() {
         )}
       </QueryView>
       <section>
-        <SectionHead title={t("budget.transactions")}>
+        <SectionHead title={t(headings[tab])}>
           <Button asChild variant="quiet">
             <Link to={paths.donorCommunication}>{t("budget.writeToDonors")}</Link>
           </Button>

@@ -1,9 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { useNavigate, useParams } from "react-router-dom";
-import { BackLink, DashboardPage, DetailPage } from "@/components/pages";
+import { Link, useNavigate, useParams } from "react-router-dom";
+import { BackLink, DetailPage } from "@/components/pages";
 import { FailedState, ListSkeleton } from "@/components/states";
 import { Timeline } from "@/components/timeline";
+import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { openedRequestQuery } from "@/features/incoming-requests/api";
 import { DecisionDialog, type DecisionKind } from "@/features/incoming-requests/components/decision-dialogs";
@@ -47,13 +48,13 @@ export function Component() {
 
   if (query.data === undefined) {
     return (
-      <DashboardPage title={t("incoming.request")}>
+      <DetailPage title={t("incoming.request")} back={back}>
         {query.isError && !missing ? (
-          <FailedState error={query.error} title={t("incoming.failed")} onRetry={() => void query.refetch()} />
+          <FailedState error={query.error} title={t("incoming.failedOne")} onRetry={() => void query.refetch()} />
         ) : (
           <ListSkeleton label={t("incoming.loading")} />
         )}
-      </DashboardPage>
+      </DetailPage>
     );
   }
 
@@ -76,6 +77,9 @@ export function Component() {
         <Notice tone="info" title={t("incoming.takenTitle", { name: t("incoming.anotherNonprofit") })}>
           {t("incoming.takenBody")}
         </Notice>
+        <Button asChild className="justify-self-start">
+          <Link to={paths.nonprofitRequests}>{t("incoming.takenAction")}</Link>
+        </Button>
       </DetailPage>
     );
   }

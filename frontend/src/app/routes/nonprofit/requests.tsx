@@ -25,13 +25,18 @@ export function Component() {
           .join(" ") || t("incoming.leadNone")
       : null;
   return (
-    <DashboardPage title={t("incoming.title")} lead={lead} action={<ExportButton nonprofitId={organization.id} />}>
+    <DashboardPage
+      title={t("incoming.title")}
+      lead={lead}
+      action={<ExportButton className="wide-only" nonprofitId={organization.id} />}
+    >
       <IncomingList
         nonprofitId={organization.id}
         organizationName={organization.name}
         mayDecide={can(session, "act_on_requests")}
         href={paths.nonprofitRequest}
       />
+      <ExportButton className="md:hidden" nonprofitId={organization.id} />
     </DashboardPage>
   );
 }

@@ -6,10 +6,10 @@ import { Link } from "react-router-dom";
 import { paths } from "@/app/paths";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { DataTable, type Column } from "@/components/data-table";
+import { DonationBadge } from "@/components/donation-badge";
 import { Pagination } from "@/components/pagination";
 import { QueryView } from "@/components/query-view";
 import { EmptyState } from "@/components/states";
-import { Tag } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { errorMessage } from "@/lib/errors";
 import { formatDate, formatMoney } from "@/lib/format";
@@ -61,7 +61,7 @@ const transactionColumns = (): Column<Transaction>[] => [
   {
     key: "type",
     header: t("budget.columnType"),
-    card: "badge",
+    card: "low",
     cell: (row) => (
       <span className="io">
         {row.type === "Donation" ? <ArrowDownLeft aria-hidden="true" /> : <ArrowUpRight aria-hidden="true" />}
@@ -72,7 +72,6 @@ const transactionColumns = (): Column<Transaction>[] => [
   {
     key: "for",
     header: t("budget.columnFor"),
-    card: "wide",
     cell: (row) =>
       row.type === "Donation" ? (
         (row.donor ?? t("budget.anonymous"))
@@ -93,6 +92,7 @@ const transactionColumns = (): Column<Transaction>[] => [
     key: "amount",
     header: t("budget.columnAmount"),
     align: "right",
+    card: "top",
     cell: (row) => (
       <span className={row.type === "Donation" ? "am in" : "am"}>
         {row.type === "Donation" ? "+ " : "− "}
@@ -149,14 +149,15 @@ const donationColumns = (acts: PledgeActs): Column<Donation>[] => [
   {
     key: "status",
     header: t("budget.columnStatus"),
-    card: "badge",
-    cell: (row) => <Tag>{t(`budget.status.${row.status}`)}</Tag>,
+    card: "low",
+    cell: (row) => <DonationBadge status={row.status}>{t(`budget.status.${row.status}`)}</DonationBadge>,
   },
-  { key: "date", header: t("budget.columnDate"), card: "wide", cell: (row) => day(row.received_at ?? row.pledged_at) },
+  { key: "date", header: t("budget.columnDate"), cell: (row) => day(row.received_at ?? row.pledged_at) },
   {
     key: "amount",
     header: t("budget.columnAmount"),
     align: "right",
+    card: "top",
     cell: (row) => <span className="am">{formatMoney(row.amount)}</span>,
   },
   {
@@ -277,6 +278,8 @@ const grantColumns = (onPay: (grant: Grant) => void): Column<Grant>[] => [
     key: "open",
     header: t("budget.columnOpen"),
     align: "right",
+    card: "top",
+    cardLabel: true,
     cell: (row) => <span className="am">{formatMoney(row.outstanding)}</span>,
   },
   {

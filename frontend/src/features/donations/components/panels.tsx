@@ -2,6 +2,7 @@
 import { ChevronRight } from "lucide-react";
 import type { ReactNode } from "react";
 import { DataTable, type Column } from "@/components/data-table";
+import { DonationBadge } from "@/components/donation-badge";
 import { Figures } from "@/components/figures";
 import { SectionHead } from "@/components/pages";
 import { EmptyState } from "@/components/states";
@@ -137,7 +138,7 @@ export function DonorOverview({ data, onSeeAll, onRead, donate }: OverviewProps)
                     {message.subject}
                   </button>
                 </h3>
-                {message.unread ? <Tag>{t("donations.unread")}</Tag> : <span />}
+                {message.unread ? <Tag className="hot">{t("donations.unread")}</Tag> : <span />}
                 <p className="meta">
                   <span>{message.nonprofit_name}</span>
                   <span>{agoWords(message.date)}</span>
@@ -161,19 +162,19 @@ const giftColumns = (): Column<Gift>[] => [
   {
     key: "date",
     header: t("donations.columnDate"),
-    card: "wide",
     cell: (gift) => <span className="num">{givenOn(gift)}</span>,
   },
   {
     key: "status",
     header: t("donations.columnStatus"),
-    card: "badge",
-    cell: (gift) => <Tag>{t(`donations.status.${gift.status}`)}</Tag>,
+    card: "low",
+    cell: (gift) => <DonationBadge status={gift.status}>{t(`donations.status.${gift.status}`)}</DonationBadge>,
   },
   {
     key: "amount",
     header: t("donations.columnAmount"),
     align: "right",
+    card: "top",
     cell: (gift) => <span className="am">{formatMoney(gift.amount)}</span>,
   },
 ];

@@ -38,7 +38,7 @@ function Line({ subject, meta, preview, message, unread, onOpen }: LineProps) {
           {subject}
         </button>
       </h3>
-      {unread ? <Tag>{t("donorMessages.unread")}</Tag> : <span />}
+      {unread ? <Tag className="hot">{t("donorMessages.unread")}</Tag> : <span />}
       <p className="meta">{meta}</p>
       <p
         className={
@@ -71,7 +71,7 @@ export function Inbox({ nonprofitId, onCompose }: { nonprofitId: string; onCompo
     >
       {({ rows, total }) => (
         <div className="grid gap-4">
-          <ul className="list ruled">
+          <ul className="list ruled -mt-6 border-t-0!">
             {rows.map((item) => (
               <Line
                 key={item.id}
@@ -119,7 +119,7 @@ export function Sent({ nonprofitId, onCompose }: { nonprofitId: string; onCompos
     >
       {({ rows, total }) => (
         <div className="grid gap-4">
-          <ul className="list ruled">
+          <ul className="list ruled -mt-6 border-t-0!">
             {rows.map((item) => (
               <Line
                 key={item.id}

@@ -106,7 +106,7 @@ export function DecisionPanel({ opened, mayDecide, userId, onDecide }: DecisionP
   return (
     <section className="panel decide" aria-labelledby="decision-heading">
       <header>
-        <h2 id="decision-heading">{t("incoming.decision")}</h2>
+        <h2 id="decision-heading">{t(mayDecide ? "incoming.decision" : "incoming.stepDecision")}</h2>
       </header>
       <div className="in grid gap-3">
         <RuledSum
@@ -147,10 +147,17 @@ export function DecisionPanel({ opened, mayDecide, userId, onDecide }: DecisionP
   );
 }
 
-/** The same on phones: the first answer above the thumb, the others in a menu. */
+/** The same on phones: the first answer above the thumb, the others in a menu; one that is alone needs no menu. */
 export function DecisionDock({ opened, onDecide }: Pick<DecisionPanelProps, "opened" | "onDecide">) {
   if (!canAct(opened)) return null;
   const approve = canApprove(opened);
+  if (!approve && !opened.can.ask_info) {
+    return (
+      <Button variant="dangerQuiet" onClick={() => onDecide("deny")}>
+        {t("incoming.deny")}
+      </Button>
+    );
+  }
   return (
     <>
       {approve ? (

@@ -11,7 +11,7 @@ import { incomingCsv } from "../csv";
 import { useIncomingFilters } from "./incoming-list";
 
 /** Everything that the filters let through, as a file. */
-export function ExportButton({ nonprofitId }: { nonprofitId: string }) {
+export function ExportButton({ nonprofitId, className }: { nonprofitId: string; className?: string }) {
   const { filters } = useIncomingFilters();
   const job = useMutation({
     mutationFn: () => exportRows(nonprofitId, filters),
@@ -23,7 +23,7 @@ export function ExportButton({ nonprofitId }: { nonprofitId: string }) {
       toast({ variant: "destructive", title: t("incoming.exportFailed"), description: errorMessage(error) }),
   });
   return (
-    <Button className="wide-only" busy={job.isPending} busyLabel={t("incoming.exporting")} onClick={() => job.mutate()}>
+    <Button className={className} busy={job.isPending} busyLabel={t("incoming.exporting")} onClick={() => job.mutate()}>
       <Download aria-hidden="true" />
       {t("incoming.exportCsv")}
     </Button>

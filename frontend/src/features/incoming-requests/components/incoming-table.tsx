@@ -15,12 +15,18 @@ export interface IncomingTableProps {
   href: (requestId: string) => string;
   /** The reader decides on requests: what is due says 'Review'. */
   mayDecide: boolean;
+  /** The dashboard's short list names no amounts. */
+  withAmount?: boolean;
   sort?: Sort;
   onSort?: (sort: Sort) => void;
 }
 
-function incomingColumns({ href, mayDecide }: Pick<IncomingTableProps, "href" | "mayDecide">): Column<IncomingRow>[] {
-  return [
+function incomingColumns({
+  href,
+  mayDecide,
+  withAmount,
+}: Pick<IncomingTableProps, "href" | "mayDecide" | "withAmount">): Column<IncomingRow>[] {
+  const columns: Column<IncomingRow>[] = [
     { key: "number", header: t("incoming.columnId"), sortable: true, card: "head", cell: (row) => row.request_number },
     {
       key: "category",
@@ -33,7 +39,7 @@ function incomingColumns({ href, mayDecide }: Pick<IncomingTableProps, "href" | 
       key: "date",
       header: t("incoming.columnDate"),
       sortable: true,
-      card: "wide",
+      card: withAmount ? "wide" : undefined,
       cell: (row) => {
         const waited = namedWaiting(row);
         return (
@@ -54,13 +60,14 @@ function incomingColumns({ href, mayDecide }: Pick<IncomingTableProps, "href" | 
     {
       key: "status",
       header: t("incoming.columnStatus"),
-      card: "badge",
+      card: "top",
       cell: (row) => <IncomingBadge status={row.status} needsMoreProof={row.needs_more_proof} />,
     },
     {
       key: "action",
       header: t("incoming.columnAction"),
       align: "right",
+      card: "badge",
       cell: (row) => {
         const review = mayDecide && isDue(row);
         const action = t(review ? "incoming.review" : "incoming.view");
@@ -77,15 +84,16 @@ function incomingColumns({ href, mayDecide }: Pick<IncomingTableProps, "href" | 
       },
     },
   ];
+  return withAmount ? columns : columns.filter((column) => column.key !== "amount");
 }
 
 /** Request ID, Category, Date, Amount, Status, Action; a card each on phones. */
-export function IncomingTable({ rows, caption, href, mayDecide, sort, onSort }: IncomingTableProps) {
+export function IncomingTable({ rows, caption, href, mayDecide, withAmount = true, sort, onSort }: IncomingTableProps) {
   return (
     <DataTable
       className="incoming"
       rows={rows}
-      columns={incomingColumns({ href, mayDecide })}
+      columns={incomingColumns({ href, mayDecide, withAmount })}
       rowKey={(row) => row.request_id}
       rowHref={(row) => href(row.request_id)}
       caption={caption}

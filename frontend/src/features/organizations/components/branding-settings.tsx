@@ -61,27 +61,27 @@ export function BrandingSettings({ details, mayEdit }: { details: OrganizationDe
             disabled={save.isPending}
           />
           <div className="actions">
-            <Button
-              variant="primary"
-              disabled={!file}
-              busy={save.isPending}
-              busyLabel={t("common.saving")}
-              onClick={() => {
-                if (!file) return;
-                save.mutate(
-                  { file, previous: details.logo_path },
-                  {
-                    onSuccess: () => {
-                      setFiles([]);
-                      toast({ title: t("organization.logoSaved"), description: t("organization.logoSavedBody") });
+            {file ? (
+              <Button
+                variant="primary"
+                busy={save.isPending}
+                busyLabel={t("common.saving")}
+                onClick={() => {
+                  save.mutate(
+                    { file, previous: details.logo_path },
+                    {
+                      onSuccess: () => {
+                        setFiles([]);
+                        toast({ title: t("organization.logoSaved"), description: t("organization.logoSavedBody") });
+                      },
+                      onError: failed,
                     },
-                    onError: failed,
-                  },
-                );
-              }}
-            >
-              {t("organization.logoSave")}
-            </Button>
+                  );
+                }}
+              >
+                {t("organization.logoSave")}
+              </Button>
+            ) : null}
             {details.logo_path ? (
               <Button variant="dangerQuiet" onClick={() => setAsking(true)}>
                 {t("organization.logoRemove")}

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Users } from "lucide-react";
 import { Link, useSearchParams } from "react-router-dom";
+import { DataTable, type Column } from "@/components/data-table";
 import { DashboardPage, SectionHead } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
 import { EmptyState, FiguresSkeleton, ListSkeleton } from "@/components/states";
@@ -33,6 +34,28 @@ const tabWords = {
   categories: "nonprofitDashboard.tabCategories",
 } as const;
 
+type TeamMember = NonNullable<NonprofitDashboard["team"]>[number];
+
+const teamColumns = (): Column<TeamMember>[] => [
+  {
+    key: "name",
+    header: t("team.columnName"),
+    cell: (member) => (
+      <span className="wrap-anywhere">
+        <strong className="block">{member.full_name || member.email}</strong>
+        {member.full_name ? <span className="text-sm text-soft">{member.email}</span> : null}
+      </span>
+    ),
+  },
+  {
+    key: "role",
+    header: t("team.columnRole"),
+    card: "wide",
+    cell: (member) => t(`team.role.${member.role}`),
+  },
+  { key: "status", header: t("team.columnStatus"), card: "top", cell: (member) => <MemberBadge member={member} /> },
+];
+
 function TeamTab({ team }: { team: NonNullable<NonprofitDashboard["team"]> }) {
   return (
     <>
@@ -41,18 +64,12 @@ function TeamTab({ team }: { team: NonNullable<NonprofitDashboard["team"]> }) {
           <Link to={paths.nonprofitTeam}>{t("nonprofitDashboard.manageTeam")}</Link>
         </Button>
       </SectionHead>
-      <ul className="list ruled">
-        {team.map((member) => (
-          <li key={member.id} className="item">
-            <h3 className="text-base!">{member.full_name || member.email}</h3>
-            <MemberBadge member={member} />
-            <p className="meta">
-              <span>{t(`team.role.${member.role}`)}</span>
-              <span>{member.email}</span>
-            </p>
-          </li>
-        ))}
-      </ul>
+      <DataTable
+        rows={team}
+        columns={teamColumns()}
+        rowKey={(member) => member.id}
+        caption={t("nonprofitDashboard.teamCaption")}
+      />
     </>
   );
 }
@@ -126,6 +143,7 @@ function Tabbed({ data, organization }: { data: NonprofitDashboard; organization
               caption={t("nonprofitDashboard.tableCaption")}
               href={paths.nonprofitRequest}
               mayDecide={can(session, "act_on_requests")}
+              withAmount={false}
             />
             <Button asChild className="justify-self-start">
               <Link to={paths.nonprofitRequests}>{t("nonprofitDashboard.viewAll")}</Link>
