@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::http::header::{HeaderName, HeaderValue};
-use actix_web::middleware::{Next, from_fn};
+use actix_web::http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use actix_web::middleware::{DefaultHeaders, Next, from_fn};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{App as ActixApp, Error, HttpResponse};
 use serde_json::json;
@@ -125,6 +125,8 @@ pub fn actix_app(
 > {
     ActixApp::new()
         .wrap(from_fn(gateway::name_client))
+        // Refusals and settings as much as files: what we call JSON is never to be read as a page.
+        .wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))
         .wrap(from_fn(log_request))
         .configure(|service| app.configure(service))
 }

@@ -75,3 +75,41 @@ begin
 exception when duplicate_object then
   null;
 end $$;
+
+-- What the server calls every hour, as service_role and without arguments: functions of the project by schema-qualified name.
+-- `insert into ferrobase.hourly (function) values ('public.sweep_something')` in a migration, and grant service_role to execute it.
+create table if not exists ferrobase.hourly (
+  function text primary key
+);
+alter table ferrobase.hourly enable row level security;
+grant select on ferrobase.hourly to service_role;
+do $$
+begin
+  create policy server on ferrobase.hourly for select to service_role using (true);
+exception when duplicate_object then
+  null;
+end $$;
+
+-- Calls each of them; those that failed and why. A failure undoes that one call. Runs with the caller's rights.
+create or replace function ferrobase.call_hourly() returns table (function text, error text)
+language plpgsql
+set search_path = ''
+as $$
+declare
+  known regproc;
+begin
+  for function in select h.function from ferrobase.hourly h order by 1 loop
+    begin
+      known := to_regproc(function);
+      if known is null then
+        raise exception 'there is no such function';
+      end if;
+      execute format('select * from %s()', known);
+    exception when others then
+      error := sqlerrm;
+      return next;
+    end;
+  end loop;
+end $$;
+revoke execute on function ferrobase.call_hourly() from public;
+grant execute on function ferrobase.call_hourly() to service_role;

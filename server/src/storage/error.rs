@@ -36,6 +36,9 @@ pub enum StorageError {
     InvalidSignature(&'static str),
     #[error("{0}")]
     InvalidRequest(String),
+    /// What a trigger of the project raised as `PTnnn`: a client error's status and its words, fit to show.
+    #[error("{message}")]
+    Refused { status: StatusCode, message: String },
     #[error("Route {0} not found")]
     NoSuchRoute(String),
     #[error("database error")]
@@ -57,7 +60,7 @@ impl StorageError {
             Self::InvalidRange => "InvalidRange",
             Self::InvalidToken(_) => "InvalidJWT",
             Self::InvalidSignature(_) => "InvalidSignature",
-            Self::InvalidRequest(_) | Self::NoSuchRoute(_) => "InvalidRequest",
+            Self::InvalidRequest(_) | Self::NoSuchRoute(_) | Self::Refused { .. } => "InvalidRequest",
             Self::Database(_) => "DatabaseError",
             Self::File(_) => "InternalError",
         }
@@ -73,7 +76,7 @@ impl StorageError {
             Self::EntityTooLarge => "Payload too large",
             Self::InvalidMimeType(_) => "invalid_mime_type",
             Self::InvalidRange => "invalid_range",
-            Self::InvalidRequest(_) => "Error",
+            Self::InvalidRequest(_) | Self::Refused { .. } => "Error",
             Self::NoSuchRoute(_) => "Not Found",
             Self::InvalidKey(_)
             | Self::InvalidToken(_)
@@ -93,6 +96,7 @@ impl StorageError {
             Self::InvalidMimeType(_) => 415,
             Self::InvalidRange => 416,
             Self::InvalidKey(_) | Self::InvalidToken(_) | Self::InvalidSignature(_) | Self::InvalidRequest(_) => 400,
+            Self::Refused { status, .. } => status.as_u16(),
             Self::Database(_) | Self::File(_) => 500,
         }
     }
@@ -113,7 +117,8 @@ impl ResponseError for StorageError {
             | Self::InvalidKey(_)
             | Self::InvalidToken(_)
             | Self::InvalidSignature(_)
-            | Self::InvalidRequest(_) => StatusCode::BAD_REQUEST,
+            | Self::InvalidRequest(_)
+            | Self::Refused { .. } => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -132,6 +137,12 @@ impl ResponseError for StorageError {
     }
 }
 
+/// The client error that a SQLSTATE `PTnnn` names, as at `/rest/v1`.
+fn raised_status(sqlstate: &str) -> Option<StatusCode> {
+    let number = sqlstate.strip_prefix("PT")?.parse().ok()?;
+    StatusCode::from_u16(number).ok().filter(StatusCode::is_client_error)
+}
+
 impl From<DbError> for StorageError {
     fn from(error: DbError) -> Self {
         let DbError::Postgres(cause) = &error else { return Self::Database(error) };
@@ -140,6 +151,8 @@ impl From<DbError> for StorageError {
             Self::AccessDenied("new row violates row-level security policy".to_owned())
         } else if *db.code() == SqlState::UNIQUE_VIOLATION {
             Self::AlreadyExists
+        } else if let Some(status) = raised_status(db.code().code()) {
+            Self::Refused { status, message: db.message().to_owned() }
         } else if db.code().code().starts_with("P0") {
             Self::InvalidRequest(db.message().to_owned())
         } else {

@@ -1,4 +1,5 @@
-//! Files whose row is gone: left by a crash between the two, or by rows that the database removed itself.
+//! Hourly housekeeping: what the project asked to have called (`ferrobase.hourly`), then the files whose row is gone, left
+//! by a crash between the two or by rows that the database removed itself.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,18 @@ const MIN_AGE: Duration = Duration::from_secs(60 * 60);
 /// Versions asked about in one statement.
 const BATCH: usize = 1000;
 
-/// Sweeps at start and then every hour, for as long as the runtime lives.
+/// Keeps house at start and then every hour, for as long as the runtime lives.
 pub fn spawn(storage: Storage) {
     actix_web::rt::spawn(async move {
         loop {
+            match call_hourly(&storage).await {
+                Ok(failed) => {
+                    for (function, error) in failed {
+                        tracing::warn!(function, error, "an hourly function failed");
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "the hourly functions could not be called"),
+            }
             match sweep(&storage, MIN_AGE).await {
                 Ok(0) => {}
                 Ok(removed) => tracing::info!(removed, "files without a row were removed from the store"),
@@ -26,6 +35,15 @@ pub fn spawn(storage: Storage) {
             tokio::time::sleep(INTERVAL).await;
         }
     });
+}
+
+/// Calls each function named in `ferrobase.hourly` once, as service_role; those that failed, with their reason. One
+/// that fails undoes only itself.
+pub async fn call_hourly(storage: &Storage) -> Result<Vec<(String, String)>, StorageError> {
+    let tx = storage.as_service().await?;
+    let rows = tx.client()?.query("select function, error from ferrobase.call_hourly()", &[]).await?;
+    tx.commit().await?;
+    rows.iter().map(|row| Ok((row.try_get("function")?, row.try_get("error")?))).collect()
 }
 
 /// Removes every file older than `min_age` that no row names; how many there were.

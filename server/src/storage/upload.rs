@@ -176,7 +176,7 @@ async fn store(
         }),
         user_metadata: described.user_metadata,
     };
-    let tx = storage.as_service().await?;
+    let tx = storage.as_service_landing(file.detected()).await?;
     queries::lock_key(&tx, bucket, key.as_str()).await?;
     let before = queries::find_object(&tx, bucket, key.as_str()).await?;
     queries::insert_object(&tx, &row, upsert).await?;

@@ -1,6 +1,7 @@
 use crate::support::{Actor, Reply, TestApp, send};
+use ferrobase::storage::sweep;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const SCHEMA: &str = "
     insert into storage.buckets (id, name, public, file_size_limit, allowed_mime_types) values
@@ -147,4 +148,104 @@ async fn a_link_signed_for_overwriting_cannot_exchange_a_document_that_was_hande
     assert_eq!(put("%PDF other").await.body["statusCode"], "403");
     let read = alice.actor.get(&format!("/storage/v1/object/request-documents/{path}")).await;
     assert_eq!(read.body, json!("%PDF first"));
+}
+
+/// A guest's place for one file, signed for uploading: the slot and the URL.
+async fn guest_slot(app: &TestApp, key: &str, name: &str, mime: &str) -> (Value, String) {
+    let asked = json!({ "key": key, "name": name, "mime_type": mime, "size_bytes": 9 });
+    let slot = app.anon().post("/rest/v1/rpc/create_guest_upload_slot", asked).await.body;
+    let path = slot["path"].as_str().expect("path");
+    let signed = app.anon().post(&format!("/storage/v1/object/upload/sign/request-documents/{path}"), json!({})).await;
+    let url = format!("/storage/v1{}", signed.body["url"].as_str().expect("url"));
+    (slot, url)
+}
+
+#[actix_web::test]
+async fn a_guests_file_is_judged_by_its_bytes_and_not_by_what_was_said_of_it() {
+    let app = TestApp::start().await;
+    let key = uuid::Uuid::new_v4().to_string();
+    let put = |url: &str, mime: &'static str, body: Vec<u8>| {
+        send(app.plain(Method::PUT, url).header("content-type", mime).body(body))
+    };
+    let (slot, url) = guest_slot(&app, &key, "fee letter.pdf", "application/pdf").await;
+    let script = put(&url, "application/pdf", b"<html><script>1</script>".to_vec()).await;
+    assert_eq!(
+        (script.status, &script.body["statusCode"], &script.body["message"]),
+        (400, &json!("415"), &json!("fee letter.pdf is not an accepted file type."))
+    );
+    let other = put(&url, "image/png", b"\x89PNG\r\n\x1a\n....".to_vec()).await;
+    assert_eq!(other.body["message"], "fee letter.pdf is not an accepted file type.");
+    let mut large = b"%PDF-1.7\n".to_vec();
+    large.resize(10 * 1024 * 1024 + 1, b' ');
+    let large = put(&url, "application/pdf", large).await;
+    assert_eq!(large.body["statusCode"], "413");
+    let rows: i64 = app.owner.query_one("select count(*) from storage.objects", &[]).await.expect("count").get(0);
+    assert_eq!(rows, 0, "nothing refused is kept");
+
+    let real = put(&url, "application/pdf", b"%PDF-1.7\nThe fees for this term".to_vec()).await;
+    assert_eq!(real.status, 200, "{}", real.body);
+    let id = slot["id"].as_str().expect("id");
+    let sizes = "select size_bytes from private.guest_upload_slots where id::text = $1";
+    let size: i64 = app.owner.query_one(sizes, &[&id]).await.expect("slot").get(0);
+    assert_eq!(size, 31, "nine were announced");
+    // A place that was given back takes nothing any more, though its link is still signed.
+    let (gone, url) = guest_slot(&app, &key, "late.pdf", "application/pdf").await;
+    app.anon().post("/rest/v1/rpc/remove_guest_upload_slot", json!({ "id": gone["id"] })).await;
+    let late = put(&url, "application/pdf", b"%PDF-1.7".to_vec()).await;
+    assert_eq!(late.body["statusCode"], "410", "{}", late.body);
+}
+
+#[actix_web::test]
+async fn a_members_photo_must_be_a_picture() {
+    let app = TestApp::start().await;
+    let alice = app.user("alice@test.example").await;
+    let path = format!("/storage/v1/object/profile-photos/{}/me.png", alice.id);
+    let page = upload(&alice.actor, &path, "image/png", "<svg onload=alert(1)>").await;
+    assert_eq!(
+        (&page.body["statusCode"], &page.body["message"]),
+        (&json!("415"), &json!("This file is not an accepted file type."))
+    );
+    let gif = upload(&alice.actor, &path, "image/gif", "GIF89a......").await;
+    assert_eq!(gif.status, 200, "{}", gif.body);
+}
+
+#[actix_web::test]
+async fn the_hourly_round_sweeps_guests_files_that_were_never_sent() {
+    let app = TestApp::start().await;
+    let key = uuid::Uuid::new_v4().to_string();
+    let (old, url) = guest_slot(&app, &key, "old.pdf", "application/pdf").await;
+    let body = send(app.plain(Method::PUT, &url).header("content-type", "application/pdf").body("%PDF-1.7")).await;
+    assert_eq!(body.status, 200);
+    let (young, url) = guest_slot(&app, &key, "young.pdf", "application/pdf").await;
+    let body = send(app.plain(Method::PUT, &url).header("content-type", "application/pdf").body("%PDF-1.7")).await;
+    assert_eq!(body.status, 200);
+    let age = "update storage.objects set created_at = now() - interval '25 hours' where name = $1";
+    app.owner.execute(age, &[&old["path"].as_str().expect("path")]).await.expect("an older file");
+    app.owner.execute("insert into ferrobase.hourly values ('public.is_not_there')", &[]).await.expect("a wrong name");
+
+    let failed = sweep::call_hourly(&app.storage).await.expect("the round");
+    assert_eq!(failed, [("public.is_not_there".to_owned(), "there is no such function".to_owned())]);
+    let left = app.owner.query_one("select array_agg(name) from storage.objects", &[]).await.expect("objects");
+    assert_eq!(left.get::<_, Vec<String>>(0), [young["path"].as_str().expect("path")]);
+    let removed = sweep::sweep(&app.storage, std::time::Duration::ZERO).await.expect("the files");
+    assert_eq!(removed, 1, "the bytes follow the row");
+}
+
+#[actix_web::test]
+async fn refusals_and_settings_are_never_sniffed_into_a_page() {
+    let app = TestApp::start().await;
+    for path in [
+        "/app-config.json",
+        "/assets/none.js",
+        "/health",
+        "/storage/v1/object/none/x",
+        "/storage/v1/nowhere",
+        "/rest/v1/nothing",
+        "/auth/v1/user",
+        "/functions/v1/none",
+    ] {
+        for reply in [app.anon().get(path).await, send(app.plain(Method::GET, path)).await] {
+            assert_eq!(reply.header("x-content-type-options"), "nosniff", "{path} {}", reply.status);
+        }
+    }
 }

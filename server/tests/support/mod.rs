@@ -126,6 +126,8 @@ pub struct TestApp {
     pub auth_url: String,
     /// The authentication API's state, for what it counts.
     pub auth: std::sync::Arc<ferrobase::auth::Auth>,
+    /// The storage API's state, for its hourly housekeeping.
+    pub storage: ferrobase::storage::Storage,
     http: reqwest::Client,
     stop: actix_web::dev::ServerHandle,
 }
@@ -170,7 +172,7 @@ impl TestApp {
         let config = reader.finish(config).expect("settings");
         app::lay_defaults(&mut source, &config);
         let app = App::build(&source, &config, &urls).await.expect("the server builds");
-        let auth = std::sync::Arc::clone(&app.auth);
+        let (auth, storage) = (std::sync::Arc::clone(&app.auth), app.storage.clone());
         let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
         let server =
             listen::serve(vec![Listener::Tcp(listener)], 1, move || app::actix_app(app.clone())).expect("listening");
@@ -184,6 +186,7 @@ impl TestApp {
             owner_url,
             auth_url: urls.auth_url.clone(),
             auth,
+            storage,
             http: reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("client"),
             stop,
         }
