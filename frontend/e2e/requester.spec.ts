@@ -411,7 +411,7 @@ test("a requester answers what a nonprofit asks", async ({ page, people, request
   await expect(page.getByLabel("Your answer")).toHaveValue("Here it is. The second page follows.");
   await page.locator("input[type=file]").setInputFiles([
     { ...PDF, name: "fee letter.pdf" },
-    { name: "photo.png", mimeType: "image/png", buffer: Buffer.from("png") },
+    { name: "photo.png", mimeType: "image/png", buffer: Buffer.from("\x89PNG\r\n\x1a\n", "latin1") },
   ]);
   await button(page, "Send documents").click();
   await toast(page, "Documents uploaded successfully");

@@ -38,7 +38,6 @@ begin
     ('demo-member-invited', 'np-001', 'tomasz.wisniewski@mail.example', 'Tomasz Wiśniewski-Kowalczyk', 'employee', 'pending', true,
       now() - interval '3 days', null, now() - interval '3 days');
   update public.user_roles r set nonprofit_role = m.role from public.nonprofit_team_members m where m.user_id = r.user_id::text;
-  update public.user_roles set nonprofit_role = null where user_id = 'de300000-0000-4000-8000-000000000012';
   update public.nonprofit_settings set second_approval_above = 1000 where nonprofit_id = 'np-001';
 
   insert into public.categories (id, name, description, nonprofit_id) values

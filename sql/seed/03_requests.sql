@@ -14,35 +14,36 @@ begin
 
   insert into public.requests (id, request_number, user_id, category_id, title, description, amount, amount_requested, amount_approved, status, nonprofits, needs_more_proof,
     pending_notes, denial_reason, denial_reason_code, first_name, last_name, email, phone, address, city, state, postal_code, contact_consent, step,
-    claimed_by, first_approved_by, first_approved_at, submitted_at, review_started_at, decided_at, created_at, updated_at)
+    claimed_by, submitted_at, review_started_at, decided_at, created_at, updated_at)
   select x.id, x.n, x.who, x.cat, x.title, x.story, private.amount_text(coalesce(x.granted_now, x.asked)), x.asked, x.granted, x.st, x.nps, x.proof,
     x.notes, x.denial, x.code, p.first_name, p.last_name, p.email, p.phone,
     case when x.who = marie then '18 Saint-Germain-en-Laye Street, Apt 4' else '7 Anchor Row' end, 'Portland', 'ME', '04101', true, 5,
-    x.claimed, x.first_by, case when x.first_by is not null then now() - interval '1 day' end,
-    now() - x.sent, now() - x.opened, now() - x.decided, now() - x.sent, now() - coalesce(x.decided, x.opened, x.sent)
+    x.claimed, now() - x.sent, now() - x.opened, now() - x.decided, now() - x.sent, now() - coalesce(x.decided, x.opened, x.sent)
   from (values
     ('demo-req-001', 'REQ-001', marie, 'cat-001', 'Food until December 7', 'I lost my cleaning job in October. I look after my two grandchildren and the pantry near us closed. We need food until my new job starts on December 7. I can come to you, or you can bring it. Anything helps, and I can show the letter from the new job.',
-      250::numeric, null::numeric, null::numeric, 'pending', array['np-001', 'np-002'], false, null::text, null::text, null::text, null::text, null::uuid, interval '4 days', interval '3 days', null::interval),
+      250::numeric, null::numeric, null::numeric, 'pending', array['np-001', 'np-002'], false, null::text, null::text, null::text, null::text, interval '4 days', interval '3 days', null::interval),
     ('demo-req-002', 'REQ-002', marie, 'cat-003', 'Prescription after the hospital', 'The hospital sent me home with two prescriptions. The insurance pays for one of them. I cannot pay for the other before the end of the month.',
-      150, 100, 100, 'approved', array['np-001'], false, null, null, null, 'np-001', null, interval '43 days', interval '42 days', interval '38 days'),
+      150, 100, 100, 'approved', array['np-001'], false, null, null, null, 'np-001', interval '43 days', interval '42 days', interval '38 days'),
     ('demo-req-003', 'REQ-003', marie, 'cat-002', 'Rent for November', 'My hours were cut and I am one month behind with the rent. The landlord gives me until the tenth. I can pay half of it myself.',
-      900, null, null, 'declined', array['np-001'], false, null, 'Funding limit reached: our rent fund for this quarter is used up. Please send it again in January.', 'funding_limit', null, null, interval '24 days', interval '23 days', interval '20 days'),
+      900, null, null, 'declined', array['np-001'], false, null, 'Funding limit reached: our rent fund for this quarter is used up. Please send it again in January.', 'funding_limit', null, interval '24 days', interval '23 days', interval '20 days'),
     ('demo-req-004', 'REQ-004', marie, 'cat-004', 'Second half of the school fees', 'My granddaughter starts her last year at Lycée Sainte-Rose-de-Lima. I paid the first half of the fees. I lost my job in October and cannot pay the second half, and without it she cannot sit the exam in June.',
-      320, null, null, 'pending', array['np-003', 'np-001'], true, 'Please send the school''s fee letter for this term. A photo is fine. Once it is here we can decide within two days.', null, null, 'np-003', null, interval '5 days', interval '3 days', null),
+      320, null, null, 'pending', array['np-003', 'np-001'], true, 'Please send the school''s fee letter for this term. A photo is fine. Once it is here we can decide within two days.', null, null, 'np-003', interval '5 days', interval '3 days', null),
     ('demo-req-005', 'REQ-005', joseph, 'cat-001', 'Groceries for two weeks', 'The boat I work on is in repair until the middle of next month and I am not paid while it is. There are four of us at home.',
-      250, null, null, 'pending', array['np-001'], false, null, null, null, null, null, interval '2 hours', null, null),
+      250, null, null, 'pending', array['np-001'], false, null, null, null, null, interval '2 hours', null, null),
     ('demo-req-006', 'REQ-006', marie, 'cat-005', 'A sewing machine', 'I sew alterations for neighbours by hand. With a second-hand machine I could take work from the two shops that asked me. I have a quote from the shop.',
-      1200, 1200, null, 'processing', array['np-001'], false, null, null, null, 'np-001', ruth, interval '18 days', interval '16 days', null),
+      1200, null, null, 'processing', array['np-001'], false, null, null, null, 'np-001', interval '18 days', interval '16 days', null),
     ('demo-req-007', 'REQ-007', joseph, 'cat-002', 'One month of rent', 'We moved for my wife''s work, and her first wage comes only at the end of next month. The deposit took what we had saved.',
-      640, 640, 640, 'approved', array['np-001'], false, null, null, null, 'np-001', null, interval '22 days', interval '20 days', interval '3 days'),
+      640, 640, 640, 'approved', array['np-001'], false, null, null, null, 'np-001', interval '22 days', interval '20 days', interval '3 days'),
     ('demo-req-008', 'REQ-008', marie, 'cat-001', 'A food box for the weekend', 'My card did not work and the pantry is closed until Monday. We need food for three people for the weekend.',
-      80, null, null, 'withdrawn', array['np-002', 'np-001'], false, null, null, null, null, null, interval '50 days', interval '49 days', interval '48 days')
-  ) x (id, n, who, cat, title, story, asked, granted, granted_now, st, nps, proof, notes, denial, code, claimed, first_by, sent, opened, decided)
+      80, null, null, 'withdrawn', array['np-002', 'np-001'], false, null, null, null, null, interval '50 days', interval '49 days', interval '48 days')
+  ) x (id, n, who, cat, title, story, asked, granted, granted_now, st, nps, proof, notes, denial, code, claimed, sent, opened, decided)
   join public.profiles p on p.id = x.who;
+
+  insert into private.first_approvals (request_id, amount, approved_by, approved_at) values ('demo-req-006', 1200, ruth, now() - interval '1 day');
 
   insert into public.request_nonprofits (request_id, nonprofit_id, state, submitted_at, opened_at, opened_by, acted_at, acted_by, reason, reason_code)
   select r.id, y.np, y.state, r.submitted_at, case when y.opened then r.review_started_at end, case when y.opened then y.by end,
-    case when y.state not in ('open', 'taken') then coalesce(r.decided_at, r.first_approved_at, r.review_started_at) end, case when y.state not in ('open', 'taken', 'withdrawn') then y.by end,
+    case when y.state not in ('open', 'taken') then coalesce(r.decided_at, (select f.approved_at from private.first_approvals f where f.request_id = r.id), r.review_started_at) end, case when y.state not in ('open', 'taken', 'withdrawn') then y.by end,
     case when y.state = 'denied' then r.denial_reason end, case when y.state = 'denied' then r.denial_reason_code end
   from (values ('demo-req-001', 'np-001', 'open', true, ruth), ('demo-req-001', 'np-002', 'open', false, null), ('demo-req-002', 'np-001', 'claimed', true, ruth),
     ('demo-req-003', 'np-001', 'denied', true, ruth), ('demo-req-004', 'np-003', 'claimed', true, toussaint), ('demo-req-004', 'np-001', 'taken', false, null),

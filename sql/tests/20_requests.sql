@@ -72,8 +72,8 @@ begin
   perform tests.act('manager', 'select public.request_more_info(''r-ax'', ''x'', ''The letter, please'')');
   perform tests.same('waits for the person', tests.act('anon', 'select public.request_status(''REQ-900001'')') ->> 'status', 'pending');
   perform tests.check('manager_y', 'select public.approve_request(''r-ax'', ''y'', 10)', 'hint:request_already_decided');
-  perform tests.check('manager_y', 'select * from public.requests where id = ''r-ax''', 'rows=0');
-  perform tests.check('manager_y', 'select * from public.request_documents', 'rows=0');
+  perform tests.same('nothing of the person', tests.act('manager_y', 'select public.open_request(''r-ax'', ''y'')') #>> '{request,email}', null::text);
+  perform tests.check('manager_y', 'select id from public.request_documents', 'rows=0');
   perform tests.check('manager_y', 'select * from public.incoming_requests where request_id = ''r-ax'' and status = ''taken'' and requester_name is null', 'rows=1');
   perform tests.same('the other sees a line', tests.act('manager_y', 'select public.open_request(''r-ax'', ''y'')') ->> 'visible', 'false');
   perform tests.same('asked by mail', tests.mails('alice@tests.example', '%one more thing%'), 1);
@@ -93,7 +93,7 @@ begin
   perform tests.check('manager', 'select public.deny_request(''r-ax'', ''x'', ''no'', ''made_up'')', 'hint:validation_failed');
   r := tests.act('manager', 'select public.deny_request(''r-ax'', ''x'', ''Secret remark'', ''funding_limit'')');
   perform tests.same('others go on', r, '{"status": "pending", "part": "denied", "others_open": 1}');
-  perform tests.check('manager_y', 'select * from public.requests where id = ''r-ax''', 'rows=1');
+  perform tests.check('manager_y', 'select * from public.incoming_requests where request_id = ''r-ax'' and requester_name = ''Alice Tester''', 'rows=1');
   perform tests.check('manager', 'select public.approve_request(''r-ax'', ''x'', 10)', 'hint:request_already_decided');
   r := tests.act('admin_y', 'select public.deny_request(''r-ax'', ''y'', ''Sorry'', ''outside_area'')');
   perform tests.same('the last denial declines', r ->> 'status', 'declined');
@@ -122,6 +122,14 @@ begin
   perform tests.act('admin', 'select public.set_second_approval(''x'', 100)');
   r := tests.act('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 120)');
   perform tests.same('needs a second', r ->> 'status', 'processing');
+  -- the owner learns neither who gave the first approval nor how much it would be; staff do
+  r := tests.act('alice', 'select public.request_detail(' || quote_literal(q ->> 'id') || ')');
+  perform tests.same('no amount for the owner', r #>> '{request,amount_approved}', null::text);
+  perform tests.same('no approver for the owner', r::text like '%' || tests.id('manager') || '%', false);
+  perform tests.check('alice', 'select * from public.my_requests where amount_approved is not null and status = ''processing''', 'rows=0');
+  r := tests.act('employee', 'select public.open_request(' || quote_literal(q ->> 'id') || ', ''x'')');
+  perform tests.same('staff see both', (r #>> '{request,amount_approved}') || ' by ' || (r ->> 'first_approver'), '120.00 by manager');
+  perform tests.check('employee', 'select * from public.incoming_requests where status = ''processing'' and amount_approved = 120', 'rows=1');
   perform tests.same('nothing granted yet', (select approved from private.budget_totals('x')), 250.00);
   perform tests.check('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 120)', 'hint:second_approval_by_other');
   perform tests.check('manager2', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 130)', 'hint:amount_differs');
@@ -253,6 +261,53 @@ begin
   perform tests.check('anon', 'select public.request_status(''REQ-900001'')', 'hint:rate_limited');
   perform set_config('request.headers', '{"x-forwarded-for": "198.51.100.7, 203.0.113.9"}', true);
   perform tests.check('anon', 'select public.request_status(''REQ-900001'')', 'rows=1');
+end $$;
+
+-- no stranger can keep a person from the codes of their own address
+do $$
+declare i int; mine text; r jsonb;
+  other_net constant text := '{"x-forwarded-for": "198.51.100.7"}'; own_net constant text := '{"x-forwarded-for": "203.0.113.50"}';
+begin
+  delete from private.rate_limits;
+  update auth.users set email = 'alice@tests.example' where id = tests.id('alice');
+  -- a person signed out, and one signed in, ask for theirs
+  perform set_config('request.headers', own_net, true);
+  perform tests.act('anon', 'select public.send_address_code(''guest@tests.example'')');
+  mine := substring(tests.mail_text('guest@tests.example', '%code') from 'Your code: ([0-9]{6})');
+  -- a stranger asks for the same address until refused: the code stays good, its tries stay untouched
+  perform set_config('request.headers', other_net, true);
+  for i in 1 .. 5 loop perform tests.act('anon', 'select public.send_address_code(''guest@tests.example'')'); end loop;
+  perform tests.check('anon', 'select public.send_address_code(''guest@tests.example'')', 'hint:rate_limited');
+  perform tests.check('stranger', 'select public.send_address_code(''guest@tests.example'')', 'hint:rate_limited');
+  perform tests.check('anon', 'select public.send_address_code(''someone.else@tests.example'')', 'rows=1');
+  for i in 1 .. 5 loop r := tests.act('anon', 'select public.check_address_code(''guest@tests.example'', ''x'')'); end loop;
+  perform tests.same('the stranger''s own tries are spent', r ->> 'reason', 'expired');
+  perform tests.same('another''s code is not the stranger''s to try', tests.act('anon', 'select public.check_address_code(''guest@tests.example'', ' || quote_literal(mine) || ')') ->> 'ok', 'false');
+  perform set_config('request.headers', own_net, true);
+  perform tests.check('anon', 'select public.send_address_code(''guest@tests.example'')', 'rows=1');
+  perform tests.same('the person''s code is good', tests.act('anon', 'select public.check_address_code(''guest@tests.example'', ' || quote_literal(mine) || ')') ->> 'ok', 'true');
+  -- from many networks: the strangers' budget of an address ends, the account's own does not
+  for i in 1 .. 3 loop
+    perform set_config('request.headers', jsonb_build_object('x-forwarded-for', '192.0.2.' || i)::text, true);
+    for i in 1 .. 5 loop perform tests.act('stranger', 'select public.send_address_code(''alice@tests.example'')'); end loop;
+  end loop;
+  perform set_config('request.headers', '{"x-forwarded-for": "192.0.2.9"}', true);
+  perform tests.check('stranger', 'select public.send_address_code(''alice@tests.example'')', 'hint:rate_limited');
+  for i in 1 .. 6 loop perform tests.act('alice', 'select public.send_address_code()'); end loop;
+  perform tests.check('alice', 'select public.send_address_code()', 'hint:rate_limited');
+  mine := substring(tests.mail_text('alice@tests.example', '%code') from 'Your code: ([0-9]{6})');
+  perform tests.same('and proves it', tests.act('alice', 'select public.check_address_code(''alice@tests.example'', ' || quote_literal(mine) || ')') ->> 'ok', 'true');
+  -- one household is one network, also under IPv6
+  delete from private.rate_limits;
+  for i in 1 .. 5 loop
+    perform set_config('request.headers', jsonb_build_object('x-forwarded-for', '2001:db8:1:2::' || i)::text, true);
+    perform tests.act('anon', 'select public.send_address_code(''guest@tests.example'')');
+  end loop;
+  perform set_config('request.headers', '{"x-forwarded-for": "2001:db8:1:2:ffff::1"}', true);
+  perform tests.check('anon', 'select public.send_address_code(''guest@tests.example'')', 'hint:rate_limited');
+  perform set_config('request.headers', '{"x-forwarded-for": "2001:db8:1:3::1"}', true);
+  perform tests.check('anon', 'select public.send_address_code(''guest@tests.example'')', 'rows=1');
+  perform set_config('request.headers', '', true);
 end $$;
 
 -- whoever asks: one address gets so many mails a day and no more

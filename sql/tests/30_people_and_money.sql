@@ -59,14 +59,46 @@ begin
   perform tests.same('the founder is its admin', (select role || is_active::text from public.nonprofit_team_members where nonprofit_id = id_), 'admintrue');
   perform tests.same('complete categories, at most two', (select array_agg(name order by name) from public.categories where nonprofit_id = id_), array['One', 'Three']);
   perform tests.check('stranger', 'select public.create_organization(''{"name": "n2", "legal_status": "a", "registration_number": "1", "employee_count": "3", "mission": "m"}'')', 'hint:one_organization');
-  perform tests.check('anon', 'select * from public.nonprofits where name = ''Org S''', 'rows=1');
+  perform tests.check('anon', 'select id, name from public.nonprofits where name = ''Org S''', 'rows=1');
   -- the plain insert of the spec's section 7
   perform tests.check('donor', 'insert into public.nonprofits (name, legal_status, registration_number, employee_count, mission, admin_user_id) values (''D'', ''l'', ''r'', 1, ''m'', auth.uid()) returning *', 'rows=1');
   update private.app_settings set value = 'true' where key = 'nonprofit_approval_required';
   perform tests.run('donor', 'insert into public.nonprofits (id, name, legal_status, registration_number, employee_count, mission, admin_user_id) values (''7e570000-0000-4000-8000-00000000000d'', ''D'', ''l'', ''r'', 1, ''m'', auth.uid())');
-  perform tests.check('anon', 'select * from public.nonprofits where id = ''7e570000-0000-4000-8000-00000000000d''', 'rows=0');
+  perform tests.check('anon', 'select id, name from public.nonprofits where id = ''7e570000-0000-4000-8000-00000000000d''', 'rows=0');
   perform tests.check('donor', 'select * from public.nonprofits where id = ''7e570000-0000-4000-8000-00000000000d''', 'rows=1');
   update private.app_settings set value = 'false' where key = 'nonprofit_approval_required';
+end $$;
+
+-- an invitation is mail to a stranger: it waits until whoever invites has proved an address of their own, and goes a few at a time
+do $$
+declare code text; i int; sent int;
+begin
+  update private.account_addresses set proved_at = null where user_id = tests.id('admin_y');
+  perform tests.run('admin_y', 'insert into public.nonprofit_team_members (id, nonprofit_id, email, full_name, role) values (''m-wait'', ''y'', ''wait@tests.example'', ''Waits'', ''employee'')');
+  perform tests.same('no mail yet', tests.mails('wait@tests.example', '%'), 0);
+  perform tests.same('the member waits', (select invited_at from public.nonprofit_team_members where id = 'm-wait'), null::timestamptz);
+  perform tests.check('admin_y', 'select public.resend_team_invitation(''m-wait'')', 'hint:address_unproved');
+  perform tests.act('admin_y', 'select public.send_address_code()');
+  code := substring(tests.mail_text('admin_y@tests.example', '%code') from 'Your code: ([0-9]{6})');
+  perform tests.same('sent with the proof', tests.act('admin_y', 'select public.check_address_code(''admin_y@tests.example'', ' || quote_literal(code) || ')') ->> 'sent_invitations', '1');
+  perform tests.same('mailed once', tests.mails('wait@tests.example', 'Join Org Y%'), 1);
+  perform tests.check('admin_y', 'select public.resend_team_invitation(''m-wait'')', 'rows=1');
+  -- a name that a mail program would make a link of is left out
+  update public.nonprofits set name = 'Win money at https://evil.example' where id = 'y';
+  perform tests.run('admin_y', 'insert into public.nonprofit_team_members (nonprofit_id, email, full_name, role) values (''y'', ''lure@tests.example'', ''see www.evil.example'', ''employee'')');
+  perform tests.same('no lure', tests.mail_text('lure@tests.example', 'Join A nonprofit%') ~ 'evil', false);
+  update public.nonprofits set name = 'Org Y' where id = 'y';
+  -- limits: per address, per organization and hour
+  update private.app_settings set value = '1' where key = 'rate_limit_factor';
+  delete from private.rate_limits;
+  for i in 1 .. 5 loop perform tests.act('admin_y', 'select public.resend_team_invitation(''m-wait'')'); end loop;
+  perform tests.check('admin_y', 'select public.resend_team_invitation(''m-wait'')', 'hint:rate_limited');
+  for i in 1 .. 15 loop
+    perform tests.run('admin_y', 'insert into public.nonprofit_team_members (nonprofit_id, email, full_name) values (''y'', ''n' || i || '@tests.example'', ''N'')');
+  end loop;
+  perform tests.check('admin_y', 'insert into public.nonprofit_team_members (nonprofit_id, email, full_name) values (''y'', ''n16@tests.example'', ''N'')', 'hint:rate_limited');
+  perform tests.check('admin', 'insert into public.nonprofit_team_members (nonprofit_id, email, full_name) values (''x'', ''n16@tests.example'', ''N'')', 'rows=1');
+  update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 end $$;
 
 -- invitations
@@ -122,7 +154,7 @@ begin
   perform tests.same('shared request goes back to x', (select status || coalesce(claimed_by, '-') from public.requests where id = 'r-ax'), 'pending-');
   perform tests.same('open at x again', (select state from public.request_nonprofits where request_id = 'r-ax' and nonprofit_id = 'x'), 'open');
   perform tests.same('the one it had alone ends', (select status || '/' || denial_reason_code from public.requests where id = 'r-by'), 'declined/organization_closed');
-  perform tests.check('anon', 'select * from public.nonprofits where id = ''y''', 'rows=0');
+  perform tests.check('anon', 'select id, name from public.nonprofits where id = ''y''', 'rows=0');
   perform tests.check('admin_y', 'update public.nonprofits set name = ''z'' where id = ''y''', 'hint:organization_closed');
   perform tests.check('anon', 'select public.submit_request(' || tests.answers('{"nonprofits": ["y"]}') || ')', 'hint:validation_failed');
   perform tests.check('bob', 'select public.resubmit_request(''r-by'')', 'rows=1');

@@ -50,7 +50,7 @@ begin
   perform pg_temp.by_index('alice', 'select * from public.my_requests where status = ''pending'' and submitted_at >= now() - interval ''60 days'' order by submitted_at desc limit 20');
   perform pg_temp.by_index('alice', 'select * from public.requests where user_id = ' || alice || ' and status = ''draft'' order by updated_at desc');
   perform pg_temp.by_index('alice', 'select * from public.requests where id = ''many-50''');
-  perform pg_temp.by_index('alice', 'select * from public.request_events where request_id = ''many-50'' order by created_at');
+  perform pg_temp.by_index('alice', 'select id, type, note from public.request_events where request_id = ''many-50'' order by created_at');
   perform pg_temp.by_index('alice', 'select * from public.notifications where user_id = ' || alice || ' order by date desc limit 20');
   perform pg_temp.by_index('alice', 'select count(*) from public.notifications where user_id = ' || alice || ' and not read');
   perform pg_temp.by_index('manager', 'select * from public.budget_transactions where nonprofit_id = ''x'' order by date desc limit 20');

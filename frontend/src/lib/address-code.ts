@@ -15,6 +15,8 @@ export type CodeCheck =
       matches: AccountMatch[];
       /** Signed in with the proved address: how many requests sent without an account came along. */
       claimed_requests?: number;
+      /** The same: how many of this admin's invitations waited for the proof and are on their way now. */
+      sent_invitations?: number;
     }
   | { ok: false; reason: "wrong_code" | "expired"; tries_left: number };
 

@@ -25,6 +25,9 @@ describe("errorMessage", () => {
       "This request has already been approved.",
     ],
     [{ status: 429, message: "x" }, "Too many tries. Wait a moment and try again."],
+    // storage answers 400 and means what its body says
+    [{ status: 400, statusCode: "413", message: "x" }, "This is too large to send."],
+    [{ status: 400, statusCode: "415", message: "x" }, "This file is not an accepted file type."],
     [
       new TypeError("Failed to fetch"),
       "We cannot reach the server. Nothing is lost. Check your connection and try again.",

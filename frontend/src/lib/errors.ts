@@ -14,6 +14,8 @@ interface Known {
   hint?: string | null;
   details?: string | null;
   status?: number;
+  /** Storage answers 400 and says the status it means here. */
+  statusCode?: string;
 }
 
 const byCode: Record<string, MessageKey> = {
@@ -53,6 +55,15 @@ const byCode: Record<string, MessageKey> = {
 function known(error: unknown): Known {
   return typeof error === "object" && error !== null ? (error as Known) : { message: String(error) };
 }
+
+function meantStatus(error: unknown): number | undefined {
+  const { status, statusCode } = known(error);
+  const meant = Number(statusCode);
+  return meant >= 400 ? meant : status;
+}
+
+/** True when a file's bytes are not of the type that its name says. */
+export const isWrongFileType = (error: unknown): boolean => meantStatus(error) === 415;
 
 /** True when the request never reached the server. */
 export function isNetworkError(error: unknown): boolean {
@@ -116,7 +127,8 @@ export function fieldErrors(error: unknown): Record<string, string> {
  */
 export function errorMessage(error: unknown, fallback: MessageKey = "errors.server"): string {
   if (isNetworkError(error)) return t("errors.network");
-  const { code, message, status, name } = known(error);
+  const { code, message, name } = known(error);
+  const status = meantStatus(error);
   const key = code === undefined ? undefined : byCode[code];
   if (key === "errors.weakPassword" && message) return message;
   if (key) return t(key);
@@ -124,5 +136,6 @@ export function errorMessage(error: unknown, fallback: MessageKey = "errors.serv
   if (name === "AuthSessionMissingError") return t("errors.expired");
   if (status === 429) return t("errors.tooMany");
   if (status === 413) return t("errors.tooLarge");
+  if (status === 415) return t("errors.wrongFileType");
   return t(fallback);
 }

@@ -930,8 +930,6 @@ export type Database = {
           denial_reason_code: string | null
           description: string
           email: string | null
-          first_approved_at: string | null
-          first_approved_by: string | null
           first_name: string | null
           form: string
           id: string
@@ -971,8 +969,6 @@ export type Database = {
           denial_reason_code?: string | null
           description?: string
           email?: string | null
-          first_approved_at?: string | null
-          first_approved_by?: string | null
           first_name?: string | null
           form?: string
           id?: string
@@ -1012,8 +1008,6 @@ export type Database = {
           denial_reason_code?: string | null
           description?: string
           email?: string | null
-          first_approved_at?: string | null
-          first_approved_by?: string | null
           first_name?: string | null
           form?: string
           id?: string

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod attacks;
 mod auth_factors;
 mod auth_providers;
 mod functions;

@@ -4,6 +4,7 @@ import { Avatar } from "@/components/ui/avatar";
 import { Button } from "@/components/ui/button";
 import { PHOTO_FILE_RULES, sortFiles } from "@/lib/files";
 import type { AppUser } from "@/lib/session";
+import { isWrongFileType } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/account";
@@ -34,11 +35,12 @@ export function PhotoCard({ user, photoPath }: { user: AppUser; photoPath: strin
       { file, before: photoPath },
       {
         onSuccess: () => toast({ title: t("account.photoUpdated") }),
-        onError: () =>
+        onError: (error) =>
           toast({
             variant: "destructive",
-            title: t("account.photoFailed"),
-            description: t("account.photoFailedBody"),
+            ...(isWrongFileType(error)
+              ? { title: t("files.invalidType"), description: t("files.invalidTypeBody", { file: file.name }) }
+              : { title: t("account.photoFailed"), description: t("account.photoFailedBody") }),
           }),
       },
     );

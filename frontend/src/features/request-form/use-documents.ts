@@ -1,6 +1,6 @@
 /** Documents on their way: each goes up as soon as it is chosen, and says for itself how it went. */
 import { useCallback, useState } from "react";
-import { errorMessage } from "@/lib/errors";
+import { errorMessage, isWrongFileType } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
@@ -46,6 +46,16 @@ export function useDocuments({ answers, change, signedIn, save }: UseDocuments):
         change((now) => ({ documents: [...now.documents, document] }));
         setPending((list) => list.filter((entry) => entry.file !== file));
       } catch (error) {
+        if (isWrongFileType(error)) {
+          // another try would end the same way
+          setPending((list) => list.filter((entry) => entry.file !== file));
+          toast({
+            variant: "destructive",
+            title: t("files.invalidType"),
+            description: t("files.invalidTypeBody", { file: file.name }),
+          });
+          return;
+        }
         const words = t("requestForm.documentFailed", { reason: errorMessage(error) });
         setPending((list) => list.map((entry) => (entry.file === file ? { file, error: words } : entry)));
       }

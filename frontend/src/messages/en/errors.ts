@@ -13,6 +13,7 @@ export const errors = define("errors", {
   tooMany: "Too many tries. Wait a moment and try again.",
   expired: "You were signed out for your safety. Sign in again. What you typed is kept here.",
   tooLarge: "This is too large to send.",
+  wrongFileType: "This file is not an accepted file type.",
   invalidCredentials: "Invalid email or password",
   emailNotConfirmed: "Please confirm your email address before logging in",
   authFallback: "Authentication error. Please try logging in again.",

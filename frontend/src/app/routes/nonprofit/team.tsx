@@ -9,6 +9,7 @@ import { Dialog } from "@/components/ui/dialog";
 import { Notice } from "@/components/ui/notice";
 import { teamQuery } from "@/features/team/api";
 import { AddMember } from "@/features/team/components/member-dialogs";
+import { ProveAddress } from "@/features/team/components/prove-address";
 import { TeamList } from "@/features/team/components/team-list";
 import { can, useOrganization, useSession, useUser } from "@/lib/session";
 import { t } from "@/messages";
@@ -23,6 +24,9 @@ export function Component() {
   const team = useQuery(teamQuery(organization.id));
   const [adding, setAdding] = useState(false);
   const admin = can(session, "manage_team");
+  const waiting = (team.data ?? []).filter(
+    (member) => member.user_id === "pending" && member.is_active && member.invited_at === null,
+  ).length;
   return (
     <DashboardPage
       title={t(pathname === paths.teamManagement ? "team.titleManagement" : "team.titleMembers")}
@@ -41,9 +45,19 @@ export function Component() {
           {t("team.managersRead")}
         </Notice>
       )}
+      {admin && !user.emailProved ? (
+        <ProveAddress
+          nonprofitId={organization.id}
+          email={user.email}
+          waiting={waiting}
+          onProved={() => void session.refresh()}
+        />
+      ) : null}
       <TeamList nonprofitId={organization.id} organizationName={organization.name} mayChange={admin} userId={user.id} />
       <Dialog open={adding} onOpenChange={setAdding}>
-        {adding ? <AddMember nonprofitId={organization.id} onClose={() => setAdding(false)} /> : null}
+        {adding ? (
+          <AddMember nonprofitId={organization.id} proved={user.emailProved} onClose={() => setAdding(false)} />
+        ) : null}
       </Dialog>
     </DashboardPage>
   );

@@ -7,7 +7,7 @@ import { FileUpload } from "@/components/file-upload";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Textarea } from "@/components/ui/input";
-import { errorMessage } from "@/lib/errors";
+import { errorMessage, isWrongFileType } from "@/lib/errors";
 import { ADDITIONAL_FILE_RULES } from "@/lib/files";
 import { formatMegabytes } from "@/lib/format";
 import { toast } from "@/lib/toast";
@@ -72,7 +72,11 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
           setFiles(left);
         } catch (error) {
           setStates((map) =>
-            new Map(map).set(file, { error: t("myRequests.fileFailed", { reason: errorMessage(error) }) }),
+            new Map(map).set(file, {
+              error: isWrongFileType(error)
+                ? t("files.invalidTypeBody", { file: file.name })
+                : t("myRequests.fileFailed", { reason: errorMessage(error) }),
+            }),
           );
         }
       }

@@ -5,9 +5,11 @@ export interface MemberState {
   is_active: boolean;
   /** 'pending' until the invitation is accepted. */
   user_id: string;
+  /** When the invitation was mailed; null: it waits for the inviter's proof of address. */
+  invited_at?: string | null;
 }
 
-/** Active, Inactive or Invited: word + shape + colour, as everywhere. */
+/** Active, Inactive, Invited or not yet sent: word + shape + colour, as everywhere. */
 export function MemberBadge({ member }: { member: MemberState }) {
   if (!member.is_active) {
     return (
@@ -25,7 +27,7 @@ export function MemberBadge({ member }: { member: MemberState }) {
         <svg viewBox="0 0 16 16" aria-hidden="true">
           <circle className="ss" cx="8" cy="8" r="5.5" />
         </svg>
-        {t("team.invited")}
+        {t(member.invited_at === null ? "team.notSent" : "team.invited")}
       </span>
     );
   }

@@ -28,7 +28,14 @@ const isTaken = (error: unknown) => (error as { code?: string }).code === "23505
 
 const missing = () => toast({ variant: "destructive", title: t("team.missingTitle"), description: t("team.missing") });
 
-export function AddMember({ nonprofitId, onClose }: { nonprofitId: string; onClose: () => void }) {
+export interface AddMemberProps {
+  nonprofitId: string;
+  /** The reader's own address is proved, so the invitation leaves at once. */
+  proved: boolean;
+  onClose: () => void;
+}
+
+export function AddMember({ nonprofitId, proved, onClose }: AddMemberProps) {
   const form = useForm<AddMemberForm>({
     resolver: zodResolver(addMemberSchema),
     mode: "onTouched",
@@ -40,7 +47,7 @@ export function AddMember({ nonprofitId, onClose }: { nonprofitId: string; onClo
   const submit = async (values: AddMemberForm) => {
     try {
       await add.mutateAsync(values);
-      toast({ title: t("team.addedTitle"), description: t("team.addedBody", { email: values.email }) });
+      toast({ title: t("team.addedTitle"), description: t(proved ? "team.addedBody" : "team.addedWaits", values) });
       onClose();
     } catch (error) {
       if (isTaken(error)) form.setError("email", { message: t("team.alreadyMember") });
