@@ -73,7 +73,12 @@ begin
   perform tests.same('waits for the person', tests.act('anon', 'select public.request_status(''REQ-900001'')') ->> 'status', 'pending');
   perform tests.check('manager_y', 'select public.approve_request(''r-ax'', ''y'', 10)', 'hint:request_already_decided');
   perform tests.same('nothing of the person', tests.act('manager_y', 'select public.open_request(''r-ax'', ''y'')') #>> '{request,email}', null::text);
-  perform tests.check('manager_y', 'select id from public.request_documents', 'rows=0');
+  perform tests.check('manager_y', 'select * from storage.objects where bucket_id = ''request-documents'' and name = ''r-ax/a.pdf''', 'rows=0');
+  perform tests.check('manager', 'select * from storage.objects where bucket_id = ''request-documents'' and name = ''r-ax/a.pdf''', 'rows=1');
+  -- what one organization wrote to the person goes to the person alone
+  perform tests.same('its own staff read the question', tests.act('employee', 'select public.open_request(''r-ax'', ''x'')')::text like '%The letter, please%', true);
+  perform tests.same('the person reads it', tests.act('alice', 'select public.request_detail(''r-ax'')')::text like '%The letter, please%', true);
+  perform tests.same('another organization does not', tests.act('manager_y', 'select public.open_request(''r-ax'', ''y'')')::text like '%The letter, please%', false);
   perform tests.check('manager_y', 'select * from public.incoming_requests where request_id = ''r-ax'' and status = ''taken'' and requester_name is null', 'rows=1');
   perform tests.same('the other sees a line', tests.act('manager_y', 'select public.open_request(''r-ax'', ''y'')') ->> 'visible', 'false');
   perform tests.same('asked by mail', tests.mails('alice@tests.example', '%one more thing%'), 1);
