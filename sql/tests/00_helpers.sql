@@ -38,7 +38,7 @@ end $$;
 
 -- What happens when `who` runs a statement: 'rows=N', 'refused' (42501), 'hint:<code>' or 'state:<sqlstate>'. Undone afterwards.
 create function tests.outcome(who text, statement text) returns text language plpgsql as $$
-declare n bigint; result text; hint text; state text; message text;
+declare n bigint; result text; hint text; state text; message text; detail text;
 begin
   begin
     perform tests.become(who);
@@ -48,9 +48,10 @@ begin
   exception
     when sqlstate 'ZZ999' then result := 'rows=' || sqlerrm;
     when others then
-      get stacked diagnostics hint = pg_exception_hint, state = returned_sqlstate, message = message_text;
+      get stacked diagnostics hint = pg_exception_hint, state = returned_sqlstate, message = message_text, detail = pg_exception_detail;
       result := case when state = '42501' then 'refused' when state like 'PT%' then 'hint:' || hint else 'state:' || state end;
       perform set_config('tests.last_error', state || ' ' || message, false);
+      perform set_config('tests.last_detail', detail, false);
   end;
   return result;
 end $$;
@@ -107,6 +108,13 @@ begin
   for who in select p.who from tests.people p order by p.n loop
     perform tests.check(who, statement, coalesce(allowed ->> who, case who when 'anon' then for_anon else others end));
   end loop;
+end $$;
+
+-- A statement that breaks a form's rule: refused with the form's message at that field and at no other.
+create function tests.tells(who text, statement text, field text, message text) returns void language plpgsql as $$
+begin
+  perform tests.check(who, statement, 'hint:validation_failed');
+  perform tests.same(statement, current_setting('tests.last_detail')::jsonb -> 'fields', jsonb_build_object(field, message));
 end $$;
 
 -- Runs a statement as somebody and keeps what it did; gives its one value as json.

@@ -13,7 +13,8 @@ begin
   perform tests.matrix('insert into public.user_roles (user_id, role) values (' || alice || ', ''donor'') on conflict (user_id) do update set role = excluded.role', '{"alice": "rows=1"}', 'refused');
   perform tests.matrix('update public.user_roles set role = ''nonprofit'', nonprofit_role = ''admin'' where user_id = ' || alice, '{"alice": "rows=1"}');
   perform tests.matrix('delete from public.user_roles where user_id = ' || alice, '{}', 'refused');
-  perform tests.check('alice', 'update public.user_roles set role = ''root''', 'state:23514');
+  perform tests.check('alice', 'update public.user_roles set role = ''root''', 'hint:validation_failed');
+  perform tests.check('service', 'update public.user_roles set role = ''root''', 'state:23514');
   -- profiles and ID numbers
   perform tests.matrix('select * from public.profiles where id = ' || alice, '{"alice": "rows=1"}');
   perform tests.matrix('update public.profiles set bio = ''x'' where id = ' || alice, '{"alice": "rows=1"}');
