@@ -135,7 +135,7 @@ fn is_kind(kind: &str, found: &Value) -> bool {
         }
         "jwt" => text.split('.').count() == 3 && text.starts_with("eyJ"),
         "refresh" => made_of(12, "abcdefghijklmnopqrstuvwxyz234567"),
-        "refresh2" => text.len() > 60 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)),
+        "refresh2" => text.len() >= 51 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)),
         "hash" => {
             let digits = text.strip_prefix("pkce_").unwrap_or(text);
             digits.len() == 56 && digits.chars().all(|c| "0123456789abcdef".contains(c))

@@ -32,6 +32,7 @@
 //! of its own. Whatever a case says, an error's code stands in its body and its headers alike, and headers in
 //! [`WATCHED`] are not there unless named.
 
+mod coverage;
 mod expect;
 mod keys;
 mod parse;
@@ -185,9 +186,9 @@ impl House<'_> {
 
     fn beginning(&self, file: &str, case: &Case) -> Values {
         let mut values = Values::default();
-        let line = case.line;
+        let (line, domain) = (case.line, file.replace('_', "-"));
         for (suffix, index) in [("", 1), ("2", 2), ("3", 3)] {
-            values.set(&format!("email{suffix}"), format!("c{line}-{index}@{file}.example"));
+            values.set(&format!("email{suffix}"), format!("c{line}-{index}@{domain}.example"));
             values.set(&format!("phone{suffix}"), format!("1555{line:05}{index}"));
         }
         for (name, value) in [
@@ -314,6 +315,9 @@ impl House<'_> {
                 name => values.known.get(name).cloned().unwrap_or_else(|| values.expand(name)),
             };
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+        }
+        if !ask.body.is_empty() && !named(&headers, "content-type") {
+            headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
         }
         headers.retain(|(_, value)| value != "-");
         let body = values.expand(&ask.body.join("\n"));

@@ -1,0 +1,128 @@
+//! Every endpoint of the contract has cases: good ones and refusals.
+
+use super::parse::{Ask, Case, Does};
+use super::suites;
+
+/// Endpoints of the contract (§4, §5) by section, and how many cases ask them at least.
+/// A `*` stands for one segment; what follows `?` has to be in the query.
+const ENDPOINTS: [(&str, usize); 67] = [
+    ("GET /health", 2),
+    ("GET /settings", 2),
+    ("GET /.well-known/jwks.json", 1),
+    ("GET /.well-known/openid-configuration", 1),
+    ("GET /.well-known/oauth-authorization-server", 2),
+    ("POST /signup", 30),
+    ("POST /token?grant_type=password", 20),
+    ("POST /token?grant_type=refresh_token", 20),
+    ("POST /token?grant_type=pkce", 8),
+    ("POST /token?grant_type=id_token", 8),
+    ("POST /token?grant_type=web3", 8),
+    ("POST /otp", 12),
+    ("POST /magiclink", 4),
+    ("POST /recover", 6),
+    ("POST /resend", 10),
+    ("GET /reauthenticate", 4),
+    ("GET /verify", 15),
+    ("POST /verify", 20),
+    ("GET /user", 15),
+    ("PUT /user", 20),
+    ("POST /logout", 6),
+    ("POST /factors", 8),
+    ("POST /factors/*/challenge", 6),
+    ("POST /factors/*/verify", 8),
+    ("DELETE /factors/*", 3),
+    ("GET /user/identities/authorize", 4),
+    ("DELETE /user/identities/*", 4),
+    ("GET /authorize", 8),
+    ("GET /callback", 10),
+    ("DELETE /callback", 1),
+    ("POST /sso", 1),
+    ("GET /sso/saml/metadata", 1),
+    ("POST /passkeys/registration/options", 4),
+    ("POST /passkeys/registration/verify", 3),
+    ("POST /passkeys/authentication/options", 3),
+    ("POST /passkeys/authentication/verify", 4),
+    ("GET /passkeys", 3),
+    ("PATCH /passkeys/*", 2),
+    ("DELETE /passkeys/*", 2),
+    ("GET /oauth/authorize", 7),
+    ("GET /oauth/authorizations/*", 5),
+    ("POST /oauth/authorizations/*/consent", 3),
+    ("POST /oauth/token", 8),
+    ("GET /oauth/userinfo", 1),
+    ("POST /oauth/clients/register", 1),
+    ("GET /user/oauth/grants", 1),
+    ("DELETE /user/oauth/grants", 1),
+    ("GET /scim/v2/*", 1),
+    ("GET /admin/users", 15),
+    ("POST /admin/users", 20),
+    ("GET /admin/users/*", 5),
+    ("PUT /admin/users/*", 8),
+    ("DELETE /admin/users/*", 4),
+    ("GET /admin/users/*/factors", 1),
+    ("PUT /admin/users/*/factors/*", 1),
+    ("DELETE /admin/users/*/factors/*", 2),
+    ("GET /admin/users/*/passkeys", 1),
+    ("DELETE /admin/users/*/passkeys/*", 1),
+    ("POST /invite", 6),
+    ("POST /admin/generate_link", 12),
+    ("GET /admin/audit", 4),
+    ("GET /admin/oauth/clients", 1),
+    ("POST /admin/oauth/clients", 5),
+    ("PUT /admin/oauth/clients/*", 1),
+    ("POST /admin/oauth/clients/*/regenerate_secret", 1),
+    ("POST /admin/custom-providers", 4),
+    ("GET /admin/custom-providers/*", 2),
+];
+
+#[test]
+fn every_endpoint_of_the_contract_has_its_cases() {
+    let suites = suites();
+    let cases: Vec<&Case> = suites.iter().flat_map(|(_, suite)| &suite.cases).collect();
+    let mut missing = Vec::new();
+    for (endpoint, wanted) in ENDPOINTS {
+        let count = cases.iter().filter(|case| asks(case, endpoint)).count();
+        if count < wanted {
+            missing.push(format!("{endpoint}: {count} cases instead of {wanted}"));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert!(cases.len() >= 500, "{} cases", cases.len());
+}
+
+#[test]
+fn every_case_says_what_it_expects() {
+    for (file, suite) in suites() {
+        for case in &suite.cases {
+            let asked = case.steps.iter().filter_map(ask).collect::<Vec<_>>();
+            assert!(asked.iter().all(|ask| ask.status != 0), "{file}:{}: a request without an answer", case.line);
+            assert!(!case.steps.is_empty(), "{file}:{}: nothing happens", case.line);
+        }
+        let mut names: Vec<&str> = suite.cases.iter().map(|case| case.name.as_str()).collect();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
+        assert!(twice.is_none(), "{file}: two cases of one name: {twice:?}");
+    }
+}
+
+fn ask(step: &super::parse::Step) -> Option<&Ask> {
+    match &step.does {
+        Does::Ask(ask) => Some(ask),
+        _ => None,
+    }
+}
+
+/// Whether a step of the case asks the endpoint; links that are followed are `GET /verify`.
+fn asks(case: &Case, endpoint: &str) -> bool {
+    let (method, target) = endpoint.split_once(' ').unwrap_or_default();
+    let (wanted, query) = target.split_once('?').unwrap_or((target, ""));
+    case.steps.iter().filter_map(ask).any(|ask| {
+        let (path, asked) = ask.target.split_once('?').unwrap_or((&ask.target, ""));
+        let path = if path.starts_with("{{") { "/verify" } else { path };
+        let (found, wanted) = (path.split('/'), wanted.split('/'));
+        ask.method == method
+            && asked.contains(query)
+            && found.clone().count() == wanted.clone().count()
+            && found.zip(wanted).all(|(found, wanted)| wanted == "*" || wanted == found)
+    })
+}
