@@ -1,44 +1,54 @@
 //! Where settings come from: the process environment first, then an optional `ferrobase.toml`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Named settings, all as text. Names are upper case with underscores (`GOTRUE_SITE_URL`).
 #[derive(Clone, Debug, Default)]
 pub struct Source {
+    /// Of the environment, and set since; these win.
     values: BTreeMap<String, String>,
+    /// Of the settings file.
+    file: BTreeMap<String, String>,
+    path: Option<PathBuf>,
 }
 
 impl Source {
     /// The process environment over the settings of `file` (TOML: tables are joined to names by underscores,
     /// so `[smtp] host = "x"` is `SMTP_HOST`). A missing file is an error only if it was named explicitly.
     pub fn from_process(file: Option<&Path>) -> anyhow::Result<Self> {
-        let mut values = BTreeMap::new();
         let path = file.unwrap_or_else(|| Path::new("ferrobase.toml"));
-        if file.is_some() || path.exists() {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| anyhow::anyhow!("cannot read the settings file {}: {e}", path.display()))?;
-            let table: toml::Table =
-                text.parse().map_err(|e| anyhow::anyhow!("the settings file {} is not TOML: {e}", path.display()))?;
-            flatten("", &toml::Value::Table(table), &mut values);
+        let path = (file.is_some() || path.exists()).then(|| path.to_owned());
+        let file = path.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        let values = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        Ok(Self { values: values.collect(), file, path })
+    }
+
+    /// The same with the settings file read anew; a file that can no longer be read changes nothing.
+    pub fn reread(&self) -> Self {
+        let mut source = self.clone();
+        match self.path.as_deref().map(read_file).transpose() {
+            Ok(file) => source.file = file.unwrap_or_default(),
+            Err(error) => tracing::error!(%error, "keeping the settings of the file as they were"),
         }
-        values.extend(std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))));
-        Ok(Self { values })
+        source
     }
 
     /// Settings given as pairs; what tests and `up` use.
     pub fn from_pairs<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
-        Self { values: pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect() }
+        Self { values: pairs.into_iter().map(|(k, v)| (k.into(), v.into())).collect(), ..Self::default() }
     }
 
     /// The value under `name`; an empty string counts as set.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
+        self.values.get(name).or_else(|| self.file.get(name)).map(String::as_str)
     }
 
     /// Sets `name` unless it already has a value: how `up` lays its development defaults.
     pub fn set_default(&mut self, name: &str, value: impl Into<String>) {
-        self.values.entry(name.to_owned()).or_insert_with(|| value.into());
+        if self.get(name).is_none() {
+            self.set(name, value);
+        }
     }
 
     /// Sets `name`, replacing any value it had.
@@ -48,11 +58,25 @@ impl Source {
 
     /// All names that begin with `prefix`, with their values, in name order.
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.values
-            .range(prefix.to_owned()..)
-            .take_while(move |(name, _)| name.starts_with(prefix))
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+        let of = |map: &'a BTreeMap<String, String>| {
+            map.range(prefix.to_owned()..)
+                .take_while(move |(name, _)| name.starts_with(prefix))
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+        };
+        let mut both: BTreeMap<&str, &str> = of(&self.file).collect();
+        both.extend(of(&self.values));
+        both.into_iter()
     }
+}
+
+fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| anyhow::anyhow!("cannot read the settings file {}: {e}", path.display()))?;
+    let table: toml::Table =
+        text.parse().map_err(|e| anyhow::anyhow!("the settings file {} is not TOML: {e}", path.display()))?;
+    let mut values = BTreeMap::new();
+    flatten("", &toml::Value::Table(table), &mut values);
+    Ok(values)
 }
 
 fn flatten(prefix: &str, value: &toml::Value, into: &mut BTreeMap<String, String>) {
@@ -91,6 +115,15 @@ mod tests {
         assert_eq!(values.get("SMTP_HOST").map(String::as_str), Some("mail"));
         assert_eq!(values.get("SMTP_PORT").map(String::as_str), Some("25"));
         assert_eq!(values.get("A_B_C_LIST").map(String::as_str), Some("x,y"));
+    }
+
+    #[test]
+    fn what_is_set_wins_over_the_file_in_every_way_of_asking() {
+        let mut source = Source::from_pairs([("PGRST_A", "1")]);
+        source.file = [("PGRST_A", "file"), ("PGRST_B", "file")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        source.set_default("PGRST_B", "default");
+        assert_eq!((source.get("PGRST_A"), source.get("PGRST_B")), (Some("1"), Some("file")));
+        assert_eq!(source.with_prefix("PGRST_").collect::<Vec<_>>(), [("PGRST_A", "1"), ("PGRST_B", "file")]);
     }
 
     #[test]

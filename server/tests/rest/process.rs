@@ -35,6 +35,7 @@ impl Server {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("ferrobase-process-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("ferrobase.toml"), "").expect("written");
         let file = |name: &str| Stdio::from(File::create(folder.join(name)).expect("a file"));
         let child = Command::new(env!("CARGO_BIN_EXE_ferrobase"))
             .args(["serve", "--only", "rest"])
@@ -212,6 +213,14 @@ async fn signals_reload_schema_and_configuration() {
     let capped = |reply: &Reply| reply.header("content-range").as_deref() == Some("0-0/*");
     server.wait_for(&address, "/stars?select=id", capped).await;
     assert_eq!(server.get("/comets").await.map(|reply| reply.status), Some(404), "the schema was not loaded");
+    // The settings file is read again too; what it says is below the environment and the database.
+    let reset = format!("alter role sky_gate in database {} reset pgrst.db_max_rows", ground.database());
+    owner.batch_execute(&reset).await.expect("setting");
+    let file = "[pgrst]\ndb_max_rows = 2\ndb_anon_role = \"nobody\"\n";
+    std::fs::write(server.folder.join("ferrobase.toml"), file).expect("written");
+    server.signal("USR2");
+    let capped = |reply: &Reply| reply.header("content-range").as_deref() == Some("0-1/*");
+    server.wait_for(&address, "/stars?select=id", capped).await;
     // SIGUSR1: the schema.
     server.signal("USR1");
     server.wait_for(&address, "/comets", |reply| reply.status == 200).await;

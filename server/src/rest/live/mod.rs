@@ -263,15 +263,16 @@ impl Live {
         Ok(load(&first, &second, &scope).await?)
     }
 
-    /// Environment and file are those of the start; what lies in the database and in files named by settings
-    /// is read anew.
+    /// The environment is that of the start; the settings file, files named by settings and what lies in the
+    /// database are read anew.
     async fn load_configuration(&self) -> Result<(), ConfigurationFault> {
-        let environment = RestConfig::load(&self.source).map_err(ConfigurationFault::Wrong)?;
+        let source = self.source.reread();
+        let environment = RestConfig::load(&source).map_err(ConfigurationFault::Wrong)?;
         let (config, roles) = if environment.db_config {
             let connection = self.pool.connection().await?;
             let stored = in_database::load_settings(&connection, environment.pre_config.as_ref()).await?;
             let roles = in_database::load_role_settings(&connection).await?;
-            let source = over(&self.source, &stored);
+            let source = over(&source, &stored);
             (RestConfig::load(&source).map_err(ConfigurationFault::Wrong)?, roles)
         } else {
             (environment, RoleSettings::default())
