@@ -408,3 +408,66 @@ async fn connections_end_by_age_and_idleness() {
         assert!(later.is_number() && (later == first) == stays, "{name}: {first} then {later}");
     }
 }
+
+/// A token with a signature made by `sign`.
+fn signed(algorithm: &str, sign: impl Fn(&[u8]) -> Vec<u8>) -> String {
+    use base64::Engine;
+    let encode = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
+    let head = json!({"alg": algorithm, "typ": "JWT"}).to_string();
+    let message = format!("{}.{}", encode(head.as_bytes()), encode(MEMBER.as_bytes()));
+    let signature = encode(&sign(message.as_bytes()));
+    format!("{message}.{signature}")
+}
+
+#[actix_web::test]
+async fn tokens_of_every_kind_of_key_are_verified() {
+    use base64::Engine;
+    use ed25519_dalek::Signer as _;
+    let encode = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
+    let hmac = "a symmetric key of more than sixty-four bytes, as the longest of the three wants";
+    let p256 = p256::ecdsa::SigningKey::from_slice(&[7; 32]).expect("key");
+    let p521 = p521::ecdsa::SigningKey::from_slice(&[&[0][..], &[7; 65]].concat()).expect("key");
+    let ed25519 = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
+    let (a, b) = (p256.verifying_key().to_encoded_point(false), p521::ecdsa::VerifyingKey::from(&p521));
+    let b = b.to_encoded_point(false);
+    let set = json!({"keys": [
+        {"kty": "oct", "k": encode(hmac.as_bytes())},
+        {"kty": "EC", "crv": "P-256", "x": encode(a.x().expect("x")), "y": encode(a.y().expect("y"))},
+        {"kty": "EC", "crv": "P-521", "x": encode(b.x().expect("x")), "y": encode(b.y().expect("y"))},
+        {"kty": "OKP", "crv": "Ed25519", "x": encode(ed25519.verifying_key().as_bytes())},
+    ]});
+    let house = House::open(&[("PGRST_JWT_SECRET", &set.to_string())]).await;
+    let by_secret = |algorithm| {
+        let key = jsonwebtoken::EncodingKey::from_secret(hmac.as_bytes());
+        let claims: Value = serde_json::from_str(MEMBER).expect("claims");
+        jsonwebtoken::encode(&jsonwebtoken::Header::new(algorithm), &claims, &key).expect("token")
+    };
+    let by_p256 = |message: &[u8]| {
+        let signature: p256::ecdsa::Signature = p256.sign(message);
+        signature.to_bytes().to_vec()
+    };
+    let by_p521 = |message: &[u8]| {
+        let signature: p521::ecdsa::Signature = p521::ecdsa::signature::Signer::sign(&p521, message);
+        signature.to_bytes().to_vec()
+    };
+    let by_ed25519 = |message: &[u8]| ed25519.sign(message).to_bytes().to_vec();
+    for (kind, token, status) in [
+        ("HS256", by_secret(jsonwebtoken::Algorithm::HS256), 200),
+        ("HS384", by_secret(jsonwebtoken::Algorithm::HS384), 200),
+        ("HS512", by_secret(jsonwebtoken::Algorithm::HS512), 200),
+        ("ES256", signed("ES256", by_p256), 200),
+        ("ES512", signed("ES512", by_p521), 200),
+        ("EdDSA", signed("EdDSA", by_ed25519), 200),
+        // A signature of another key, and one of another algorithm than is said.
+        ("ES256 by Ed25519", signed("ES256", by_ed25519), 401),
+        ("ES512 by P-256", signed("ES512", by_p256), 401),
+        ("EdDSA by nobody", signed("EdDSA", |_| vec![0; 64]), 401),
+        ("none", signed("none", |_| Vec::new()), 401),
+    ] {
+        let header = ("Authorization".to_owned(), format!("Bearer {token}"));
+        let reply = send(&house.address, "GET", "/labels?select=id", &[header], b"").await;
+        assert_eq!(reply.status, status, "{kind}: {}", reply.text());
+        let challenge = reply.header("www-authenticate");
+        assert_eq!(challenge.is_some_and(|text| text.starts_with("Bearer error=")), status == 401, "{kind}");
+    }
+}
