@@ -54,9 +54,17 @@ types:
 policies: setup
     POLICY_CASES=10000 cargo test -p ferrobase --test rest policies -- --nocapture
 
+# Take the role switch out of a copy of the server and see the policy oracle fail on it
+mutants-role: setup
+    tools/mutants-role.sh
+
+# Fuzz the grammar of requests and the path to the role, each for some seconds (needs a nightly toolchain), e.g. `just fuzz 300`
+fuzz SECONDS="60" *TARGETS:
+    tools/fuzz.sh {{SECONDS}} {{TARGETS}}
+
 # Random requests in number: 20,000 valid ones and as many that mean nothing
 random: setup
-    RANDOM_CASES=20000 cargo test -p ferrobase --test rest random
+    RANDOM_CASES=20000 cargo test -p ferrobase --test rest random -- --nocapture
 
 # Measure `rest` or `auth` beside its limit on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
 bench API *ARGS:
