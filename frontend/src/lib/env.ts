@@ -44,7 +44,7 @@ export function parseAppConfig(body: unknown, origin: string): AppConfig {
 
 /** Loads the settings once; a failed load is tried again by the next caller. */
 export function loadAppConfig(): Promise<AppConfig> {
-  loading ??= fetch("/app-config.json", { headers: { accept: "application/json" } })
+  loading ??= fetch("/app-config.json")
     .then(async (response) => {
       if (!response.ok) throw new Error(`app-config.json answered ${response.status}`);
       current = parseAppConfig(await response.json(), window.location.origin);

@@ -29,11 +29,14 @@ export function useKeptForm<T extends FieldValues, O>(form: UseFormReturn<T, unk
     });
     return subscription;
   }, [form, key]);
-  return useCallback(() => {
-    try {
-      sessionStorage.removeItem(PREFIX + key);
-    } catch {
-      // nothing was kept
-    }
-  }, [key]);
+  return useCallback(() => forgetKept(key), [key]);
+}
+
+/** Lets go of what was kept under `key`: it was sent, or given up on purpose. */
+export function forgetKept(key: string): void {
+  try {
+    sessionStorage.removeItem(PREFIX + key);
+  } catch {
+    // nothing was kept
+  }
 }

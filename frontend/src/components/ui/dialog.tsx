@@ -4,6 +4,7 @@ import type { ComponentProps, ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { t } from "@/messages";
 import { Button } from "./button";
+import { useReturnFocus } from "./return-focus";
 
 export const Dialog = Radix.Root;
 export const DialogTrigger = Radix.Trigger;
@@ -19,6 +20,7 @@ export interface DialogContentProps extends Omit<ComponentProps<typeof Radix.Con
 
 /** A dialog on desks, a sheet from below on phones. */
 export function DialogContent({ title, description, dirty, className, children, ...props }: DialogContentProps) {
+  const returnFocus = useReturnFocus();
   return (
     <Radix.Portal>
       <Radix.Overlay className="overlay" />
@@ -29,6 +31,7 @@ export function DialogContent({ title, description, dirty, className, children, 
           onInteractOutside={(event) => {
             if (dirty) event.preventDefault();
           }}
+          {...returnFocus}
           {...props}
         >
           <div className="dialog-head">

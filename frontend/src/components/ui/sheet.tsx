@@ -3,6 +3,7 @@ import { Dialog as Radix } from "radix-ui";
 import type { ComponentProps } from "react";
 import { t } from "@/messages";
 import { Button } from "./button";
+import { useReturnFocus } from "./return-focus";
 
 export const Sheet = Radix.Root;
 export const SheetTrigger = Radix.Trigger;
@@ -10,10 +11,11 @@ export const SheetClose = Radix.Close;
 
 /** A menu from the side, 18 rem wide. `title` names it for screen readers. */
 export function SheetContent({ title, children, ...props }: ComponentProps<typeof Radix.Content> & { title: string }) {
+  const returnFocus = useReturnFocus();
   return (
     <Radix.Portal>
       <Radix.Overlay className="overlay" />
-      <Radix.Content className="menu-sheet" aria-describedby={undefined} {...props}>
+      <Radix.Content className="menu-sheet" aria-describedby={undefined} {...returnFocus} {...props}>
         <div className="flex items-center justify-between pl-3">
           <Radix.Title className="text-ui">{title}</Radix.Title>
           <Radix.Close asChild>

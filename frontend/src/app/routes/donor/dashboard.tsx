@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
 import { HandHeart } from "lucide-react";
-import { useState } from "react";
 import { useSearchParams } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
@@ -25,7 +24,7 @@ export function Component() {
   const mark = useMarkMessageRead(user.id);
   const [params, setParams] = useSearchParams();
   const tab = tabs.find((known) => known === params.get("tab")) ?? "overview";
-  const [readId, setReadId] = useState<string | null>(null);
+  const readId = params.get("message");
   const pledging = params.get("donate") !== null;
   const show = (next: Record<string, string>) => setParams(next, { replace: true, preventScrollReset: true });
   const tabParams: Record<string, string> = tab === "overview" ? {} : { tab };
@@ -70,7 +69,7 @@ export function Component() {
                       donate={donate}
                       onSeeAll={() => show({ tab: "donations" })}
                       onRead={(message) => {
-                        setReadId(message.id);
+                        show({ message: message.id });
                         if (message.unread) mark.mutate(message.id);
                       }}
                     />
@@ -87,8 +86,8 @@ export function Component() {
       <Dialog open={pledging} onOpenChange={(open) => (open ? undefined : show(tabParams))}>
         {pledging ? <PledgeContent donor={user} /> : null}
       </Dialog>
-      <Dialog open={read !== undefined} onOpenChange={(open) => (open ? undefined : setReadId(null))}>
-        {read ? <MessageDialog key={read.id} message={read} userId={user.id} onClose={() => setReadId(null)} /> : null}
+      <Dialog open={read !== undefined} onOpenChange={(open) => (open ? undefined : show(tabParams))}>
+        {read ? <MessageDialog key={read.id} message={read} userId={user.id} onClose={() => show(tabParams)} /> : null}
       </Dialog>
     </DashboardPage>
   );

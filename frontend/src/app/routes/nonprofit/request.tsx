@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
-import { Link, useNavigate, useParams } from "react-router-dom";
+import { useEffect, useRef } from "react";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router-dom";
 import { BackLink, DetailPage } from "@/components/pages";
 import { FailedState, ListSkeleton } from "@/components/states";
 import { Timeline } from "@/components/timeline";
@@ -8,7 +8,7 @@ import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { openedRequestQuery } from "@/features/incoming-requests/api";
 import { DecisionDialog, type DecisionKind } from "@/features/incoming-requests/components/decision-dialogs";
-import { canAct, DecisionDock, DecisionPanel } from "@/features/incoming-requests/components/decision-panel";
+import { canAct, canAnswer, DecisionDock, DecisionPanel } from "@/features/incoming-requests/components/decision-panel";
 import { IncomingBadge } from "@/features/incoming-requests/components/incoming-badge";
 import {
   DenialReason,
@@ -28,6 +28,8 @@ import "@/messages/en/incoming";
 import { paths } from "../../paths";
 import "./request.css";
 
+const kinds: readonly DecisionKind[] = ["approve", "deny", "info"];
+
 export function Component() {
   const { id = "" } = useParams();
   const session = useSession();
@@ -35,7 +37,20 @@ export function Component() {
   const organization = useOrganization();
   const navigate = useNavigate();
   const query = useQuery(openedRequestQuery(organization.id, id));
-  const [kind, setKind] = useState<DecisionKind | null>(null);
+  const [params, setParams] = useSearchParams();
+  // The open dialog is a part of the address: it is there again after a reload or a new sign-in, with what was typed.
+  const kind = kinds.find((known) => known === params.get("decide")) ?? null;
+  const setKind = (next: DecisionKind | null) =>
+    setParams(next ? { decide: next } : {}, { replace: true, preventScrollReset: true });
+
+  const arrived = useRef(false);
+  useEffect(() => {
+    if (!query.data || arrived.current) return;
+    arrived.current = true;
+    // an old address must not ask for an answer that can no longer be given
+    const possible = kind === null || (query.data.visible && canAnswer(query.data, kind));
+    if (!possible) setParams({}, { replace: true });
+  }, [query.data, kind, setParams]);
 
   const missing = query.isError && isNotFound(query.error);
   useEffect(() => {
@@ -117,7 +132,13 @@ export function Component() {
         <RequestDocuments opened={opened} />
         <DenialReason opened={opened} />
       </DetailPage>
-      <DecisionDialog kind={kind} opened={opened} nonprofitId={organization.id} onClose={() => setKind(null)} />
+      <DecisionDialog
+        kind={kind}
+        opened={opened}
+        nonprofitId={organization.id}
+        userId={user.id}
+        onClose={() => setKind(null)}
+      />
     </>
   );
 }

@@ -5,6 +5,7 @@ import { QueryView } from "@/components/query-view";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
+import { helpCategoriesQuery } from "@/features/help-categories/api";
 import { CategoriesEditor } from "@/features/help-categories/components/categories-editor";
 import { organizationQuery } from "@/features/organizations/api";
 import { BrandingSettings } from "@/features/organizations/components/branding-settings";
@@ -24,6 +25,8 @@ export function Component() {
   const [params, setParams] = useSearchParams();
   const query = useQuery(organizationQuery(organization.id));
   const tab = tabs.find((known) => known === params.get("tab")) ?? "general";
+  // asked for beside the organization, not after it
+  useQuery({ ...helpCategoriesQuery(organization.id), enabled: tab === "categories" });
   const mayEdit = can(session, "edit_organization");
   return (
     <DashboardPage
@@ -55,8 +58,9 @@ export function Component() {
                   <CloseOrganization
                     details={details}
                     onClosed={async () => {
+                      // away first: this page's guard would miss the organization and say so
+                      await navigate(paths.nonprofitDashboard, { replace: true });
                       await session.refresh();
-                      void navigate(paths.nonprofitDashboard, { replace: true });
                     }}
                   />
                 ) : null}

@@ -5,6 +5,7 @@ import { Button } from "@/components/ui/button";
 import { DialogClose, DialogContent } from "@/components/ui/dialog";
 import { Textarea } from "@/components/ui/input";
 import { formatDate } from "@/lib/format";
+import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/donations";
@@ -19,11 +20,13 @@ export interface MessageDialogProps {
 
 /** A nonprofit's message, and the donor's answer to it. */
 export function MessageDialog({ message, userId, onClose }: MessageDialogProps) {
+  const keptAs = `reply-${message.id}-${userId}`;
   const form = useForm<ReplyForm>({
     resolver: zodResolver(replySchema),
     shouldFocusError: false,
-    defaultValues: { message: "" },
+    defaultValues: readKept(keptAs, { message: "" }),
   });
+  const forget = useKeptForm(form, keptAs);
   const reply = useReply(userId);
   return (
     <DialogContent
@@ -49,6 +52,7 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
         onSubmit={async (values) => {
           await reply.mutateAsync({ messageId: message.id, message: values.message }).then(
             () => {
+              forget();
               toast({
                 title: t("donations.replySent"),
                 description: t("donations.replySentBody", { name: message.nonprofit_name }),

@@ -12,6 +12,7 @@ import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
 import { errorDetails, errorHint, errorMessage } from "@/lib/errors";
 import { formatList, formatMoney, parseAmountText } from "@/lib/format";
+import { forgetKept, readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
@@ -25,15 +26,31 @@ export type DecisionKind = "approve" | "deny" | "info";
 export interface DecisionDialogProps {
   opened: VisibleRequest;
   nonprofitId: string;
+  /** Whose words they are: another account in the same tab never sees them. */
+  userId: string;
   onClose: () => void;
 }
 
-export function DecisionDialog({ kind, ...props }: DecisionDialogProps & { kind: DecisionKind | null }) {
+interface AnswerProps extends DecisionDialogProps {
+  /** What is typed is kept under this name until it is sent or the dialog is closed: a session may end before that. */
+  keptAs: string;
+}
+
+export function DecisionDialog({ kind, onClose, ...props }: DecisionDialogProps & { kind: DecisionKind | null }) {
+  const keptAs = `${kind}-${props.opened.request.id}-${props.userId}`;
+  const answer: AnswerProps = {
+    ...props,
+    keptAs,
+    onClose: () => {
+      forgetKept(keptAs);
+      onClose();
+    },
+  };
   return (
-    <Dialog open={kind !== null} onOpenChange={(open) => (open ? undefined : props.onClose())}>
-      {kind === "approve" ? <ApproveDialog {...props} /> : null}
-      {kind === "deny" ? <DenyDialog {...props} /> : null}
-      {kind === "info" ? <InfoDialog {...props} /> : null}
+    <Dialog open={kind !== null} onOpenChange={(open) => (open ? undefined : answer.onClose())}>
+      {kind === "approve" ? <ApproveDialog {...answer} /> : null}
+      {kind === "deny" ? <DenyDialog {...answer} /> : null}
+      {kind === "info" ? <InfoDialog {...answer} /> : null}
     </Dialog>
   );
 }
@@ -98,7 +115,7 @@ function Buttons({
   );
 }
 
-function ApproveDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
+function ApproveDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
   const { request } = opened;
   const second = opened.can.second_approval;
   const asked = second ? (request.amount_approved ?? 0) : parseAmountText(request.amount);
@@ -106,8 +123,9 @@ function ApproveDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
     resolver: zodResolver(approveSchema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { amount: asked > 0 ? String(asked) : "" },
+    defaultValues: readKept(keptAs, { amount: asked > 0 ? String(asked) : "" }),
   });
+  useKeptForm(form, keptAs);
   const approve = useApprove({ nonprofitId, requestId: request.id });
   /** What the database said is left, when it knew better than this page. */
   const [told, setTold] = useState<number | null>(null);
@@ -201,15 +219,16 @@ function ApproveDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
   );
 }
 
-function DenyDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
+function DenyDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
   const { request } = opened;
   const reasons = useQuery(denialReasonsQuery);
   const form = useForm<DenyForm>({
     resolver: zodResolver(denySchema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { reasonCode: "", reason: "" },
+    defaultValues: readKept(keptAs, { reasonCode: "", reason: "" }),
   });
+  useKeptForm(form, keptAs);
   const deny = useDeny({ nonprofitId, requestId: request.id });
   const [code, reason] = useWatch({ control: form.control, name: ["reasonCode", "reason"] });
   const others = openElsewhere(opened);
@@ -226,7 +245,7 @@ function DenyDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
     }
   };
   return (
-    <DialogContent title={t("incoming.denyTitle")} description={about(opened)} dirty={form.formState.isDirty}>
+    <DialogContent title={t("incoming.denyTitle")} description={about(opened)} dirty={code !== "" || reason !== ""}>
       <Form form={form} onSubmit={submit} error={deny.error ?? reasons.error} errorTitle={t("incoming.decisionFailed")}>
         <Field<DenyForm> name="reasonCode" label={t("incoming.denyReason")} hint={t("incoming.denyReasonHint")}>
           {(control) => (
@@ -257,14 +276,15 @@ function DenyDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
   );
 }
 
-function InfoDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
+function InfoDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
   const { request } = opened;
   const form = useForm<InfoForm>({
     resolver: zodResolver(infoSchema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { notes: "" },
+    defaultValues: readKept(keptAs, { notes: "" }),
   });
+  useKeptForm(form, keptAs);
   const notes = useWatch({ control: form.control, name: "notes" });
   const ask = useAskInfo({ nonprofitId, requestId: request.id });
   const submit = async (values: InfoForm) => {
@@ -280,7 +300,7 @@ function InfoDialog({ opened, nonprofitId, onClose }: DecisionDialogProps) {
     }
   };
   return (
-    <DialogContent title={t("incoming.infoTitle")} description={about(opened)} dirty={form.formState.isDirty}>
+    <DialogContent title={t("incoming.infoTitle")} description={about(opened)} dirty={notes !== ""}>
       <Form form={form} onSubmit={submit} error={ask.error} errorTitle={t("incoming.decisionFailed")}>
         <Field<InfoForm> name="notes" label={t("incoming.infoNotes")} hint={t("incoming.infoNotesHint")}>
           {(control) => <Textarea rows={4} className="min-h-28" {...control} />}

@@ -27,6 +27,10 @@ export interface DecisionPanelProps {
 const canApprove = ({ can }: VisibleRequest) => can.approve || can.second_approval;
 export const canAct = (opened: VisibleRequest): boolean => canApprove(opened) || opened.can.deny || opened.can.ask_info;
 
+/** Whether this answer can be given as things stand. */
+export const canAnswer = (opened: VisibleRequest, kind: DecisionKind): boolean =>
+  kind === "approve" ? canApprove(opened) : kind === "deny" ? opened.can.deny : opened.can.ask_info;
+
 const approveWords = ({ can }: VisibleRequest) =>
   t(can.second_approval ? "incoming.approveSecond" : "incoming.approve");
 

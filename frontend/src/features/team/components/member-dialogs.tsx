@@ -7,6 +7,7 @@ import { DialogClose, DialogContent } from "@/components/ui/dialog";
 import { Input } from "@/components/ui/input";
 import { Select } from "@/components/ui/select";
 import { errorHint } from "@/lib/errors";
+import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/team";
@@ -36,17 +37,20 @@ export interface AddMemberProps {
 }
 
 export function AddMember({ nonprofitId, proved, onClose }: AddMemberProps) {
+  const keptAs = `add-member-${nonprofitId}`;
   const form = useForm<AddMemberForm>({
     resolver: zodResolver(addMemberSchema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { full_name: "", email: "", role: "employee" },
+    defaultValues: readKept<AddMemberForm>(keptAs, { full_name: "", email: "", role: "employee" }),
   });
+  const forget = useKeptForm(form, keptAs);
   const add = useAddMember(nonprofitId);
   const role = useWatch({ control: form.control, name: "role" });
   const submit = async (values: AddMemberForm) => {
     try {
       await add.mutateAsync(values);
+      forget();
       toast({ title: t("team.addedTitle"), description: t(proved ? "team.addedBody" : "team.addedWaits", values) });
       onClose();
     } catch (error) {

@@ -1,0 +1,423 @@
+/** What a working day brings to a nonprofit's staff: documents, closed doors, a session that ends, figures that move. */
+import { randomUUID } from "node:crypto";
+import type { APIRequestContext, Page } from "@playwright/test";
+import { apiKey, mailTo, rpc } from "./fixtures/api";
+import { ask, found, join, write, type Organization } from "./fixtures/staff";
+import { expect, test, type Account } from "./fixtures/test";
+
+// each page is looked at by axe in both themes, which takes its time
+test.describe.configure({ timeout: 300_000 });
+
+const isPhone = (page: Page) => (page.viewportSize()?.width ?? 0) < 768;
+const toast = (page: Page, title: string) => page.locator(".toast").filter({ hasText: title });
+const figure = (page: Page, label: string) =>
+  page
+    .locator(".figures > div")
+    .filter({ has: page.locator("dt", { hasText: label }) })
+    .locator("dd");
+
+/** Presses an answer: a button of the rail, on phones of the dock or its menu. */
+async function answer(page: Page, name: string) {
+  const dock = page.locator(".dock");
+  await (isPhone(page) ? dock : page.locator(".decide")).waitFor();
+  if (!isPhone(page)) await page.locator(".decide").getByRole("button", { name }).click();
+  else if (await dock.getByRole("button", { name }).isVisible()) await dock.getByRole("button", { name }).click();
+  else {
+    await dock.getByRole("button", { name: "Other answers" }).click();
+    await page.getByRole("menuitem", { name }).click();
+  }
+}
+
+/** One white pixel. */
+const PNG = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+
+/** A person's request with a photo of a letter. */
+async function askWithPhoto(request: APIRequestContext, person: Account, organization: Organization) {
+  const input = {
+    category_id: "cat-001",
+    nonprofits: [organization.id],
+    description: "We need food until my new job starts.",
+    amount: "250",
+    contact_consent: true,
+    first_name: "Marie-Thérèse",
+    last_name: "Désir",
+    email: person.email,
+    phone: "+1 207 555 0142",
+    address: "18 Saint-Germain Street",
+    city: "Portland",
+    state: "ME",
+    postal_code: "04101",
+  };
+  const draft = await rpc<{ id: string }>(request, person.accessToken, "save_draft", { input });
+  const path = `${draft.id}/${randomUUID()}.png`;
+  const upload = await request.post(`/storage/v1/object/request-documents/${path}`, {
+    headers: {
+      apikey: await apiKey(request),
+      authorization: `Bearer ${person.accessToken}`,
+      "content-type": "image/png",
+    },
+    data: PNG,
+  });
+  expect(upload.ok(), await upload.text()).toBe(true);
+  await write(request, person, "request_documents", {
+    request_id: draft.id,
+    name: "Brief vom Vermieter – März.png",
+    path,
+    mime_type: "image/png",
+    size_bytes: PNG.length,
+  });
+  await rpc(request, person.accessToken, "submit_request", {
+    input: { ...input, key: randomUUID(), draft_id: draft.id },
+  });
+  return { id: draft.id, path };
+}
+
+test("staff open a document under an address that is signed for them alone", async ({ page, request, people }) => {
+  const { organization, admin } = await found(request, people);
+  const stranger = await found(request, people);
+  const person = await people.create("requester", "Marie-Thérèse Désir");
+  const sent = await askWithPhoto(request, person, organization);
+  await people.signIn(page, admin);
+  await page.goto(`/nonprofit-request/${sent.id}`);
+  const opened = page.waitForEvent("popup");
+  await page.getByRole("button", { name: "View Brief vom Vermieter – März.png" }).click();
+  const document = await opened;
+  await document.waitForURL(/\/storage\/v1\/object\/sign\/request-documents\/.*token=/);
+  await expect(document.locator("img")).toHaveJSProperty("naturalWidth", 1);
+
+  const unsigned = await request.get(`/storage/v1/object/request-documents/${sent.path}`, {
+    headers: { apikey: await apiKey(request), authorization: `Bearer ${stranger.admin.accessToken}` },
+  });
+  expect(unsigned.ok()).toBe(false);
+});
+
+test("a document that cannot be opened says so and leaves no empty window", async ({ page, request, people }) => {
+  const { organization, admin } = await found(request, people);
+  const person = await people.create("requester", "Marie-Thérèse Désir");
+  const sent = await askWithPhoto(request, person, organization);
+  await people.signIn(page, admin);
+  await page.goto(`/nonprofit-request/${sent.id}`);
+  await page.route("**/storage/v1/object/sign/**", (route) => route.abort("connectionfailed"));
+  await page.getByRole("button", { name: "View Brief vom Vermieter – März.png" }).click();
+  await expect(toast(page, "This document did not open")).toBeVisible();
+  await expect.poll(() => page.context().pages().length).toBe(1);
+});
+
+test("what another nonprofit has taken is a line without the person", async ({ page, request, people, accessible }) => {
+  const { organization, admin } = await found(request, people);
+  const other = await found(request, people);
+  const sent = await ask(request, people, [organization, other.organization]);
+  await rpc(request, other.admin.accessToken, "request_more_info", {
+    request_id: sent.id,
+    nonprofit_id: other.organization.id,
+    notes: "Please send the letter.",
+  });
+  await people.signIn(page, admin);
+  await page.goto("/nonprofit-requests");
+  const line = page.getByRole("row").filter({ hasText: sent.number });
+  await expect(line).toContainText("Taken");
+  await line.getByRole("link", { name: `View ${sent.number}` }).click();
+  await expect(page.getByText("Another nonprofit has taken this request")).toBeVisible();
+  await expect(page.locator(".page-head .badge")).toHaveText("Taken");
+  await expect(page.getByRole("button", { name: /Approve|Deny/ })).toHaveCount(0);
+  for (const secret of ["We need food", "Marie-Thérèse", sent.person.email, "Saint-Germain"]) {
+    await expect(page.locator("main")).not.toContainText(secret);
+  }
+  await accessible(page);
+  await page.getByRole("link", { name: "See what waits for you" }).click();
+  await expect(page).toHaveURL(/\/nonprofit-requests$/);
+});
+
+test("the last admin closes the organization: people are told and nothing of it can be opened", async ({
+  page,
+  request,
+  people,
+  accessible,
+}) => {
+  const { organization, admin } = await found(request, people);
+  const other = await found(request, people);
+  const alone = await ask(request, people, [organization]);
+  const shared = await ask(request, people, [organization, other.organization]);
+  await people.signIn(page, admin);
+  await page.goto("/nonprofit-settings");
+  await page.getByRole("button", { name: "Close the organization" }).click();
+  const dialog = page.getByRole("alertdialog");
+  await expect(dialog.getByRole("heading")).toHaveText(`Close ${organization.name}?`);
+  await accessible(page);
+  await page.keyboard.press("Escape");
+  await expect(dialog).toHaveCount(0);
+  await expect(page.getByRole("button", { name: "Close the organization" })).toBeFocused();
+  await page.getByRole("button", { name: "Close the organization" }).click();
+  await dialog.getByRole("button", { name: "Close the organization" }).click();
+  await expect(toast(page, "Organization closed")).toBeVisible();
+  await expect(page).toHaveURL(/\/nonprofit-dashboard$/);
+  await page.goto("/nonprofit-requests");
+  await expect(page).not.toHaveURL(/\/nonprofit-requests$/);
+
+  const lookup = await rpc<{ status: string }>(request, null, "request_status", { number: alone.number });
+  expect(lookup.status).toBe("declined");
+  const still = await rpc<{ status: string }>(request, null, "request_status", { number: shared.number });
+  expect(still.status).toBe("pending");
+  await mailTo(request, alone.person.email, /declined/);
+  await page.goto(`/nonprofit/${organization.id}`);
+  await expect(page.getByRole("heading", { level: 1, name: organization.name })).toHaveCount(0);
+});
+
+test.describe("a session that ends with a dialog open", () => {
+  /** The tab's session, as it is when the server no longer knows it. */
+  const endSession = (page: Page) =>
+    page.evaluate(() => {
+      const kept = JSON.parse(localStorage.getItem("aidbridge-auth") ?? "null") as object | null;
+      if (!kept) throw new Error("no session is kept");
+      localStorage.setItem("aidbridge-auth", JSON.stringify({ ...kept, expires_at: 1, refresh_token: "gone" }));
+    });
+
+  test("signing in again brings back the dialog with what was typed", async ({ page, request, people }) => {
+    const { organization, admin } = await found(request, people);
+    const sent = await ask(request, people, [organization]);
+    await people.signIn(page, admin);
+    await page.goto(`/nonprofit-request/${sent.id}`);
+    await answer(page, "Deny Request");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Reason").click();
+    await page.getByRole("option", { name: "Outside the area served" }).click();
+    await dialog.getByLabel("Message to the person").fill("You live in Bath; Midcoast Pantry helps there.");
+    await endSession(page);
+    await dialog.getByRole("button", { name: "Deny Request" }).click();
+    await expect(page).toHaveURL(/\/login\?next=/);
+    await expect(toast(page, "Authentication required")).toBeVisible();
+    await page.getByLabel("Email").fill(admin.email);
+    await page.getByLabel("Password", { exact: true }).fill(admin.password);
+    await page.getByRole("main").getByRole("button", { name: "Login" }).click();
+    await expect(page).toHaveURL(new RegExp(`/nonprofit-request/${sent.id}\\?decide=deny$`));
+    await expect(dialog.getByLabel("Reason")).toContainText("Outside the area served");
+    await expect(dialog.getByLabel("Message to the person")).toHaveValue(
+      "You live in Bath; Midcoast Pantry helps there.",
+    );
+    await dialog.getByRole("button", { name: "Deny Request" }).click();
+    await expect(toast(page, "Request Declined")).toBeVisible();
+    await expect(page.locator(".page-head .badge")).toHaveText("Declined");
+    await expect(page).toHaveURL(new RegExp(`/nonprofit-request/${sent.id}$`));
+  });
+
+  test("a closed dialog keeps nothing, and an old address opens none", async ({ page, request, people }) => {
+    const { organization, admin } = await found(request, people);
+    const sent = await ask(request, people, [organization]);
+    await people.signIn(page, admin);
+    await page.goto(`/nonprofit-request/${sent.id}`);
+    await answer(page, "Request More Information");
+    await page.getByLabel("What do you need?").fill("Please send the letter.");
+    await page.reload();
+    await expect(page.getByLabel("What do you need?")).toHaveValue("Please send the letter.");
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await answer(page, "Request More Information");
+    await expect(page.getByLabel("What do you need?")).toHaveValue("");
+    await rpc(request, admin.accessToken, "deny_request", {
+      request_id: sent.id,
+      nonprofit_id: organization.id,
+      reason: "Outside our area.",
+    });
+    await page.goto(`/nonprofit-request/${sent.id}?decide=approve`);
+    await expect(page.locator(".page-head .badge")).toHaveText("Declined");
+    await expect(page.getByRole("dialog")).toHaveCount(0);
+    await expect(page).toHaveURL(new RegExp(`/nonprofit-request/${sent.id}$`));
+  });
+});
+
+test("a payout that a colleague recorded meanwhile cannot be paid twice", async ({ page, request, people }) => {
+  const { organization, admin } = await found(request, people);
+  const manager = await join(request, people, admin, organization, "manager");
+  const sent = await ask(request, people, [organization], "300");
+  await rpc(request, admin.accessToken, "approve_request", {
+    request_id: sent.id,
+    nonprofit_id: organization.id,
+    amount: 300,
+    accept_over_budget: true,
+  });
+  await people.signIn(page, manager);
+  await page.goto("/nonprofit-budget?tab=payouts");
+  await page.getByRole("button", { name: `Record payout for ${sent.number}` }).click();
+  await rpc(request, admin.accessToken, "record_payout", { request_id: sent.id, amount: 200 });
+  await page.getByRole("button", { name: "Record $300" }).click();
+  const dialog = page.getByRole("dialog");
+  await expect(dialog.getByRole("alert")).toContainText("This was not saved");
+  await expect(dialog.getByLabel("Amount")).toHaveValue("300");
+  await dialog.getByLabel("Amount").fill("100");
+  await dialog.getByRole("button", { name: "Record $100" }).click();
+  await expect(toast(page, "Payout recorded")).toBeVisible();
+  await page.goto("/nonprofit-dashboard?tab=budget");
+  await expect(page.getByText("Used", { exact: true }).locator("..")).toContainText("$300");
+});
+
+test("one gift, one decision and one payout move each figure: dashboard, budget, donor", async ({
+  page,
+  request,
+  people,
+  browser,
+}) => {
+  const { organization, admin } = await found(request, people);
+  await rpc(request, admin.accessToken, "set_budget_allocation", {
+    nonprofit_id: organization.id,
+    category: "Food Assistance",
+    amount: 1000,
+  });
+  const sent = await ask(request, people, [organization], "200");
+  const donor = await people.create("requester", "Daniel Whitcombe");
+  await write(request, donor, "user_roles", { user_id: donor.id, role: "donor" }, { merge: true });
+  const theirs = await (await browser.newContext({ viewport: page.viewportSize() })).newPage();
+
+  await test.step("the donor promises, which moves nothing yet", async () => {
+    await people.signIn(theirs, donor);
+    await theirs.goto("/donor-dashboard?donate");
+    await theirs.getByRole("dialog").getByRole("combobox").click();
+    await theirs.getByRole("option", { name: organization.name }).click();
+    await theirs.getByRole("dialog").getByLabel("Amount").fill("500");
+    await theirs.getByRole("button", { name: "Promise this donation" }).click();
+    await expect(theirs.getByRole("dialog").getByRole("status")).toContainText(organization.name);
+    await theirs.goto("/donor-dashboard");
+    await expect(figure(theirs, "Total Donated")).toHaveText("$0");
+    await expect(figure(theirs, "Nonprofits Supported")).toHaveText("0");
+  });
+
+  await test.step("before: dashboard and budget", async () => {
+    await people.signIn(page, admin);
+    await expect(figure(page, "Pending")).toHaveText("1");
+    await expect(figure(page, "Approved")).toHaveText("0");
+    await expect(figure(page, "Budget Used")).toHaveText("0%");
+    await page.goto("/nonprofit-budget?tab=donations");
+    await expect(figure(page, "Donated")).toHaveText("$0");
+    await expect(figure(page, "Remaining")).toContainText("$0");
+  });
+
+  await test.step("the gift arrives: Donated, Remaining, the donor's totals", async () => {
+    await page.getByRole("button", { name: /^Mark \$500 from .* as received$/ }).click();
+    await page.getByRole("alertdialog").getByRole("button", { name: "Mark as received" }).click();
+    await expect(figure(page, "Donated")).toHaveText("$500");
+    await expect(figure(page, "Remaining")).toContainText("$500");
+    await expect(figure(page, "Approved")).toHaveText("$0");
+    await theirs.reload();
+    await expect(figure(theirs, "Total Donated")).toHaveText("$500");
+    await expect(figure(theirs, "Nonprofits Supported")).toHaveText("1");
+    await expect(figure(theirs, "People Impacted")).toHaveText("0");
+  });
+
+  await test.step("the decision: Pending, Approved, Remaining, Utilization, People Impacted", async () => {
+    await page.goto(`/nonprofit-request/${sent.id}`);
+    await answer(page, "Approve Request");
+    await page.getByRole("dialog").getByRole("button", { name: "Approve for $200" }).click();
+    await expect(toast(page, "Request Approved")).toBeVisible();
+    await page.goto("/nonprofit-dashboard");
+    await expect(figure(page, "Pending")).toHaveText("0");
+    await expect(figure(page, "Approved")).toHaveText("1");
+    await expect(figure(page, "Budget Used")).toHaveText("0%");
+    await page.goto("/budget");
+    await expect(figure(page, "Approved")).toHaveText("$200");
+    await expect(figure(page, "Remaining")).toContainText("$300");
+    await expect(page.getByRole("heading", { name: "Utilization 20%" })).toBeVisible();
+    await theirs.reload();
+    await expect(figure(theirs, "People Impacted")).toHaveText("1");
+    await expect(theirs.locator(".keys")).toContainText("Food Assistance");
+  });
+
+  await test.step("the payout: Budget Used, and nothing else", async () => {
+    await page.getByRole("tab", { name: "Payouts" }).click();
+    await page.getByRole("button", { name: `Record payout for ${sent.number}` }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Record $200" }).click();
+    await expect(toast(page, "Payout recorded")).toBeVisible();
+    await expect(figure(page, "Approved")).toHaveText("$200");
+    await expect(figure(page, "Remaining")).toContainText("$300");
+    await page.goto("/nonprofit-dashboard");
+    await expect(figure(page, "Budget Used")).toHaveText("20%");
+    await expect(figure(page, "Approved")).toHaveText("1");
+    await theirs.reload();
+    await expect(figure(theirs, "Total Donated")).toHaveText("$500");
+  });
+  await theirs.context().close();
+});
+
+test("a message is new for each donor until that donor has read it", async ({ page, request, people, browser }) => {
+  const { organization, admin } = await found(request, people);
+  const donors: Account[] = [];
+  for (const name of ["Daniel Whitcombe", "Priya Raman"]) {
+    const donor = await people.create("requester", name);
+    await write(request, donor, "user_roles", { user_id: donor.id, role: "donor" }, { merge: true });
+    await rpc(request, donor.accessToken, "pledge_donation", {
+      input: { nonprofit_id: organization.id, amount: "20", email: donor.email, name, key: randomUUID() },
+    });
+    donors.push(donor);
+  }
+  const { pledges } = await rpc<{ pledges: { id: string }[] }>(request, admin.accessToken, "nonprofit_budget", {
+    nonprofit_id: organization.id,
+  });
+  for (const pledge of pledges) await rpc(request, admin.accessToken, "receive_donation", { donation_id: pledge.id });
+  await rpc(request, admin.accessToken, "send_donor_message", {
+    nonprofit_id: organization.id,
+    subject: "Winter pantry opens",
+    message: "It opens on Monday at nine.",
+  });
+  const line = (at: Page) => at.getByRole("listitem").filter({ hasText: "Winter pantry opens" });
+
+  await people.signIn(page, donors[0] as Account);
+  await expect(line(page)).toContainText("New");
+  await page.getByRole("button", { name: "Winter pantry opens" }).click();
+  await page.getByLabel("Your answer").fill("I can drive the van.");
+  await page.reload();
+  await expect(page.getByLabel("Your answer")).toHaveValue("I can drive the van.");
+  await page.keyboard.press("Escape");
+  await expect(line(page)).not.toContainText("New");
+  await page.goto("/donor-dashboard");
+  await expect(line(page)).toBeVisible();
+  await expect(line(page)).not.toContainText("New");
+
+  const context = await browser.newContext({ viewport: page.viewportSize() });
+  const other = await context.newPage();
+  await people.signIn(other, donors[1] as Account);
+  await expect(line(other)).toContainText("New");
+  await context.close();
+});
+
+test("the list leaves the house as a file, without the person", async ({ page, request, people }) => {
+  const { organization, admin } = await found(request, people);
+  const sent = await ask(request, people, [organization], "900");
+  await people.signIn(page, admin);
+  await page.goto("/nonprofit-requests");
+  await expect(page.getByRole("link", { name: sent.number, exact: true })).toBeVisible();
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export CSV" }).click();
+  const file = await download;
+  expect(file.suggestedFilename()).toMatch(/^requests-\d{4}-\d{2}-\d{2}\.csv$/);
+  let csv = "";
+  for await (const chunk of await file.createReadStream()) csv += String(chunk);
+  expect(csv).toContain(`${sent.number},Food Assistance,`);
+  expect(csv).not.toMatch(/Désir|@/);
+  await expect(toast(page, "Export ready")).toContainText("1 request is in the file.");
+});
+
+test("the sidebar folds with Ctrl+B, remembers it for seven days, and has the widths of the specification", async ({
+  page,
+  people,
+}) => {
+  test.skip(isPhone(page), "below 768 px there is a menu instead");
+  await people.signIn(page, { email: "manager@demo.aidbridge.test", password: "aidbridge-demo1A" });
+  const side = page.locator("aside.side");
+  const width = async () => Math.round((await side.boundingBox())?.width ?? 0);
+  await expect.poll(width).toBe(256);
+  await page.keyboard.press("Control+b");
+  await expect.poll(width).toBe(48);
+  const cookie = (await page.context().cookies()).find((known) => known.name.includes("sidebar"));
+  expect(cookie?.expires).toBeGreaterThan(Date.now() / 1000 + 6.9 * 86_400);
+  expect(cookie?.expires).toBeLessThan(Date.now() / 1000 + 7.1 * 86_400);
+  await page.reload();
+  await expect.poll(width).toBe(48);
+  await page.keyboard.press("Meta+b");
+  await expect.poll(width).toBe(256);
+  await page.setViewportSize({ width: 768, height: 900 });
+  await expect(side).toBeVisible();
+  await page.setViewportSize({ width: 767, height: 900 });
+  await expect(side).toBeHidden();
+  await page.getByRole("button", { name: "Menu" }).click();
+  await expect.poll(async () => Math.round((await page.locator(".menu-sheet").boundingBox())?.width ?? 0)).toBe(288);
+});
