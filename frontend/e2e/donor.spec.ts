@@ -1,7 +1,7 @@
 /** The donor's side: empty, a pledge, what it did, a message and its answer. */
 import type { APIRequestContext, Page } from "@playwright/test";
 import { rpc } from "./fixtures/api";
-import { ask, found, write } from "./fixtures/staff";
+import { ask, found, write, prove } from "./fixtures/staff";
 import { expect, test, type Account, type People } from "./fixtures/test";
 
 // each page is looked at by axe in both themes, which takes its time
@@ -61,6 +61,7 @@ test("a donor pledges, sees what the money did, reads and answers a message", as
     nonprofit_id: organization.id,
     amount: 200,
   });
+  await prove(request, admin);
   await rpc(request, admin.accessToken, "send_donor_message", {
     nonprofit_id: organization.id,
     subject: "Winter pantry opens on Monday",

@@ -1,7 +1,7 @@
 /** The nonprofit's side: founding, the three decisions, team, budget, settings, donors' messages. */
 import { type Page } from "@playwright/test";
 import { mailTo, rpc } from "./fixtures/api";
-import { ask, found, invitationToken, join } from "./fixtures/staff";
+import { ask, found, invitationToken, join, prove } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 
 // each page is looked at by axe in both themes, which takes its time
@@ -598,6 +598,7 @@ test("writing to donors: rules at the fields, kept while away, then under Sent",
   accessible,
 }) => {
   const { organization, admin } = await found(request, people);
+  await prove(request, admin);
   await rpc(request, admin.accessToken, "record_donation", {
     nonprofit_id: organization.id,
     amount: 20,

@@ -36,9 +36,10 @@ begin
 
   update public.user_roles set role = 'donor', nonprofit_role = null
   where user_id in ('de300000-0000-4000-8000-000000000006', 'de300000-0000-4000-8000-000000000007');
-  -- donors, whose gifts are theirs by their address, and the directory's admins, whose invitations leave at once
+  -- donors, whose gifts are theirs by their address, and staff, whose invitations and donor messages leave at once
   update private.account_addresses set proved_at = now()
-  where email in ('donor@demo.aidbridge.test', 'donor2@demo.aidbridge.test', 'admin@demo.aidbridge.test', 'lakeside@demo.aidbridge.test',
+  where email in ('donor@demo.aidbridge.test', 'donor2@demo.aidbridge.test', 'admin@demo.aidbridge.test', 'manager@demo.aidbridge.test',
+    'employee@demo.aidbridge.test', 'volunteer@demo.aidbridge.test', 'lakeside@demo.aidbridge.test',
     'opendoor@demo.aidbridge.test', 'clinic@demo.aidbridge.test');
 
   update public.profiles set birthday = date '1971-03-14', country = 'United States',

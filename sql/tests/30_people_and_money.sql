@@ -190,7 +190,7 @@ end $$;
 
 -- messages to donors
 do $$
-declare r jsonb; t text;
+declare r jsonb; t text; i int;
 begin
   perform tests.same('active donors', tests.act('manager2', 'select public.active_donor_count(''x'')'), '2');
   perform tests.check('manager2', 'select public.send_donor_message(''x'', ''a'', ''long enough message'')', 'hint:validation_failed');
@@ -204,6 +204,22 @@ begin
   perform tests.check('manager2', 'select * from public.donor_inbox where unread and "from" = ''Donor Tester'' and subject like ''Re: News%''', 'rows=1');
   perform tests.run('manager2', 'update public.donor_message_replies set read_at = now(), message = ''forged'' where message = ''My answer''');
   perform tests.check('manager2', 'select * from public.donor_inbox where not unread and message = ''My answer''', 'rows=1');
+  -- free text to typed addresses: not before one's own is proved, not without end, to the same address a few times a day
+  update private.account_addresses set proved_at = null where user_id = tests.id('manager2');
+  perform tests.check('manager2', 'select public.send_donor_message(''x'', ''News'', ''A long enough message.'')', 'hint:address_unproved');
+  update private.account_addresses set proved_at = now() where user_id = tests.id('manager2');
+  update private.app_settings set value = '1' where key = 'rate_limit_factor';
+  delete from private.rate_limits;
+  for i in 1 .. 11 loop perform tests.act('manager2', 'select public.send_donor_message(''x'', ''Daily'', ''A long enough message.'')'); end loop;
+  perform tests.same('ten mails', tests.mails('donor@tests.example', 'Daily'), 10);
+  perform tests.same('every one in the notifications', (select count(*)::int from public.notifications where user_id = tests.id('donor') and title = 'Daily'), 11);
+  insert into public.donations (nonprofit_id, donor_name, donor_email, amount, status, received_at) select 'x', 'G', 'g' || g || '@tests.example', 5, 'received', now() from generate_series(1, 40) g;
+  delete from private.rate_limits;
+  perform tests.check('manager2', 'select public.send_donor_message(''x'', ''Daily'', ''A long enough message.'')', 'rows=1');
+  perform tests.act('manager2', 'select public.send_donor_message(''x'', ''Daily'', ''A long enough message.'')');
+  perform tests.check('manager2', 'select public.send_donor_message(''x'', ''Daily'', ''A long enough message.'')', 'hint:rate_limited');
+  delete from public.donations where donor_name = 'G';
+  update private.app_settings set value = '1000' where key = 'rate_limit_factor';
   t := substring(tests.mail_text('donor@tests.example', 'News%') from 'unsubscribe\?token=([0-9a-f]{64})');
   perform tests.same('wrong token', tests.act('anon', 'select public.unsubscribe(''nope'')'), '{"unsubscribed": false}');
   perform tests.same('unsubscribed', tests.act('anon', 'select public.unsubscribe(' || quote_literal(t) || ')'), '{"unsubscribed": true, "list": "donors", "organization": "Org X"}');

@@ -81,6 +81,15 @@ begin
   perform tests.check('alice', 'select public.save_profile(' || quote_literal(good || '{"middle_name": "", "phone": "", "bio": ""}') || ')', 'rows=1');
 end $$;
 
+-- Pictures: a path is in the folder of whose picture it is
+do $$
+begin
+  perform tests.check('alice', 'update public.profiles set photo_path = ' || quote_literal(tests.id('alice') || '/me.png') || ' where id = auth.uid()', 'rows=1');
+  perform tests.check('alice', 'update public.profiles set photo_path = ' || quote_literal(tests.id('bob') || '/me.png') || ' where id = auth.uid()', 'state:23514');
+  perform tests.check('admin', 'update public.nonprofits set logo_path = ''x/logo.png'' where id = ''x''', 'rows=1');
+  perform tests.check('admin', 'update public.nonprofits set logo_path = ''y/logo.png'' where id = ''x''', 'state:23514');
+end $$;
+
 -- Onboarding and settings of an organization; team; categories
 do $$
 declare f text; o jsonb := '{"name": "N", "legal_status": "l", "registration_number": "1", "employee_count": "3", "mission": "m"}';
