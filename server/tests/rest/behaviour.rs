@@ -320,9 +320,10 @@ async fn a_function_may_say_the_settings() {
 
 #[actix_web::test]
 async fn a_pool_that_is_used_up_answers_504() {
-    let sleep = "create function sky.nap() returns text language sql stable as $$ select pg_sleep(3)::text $$;";
+    let sleep = "create function sky.nap() returns text language sql stable as $$ select pg_sleep(6)::text $$;";
     let ground = Ground::new(Some(sleep)).await;
-    let house = House::build(&[("PGRST_DB_POOL", "1"), ("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "1")], &ground).await;
+    let house = House::build(&[("PGRST_DB_POOL", "1"), ("PGRST_DB_POOL_ACQUISITION_TIMEOUT", "2")], &ground).await;
+    wait_for(&house, "/labels?select=id", |reply| reply.status == 200).await;
     let napping = ask(&house, "", "GET", "/rpc/nap", "", "");
     let active = "select count(*) from pg_stat_activity where datname = current_database() and query like '%\"nap\"%'
                   and state = 'active' and pid <> pg_backend_pid()";

@@ -172,10 +172,10 @@ impl Live {
         self.given_up.notified().await;
     }
 
-    /// The database cannot be reached, or not any more.
+    /// The database cannot be reached, or not any more. Only a server of this API alone ends for that.
     fn note_lost(&self) {
         if !self.settings().config.pool.automatic_recovery {
-            tracing::error!("the database is gone and automatic recovery is disabled: ending");
+            tracing::error!("the database is gone and automatic recovery is disabled");
             self.given_up.notify_one();
         }
     }
