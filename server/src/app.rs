@@ -12,19 +12,55 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{App as ActixApp, Error, HttpResponse};
 use serde_json::json;
 
+use crate::admin::Traffic;
 use crate::auth::{self, Auth, Delivery};
-use crate::config::{AuthConfig, AuthMode, Reader, ServerConfig, Source};
+use crate::config::{AuthConfig, AuthMode, Problems, Reader, RestConfig, ServerConfig, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::functions::{self, Functions};
 use crate::gateway::{self, ApiKeys, TrustedProxies};
 use crate::http::request_id::request_id;
 use crate::jwt::KeySet;
 use crate::jwt::bearer::Bearer;
+use crate::mail::MailConfig;
 use crate::migrate::PlatformUrls;
 use crate::rest::live::Live;
 use crate::rest::{self, Rest};
 use crate::storage::{self, Storage, StorageConfig};
+use crate::telemetry;
 use crate::web::{AppSettings, Providers};
+
+/// Every setting of the full server but those that the REST API reads again while it runs.
+#[derive(Clone)]
+pub struct Settings {
+    pub server: ServerConfig,
+    pub mail: MailConfig,
+    pub auth: AuthConfig,
+    pub storage: StorageConfig,
+}
+
+impl Settings {
+    /// Lays the defaults under `source`, reads everything, and names all problems of all rooms in one go.
+    pub fn read(source: &mut Source) -> Result<Self, Problems> {
+        let mut reader = Reader::new(source);
+        let server = ServerConfig::read(&mut reader);
+        telemetry::Format::read(&mut reader);
+        let mut problems = reader.into_problems();
+        lay_defaults(source, &server);
+        let mut reader = Reader::new(source);
+        let mail = MailConfig::read(&mut reader, server.development, &server.support_email);
+        let storage = StorageConfig::read(&mut reader, &server.data_dir);
+        let auth = AuthConfig::read(&mut reader, AuthMode::Full);
+        problems.extend(reader.into_problems());
+        if let Err(Problems(more)) = RestConfig::load(source) {
+            problems.extend(more);
+        }
+        problems.extend(ApiKeys::problems(&server));
+        // One setting may be read by several rooms.
+        let mut told = std::collections::HashSet::new();
+        problems.retain(|problem| told.insert(problem.clone()));
+        if problems.is_empty() { Ok(Self { server, mail, auth, storage }) } else { Err(Problems(problems)) }
+    }
+}
 
 /// What the full server is made of. Cheap to clone: each worker gets its own.
 #[derive(Clone)]
@@ -38,25 +74,25 @@ pub struct App {
     pub health: Pool,
     pub settings: AppSettings,
     pub trusted_proxies: TrustedProxies,
+    /// Figures for the admin listener.
+    pub traffic: Traffic,
 }
 
 impl App {
-    /// Builds every state from the settings; `urls` name the logins that [`crate::migrate::prepare`] made.
-    pub async fn build(source: &Source, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Self> {
-        let mut reader = Reader::new(source);
-        let storage = StorageConfig::read(&mut reader, &config.data_dir);
-        let auth = AuthConfig::read(&mut reader, AuthMode::Full);
-        let (storage, auth) = reader.finish((storage, auth))?;
-
+    /// Builds every state from `source` and what was read from it; `urls` name the logins that
+    /// [`crate::migrate::prepare`] made.
+    pub async fn build(source: &Source, settings: &Settings, urls: &PlatformUrls) -> anyhow::Result<Self> {
+        let (config, auth) = (&settings.server, settings.auth.clone());
         let keys = ApiKeys::from_config(config);
         let tokens = Bearer::new(Arc::new(KeySet::from_secret(config.jwt_secret.reveal().as_bytes())));
         let requests = Pool::new(&urls.rest_url, &PoolOptions::default())?;
         Ok(Self {
             rest: build_rest(source, urls).await?,
             functions: Functions::new(requests.clone(), tokens.clone()),
-            storage: Storage::new(&storage, requests.clone(), tokens, &config.jwt_secret),
+            storage: Storage::new(&settings.storage, requests.clone(), tokens, &config.jwt_secret),
             health: requests,
             trusted_proxies: TrustedProxies(config.trusted_proxies.clone()),
+            traffic: Traffic::default(),
             settings: AppSettings {
                 api_url: String::new(),
                 publishable_key: config.publishable_key.clone().unwrap_or_else(|| keys.anon().to_owned()),
@@ -78,6 +114,7 @@ impl App {
         service
             .app_data(web::Data::new(self.keys))
             .app_data(web::Data::new(self.trusted_proxies))
+            .app_data(web::Data::new(self.traffic))
             .app_data(web::Data::new(self.health))
             .app_data(web::Data::new(self.functions))
             .app_data(web::Data::new(self.storage))
@@ -133,22 +170,19 @@ pub fn actix_app(
 
 /// `GET /health`: whether the process answers and reaches its database.
 async fn health(pool: web::Data<Pool>) -> HttpResponse {
-    let reached = match pool.connection().await {
-        Ok(connection) => connection.simple_query("select 1").await.is_ok(),
+    match pool.answers().await {
+        Ok(()) => HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok" })),
         Err(error) => {
             tracing::warn!(%error, "the health check cannot reach the database");
-            false
+            HttpResponse::ServiceUnavailable().json(json!({ "status": "failed", "database": "unreachable" }))
         }
-    };
-    if reached {
-        HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok" }))
-    } else {
-        HttpResponse::ServiceUnavailable().json(json!({ "status": "failed", "database": "unreachable" }))
     }
 }
 
-/// Gives every request an id, answers it in `X-Request-Id` and writes one access log line.
-pub async fn log_request(
+/// Gives every request an id, answers it in `X-Request-Id`, counts it and writes one access log line. The line has the
+/// path without its query, which may hold tokens.
+async fn log_request(
+    traffic: web::Data<Traffic>,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
@@ -165,14 +199,16 @@ pub async fn log_request(
         response.headers_mut().insert(X_REQUEST_ID, value);
     }
     let status = response.status().as_u16();
-    let ms = started.elapsed().as_secs_f64() * 1000.0;
+    let took = started.elapsed();
+    traffic.record(&path, status, took);
+    let ms = took.as_secs_f64() * 1000.0;
     tracing::info!(request_id = %id, %method, path, status, ms, "request answered");
     Ok(response)
 }
 
 /// Lays defaults under what is not set: names that two rooms know the same thing by, and in development the
 /// settings of `supabase start` with AidBridge's password rule.
-pub fn lay_defaults(source: &mut Source, config: &ServerConfig) {
+fn lay_defaults(source: &mut Source, config: &ServerConfig) {
     let external = format!("{}/auth/v1", config.api_external_url);
     for (name, value) in [
         ("PGRST_DB_SCHEMAS", "public,graphql_public"),

@@ -5,9 +5,10 @@
 //! embedded web app). The APIs never import one another; what two of them need lives below them:
 //! [`schema_cache`] and [`mail`] on [`db`], [`db`] on [`jwt`], [`jwt`] on [`http`], [`http`] on [`config`].
 //!
-//! Around the road: [`embedded_pg`] runs PostgreSQL where nobody else does, [`migrate`] brings a database up
+//! Around the road: [`admin`] tells those who run it how it fares, [`embedded_pg`] runs PostgreSQL where nobody else does, [`migrate`] brings a database up
 //! to date, [`cli`] holds the commands other than `serve`, [`telemetry`] the logs.
 
+pub mod admin;
 pub mod app;
 pub mod auth;
 pub mod cli;

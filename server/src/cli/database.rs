@@ -1,11 +1,10 @@
 //! The database that a command works on: `DATABASE_URL`, the running embedded one, or the embedded one started for it.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::time::Duration;
 
+use super::stop::Stop;
 use crate::config::{Reader, Source};
-use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
+use crate::embedded_pg::{self, EmbeddedError, EmbeddedOptions, EmbeddedPostgres};
 
 /// An open road to the database, and what has to be stopped afterwards.
 pub struct Database {
@@ -28,13 +27,16 @@ impl Database {
         if let Some(url) = url {
             return Ok(Self { url, embedded: None });
         }
-        // A server of this checkout that runs has the embedded database open; this command then shares it.
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
-        if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
-            return Ok(Self { url: crate::embedded_pg::url(options.port), embedded: None });
+        match EmbeddedPostgres::start(&options).await {
+            Ok(embedded) => Ok(Self { url: embedded.url.clone(), embedded: Some(embedded) }),
+            // A server on the same data has it open, on whatever port; this command then shares it. Who else listens on
+            // our port is nobody whose database we would touch.
+            Err(EmbeddedError::InUse { dir, pid }) => match embedded_pg::url_of_running(&dir) {
+                Some(url) => Ok(Self { url, embedded: None }),
+                None => Err(EmbeddedError::InUse { dir, pid }.into()),
+            },
+            Err(error) => Err(error.into()),
         }
-        let embedded = EmbeddedPostgres::start(&options).await?;
-        Ok(Self { url: embedded.url.clone(), embedded: Some(embedded) })
     }
 
     /// Runs `work` on the database and stops what was started for it, whatever came of the work.
@@ -43,12 +45,14 @@ impl Database {
         F: Future<Output = anyhow::Result<T>>,
         W: FnOnce(String) -> F,
     {
-        let database = Self::open(source).await?;
-        let outcome = work(database.url.clone()).await;
+        let stop = Stop::watch()?;
+        let stopped = || anyhow::anyhow!("stopped before it was done");
+        let database = stop.before(Self::open(source)).await.ok_or_else(stopped)??;
+        let outcome = stop.before(work(database.url.clone())).await;
         if let Some(embedded) = database.embedded {
             embedded.stop().await;
         }
-        outcome
+        outcome.ok_or_else(stopped)?
     }
 }
 

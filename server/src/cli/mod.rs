@@ -9,6 +9,7 @@ mod migrate;
 mod serve;
 mod serve_auth;
 mod serve_rest;
+mod stop;
 pub mod types;
 
 use std::path::PathBuf;

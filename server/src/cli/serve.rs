@@ -1,13 +1,16 @@
 //! `serve`: configuration, database, states, listeners, and a graceful end.
 
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use actix_web::dev::ServerHandle;
+use actix_web::dev::{Server, ServerHandle};
 use anyhow::Context;
 use clap::Args;
 
 use super::card;
-use crate::app::{self, App};
+use super::stop::Stop;
+use crate::admin::{self, Admin};
+use crate::app::{self, App, Settings};
 use crate::auth;
 use crate::config::{Api, Reader, ServerConfig, Source, SqlSource};
 use crate::db::{Pool, PoolOptions};
@@ -17,46 +20,68 @@ use crate::mail::inbox::{self, Inbox};
 use crate::mail::outbox::{self, Outbox};
 use crate::mail::{self, MailConfig, Sender, Smtp};
 use crate::migrate::{self, GivenUrls, MigrateError, PlatformUrls};
+use crate::telemetry;
 
 /// How long requests in flight may take when the server is asked to stop, in seconds.
 pub(super) const DRAIN_SECONDS: u64 = 10;
 
 #[derive(Args, Default)]
 pub struct ServeArgs {
-    /// Start just these APIs, comma-separated; 'rest' or 'auth' alone is a drop-in at '/'
-    #[arg(long, value_delimiter = ',', value_name = "API")]
-    only: Vec<Api>,
+    /// Start one API alone, as a drop-in at '/': 'rest' (PostgREST, configured by PGRST_*) or 'auth' (GoTrue, GOTRUE_*)
+    #[arg(long, value_name = "API")]
+    only: Option<Api>,
 }
 
 pub fn run(args: ServeArgs, source: Source) -> anyhow::Result<()> {
-    let log_format = source.get("FERROBASE_LOG_FORMAT") == Some("json");
-    crate::telemetry::init("info", log_format);
+    // What is wrong with it is told together with all other problems.
+    telemetry::init("info", telemetry::Format::read(&mut Reader::new(&source)));
     // TLS for SMTP, hooks and providers; a second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    match args.only.as_slice() {
-        [] => actix_web::rt::System::new().block_on(full(source)),
-        [Api::Auth] => actix_web::rt::System::new().block_on(super::serve_auth::run(source)),
-        [Api::Rest] => actix_web::rt::System::new().block_on(super::serve_rest::run(source)),
-        only => anyhow::bail!("--only {only:?} is not served by this build"),
-    }
+    actix_web::rt::System::new().block_on(async {
+        let stop = Stop::watch()?;
+        match args.only {
+            None => full(source, &stop).await,
+            Some(Api::Auth) => super::serve_auth::run(source, &stop).await,
+            Some(Api::Rest) => super::serve_rest::run(source, &stop).await,
+        }
+    })
 }
 
 /// Everything together, at the paths and ports of `supabase start`.
-async fn full(mut source: Source) -> anyhow::Result<()> {
-    let mut reader = Reader::new(&source);
-    let config = ServerConfig::read(&mut reader);
-    let config = reader.finish(config)?;
-    app::lay_defaults(&mut source, &config);
-    let mut reader = Reader::new(&source);
-    let mail = MailConfig::read(&mut reader, config.development, &config.support_email);
-    let mail = reader.finish(mail)?;
-    let database = Database::open(&config).await?;
-    let outcome = serve(&source, &config, &mail, &database).await;
+async fn full(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
+    let settings = Settings::read(&mut source)?;
+    let listeners = Listeners::bind(&settings.server)?;
+    let Some(database) = stop.before(Database::open(&settings.server)).await else { return Ok(()) };
+    let database = database?;
+    let outcome = match stop.before(prepare(&source, &settings, &database)).await {
+        Some(Ok(urls)) => serve(&source, &settings, &database, &urls, listeners, stop).await,
+        Some(Err(error)) => Err(error),
+        None => Ok(()),
+    };
     database.close().await;
     outcome
 }
 
-async fn serve(source: &Source, config: &ServerConfig, mail: &MailConfig, database: &Database) -> anyhow::Result<()> {
+/// The ports, taken before anything is started: a taken one is told at once.
+struct Listeners {
+    api: TcpListener,
+    admin: TcpListener,
+}
+
+impl Listeners {
+    fn bind(config: &ServerConfig) -> anyhow::Result<Self> {
+        Ok(Self { api: bind(config.listen, "FERROBASE_LISTEN")?, admin: bind(config.admin_listen, "FERROBASE_ADMIN_LISTEN")? })
+    }
+}
+
+/// A listener on `address`, which `setting` names.
+pub(super) fn bind(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).with_context(|| format!("cannot listen on {address} ({setting})"))
+}
+
+/// Brings the database up to date. Yields the server's logins.
+async fn prepare(source: &Source, settings: &Settings, database: &Database) -> anyhow::Result<PlatformUrls> {
+    let config = &settings.server;
     let given = GivenUrls::read(&Reader::new(source));
     let urls = migrate::prepare(&database.url, config.jwt_secret.reveal(), &given).await?;
     auth::migrate(&urls.auth_url).await?;
@@ -73,29 +98,60 @@ async fn serve(source: &Source, config: &ServerConfig, mail: &MailConfig, databa
     if !config.listen.ip().is_loopback() && migrate::has_demo_accounts(&database.url).await? {
         anyhow::bail!("the database holds demo accounts, so the server does not listen on {}", config.listen);
     }
+    Ok(urls)
+}
 
-    let mail = Mail::start(mail, &urls, config)?;
-    let app = App::build(source, config, &urls).await?;
+async fn serve(
+    source: &Source,
+    settings: &Settings,
+    database: &Database,
+    urls: &PlatformUrls,
+    listeners: Listeners,
+    stop: &Stop,
+) -> anyhow::Result<()> {
+    let config = &settings.server;
+    let app = App::build(source, settings, urls).await?;
+    let mail = Mail::start(&settings.mail, urls, config)?;
     let keys = app.keys.clone();
     crate::storage::sweep::spawn(app.storage.clone());
-    let listener =
-        std::net::TcpListener::bind(config.listen).with_context(|| format!("cannot listen on {}", config.listen))?;
-    let server = listen::serve(vec![Listener::Tcp(listener)], DRAIN_SECONDS, move || app::actix_app(app.clone()))?;
+    let admin = Admin { database: app.health.clone(), rest: Some(app.rest.clone()), traffic: app.traffic.clone() };
+    let admin = admin::spawn(listeners.admin, admin)?;
+    let server =
+        listen::serve(vec![Listener::Tcp(listeners.api)], DRAIN_SECONDS, move || app::actix_app(app.clone()))?;
 
+    for name in source.unread() {
+        tracing::warn!("nothing reads the setting {name}");
+    }
     if config.development {
         card::print(config, &keys, database.embedded.as_ref());
     } else {
         tracing::info!(listen = %config.listen, "serving");
     }
+    let outcome = until_stopped(server, stop).await;
+    tokio::select! {
+        () = mail.stop() => {}
+        () = stop.urged() => {}
+    }
+    admin.stop(false).await;
+    outcome
+}
+
+/// Serves until asked to stop and the requests in flight are answered, or until asked again.
+pub(super) async fn until_stopped(server: Server, stop: &Stop) -> anyhow::Result<()> {
     let handle = server.handle();
+    let asked = stop.clone();
     actix_web::rt::spawn(async move {
-        asked_to_stop().await;
+        asked.asked().await;
         tracing::info!("stopping: requests in flight are finished first");
         handle.stop(true).await;
     });
-    let outcome = server.await;
-    mail.stop().await;
-    Ok(outcome?)
+    tokio::select! {
+        outcome = server => Ok(outcome?),
+        () = stop.urged() => {
+            tracing::warn!("asked again: requests in flight are left");
+            Ok(())
+        }
+    }
 }
 
 /// Delivery of the outbox and, where mail is caught instead of sent, the inbox that shows it.
@@ -163,19 +219,5 @@ fn source_of(setting: &SqlSource, embedded: migrate::Source) -> Option<migrate::
         SqlSource::Embedded => Some(embedded),
         SqlSource::Folder(folder) => Some(migrate::Source::Folder(folder.clone())),
         SqlSource::None => None,
-    }
-}
-
-/// SIGTERM or Ctrl-C.
-pub(super) async fn asked_to_stop() {
-    let interrupt = tokio::signal::ctrl_c();
-    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! { _ = interrupt => {}, _ = terminate.recv() => {} }
-        }
-        Err(error) => {
-            tracing::warn!(%error, "SIGTERM cannot be watched; only Ctrl-C stops in order");
-            let _ = interrupt.await;
-        }
     }
 }

@@ -1,19 +1,25 @@
 //! `serve --only auth`: a drop-in GoTrue at `/`, configured by `GOTRUE_*`.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use actix_web::middleware::from_fn;
+use actix_web::web::Data;
 use actix_web::{App as ActixApp, HttpServer};
 use anyhow::Context;
 
-use super::serve::{DRAIN_SECONDS, asked_to_stop};
+use super::serve::{DRAIN_SECONDS, bind, until_stopped};
+use super::stop::Stop;
+use crate::admin::{self, Admin, Traffic};
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{AuthConfig, AuthMode, Reader, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::mail::{self, MailConfig, Sender, Smtp};
 
 /// Brings schema `auth` up to date, then runs until stopped.
-pub async fn run(source: Source) -> anyhow::Result<()> {
+pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let mut reader = Reader::new(&source);
+    let admin_listen = reader.parse::<SocketAddr>(&["FERROBASE_ADMIN_LISTEN"], "an address with a port");
     let config = AuthConfig::read(&mut reader, AuthMode::DropIn);
     if config.database_url.is_none() {
         reader.problem("DATABASE_URL is not set");
@@ -21,7 +27,8 @@ pub async fn run(source: Source) -> anyhow::Result<()> {
     let mail = if config.smtp.host.is_empty() { MailConfig::Drop } else { MailConfig::read(&mut reader, false, "") };
     let (config, mail) = reader.finish((config, mail))?;
     let url = config.database_url.as_ref().map_or("", |url| url.reveal()).to_owned();
-    auth::migrate(&url).await?;
+    let Some(migrated) = stop.before(auth::migrate(&url)).await else { return Ok(()) };
+    migrated?;
     let options = PoolOptions {
         size: config.max_pool_size,
         application_name: "ferrobase auth".to_owned(),
@@ -32,21 +39,33 @@ pub async fn run(source: Source) -> anyhow::Result<()> {
         MailConfig::Inbox(_) | MailConfig::Drop => Arc::new(mail::Drop),
     };
     let (host, port) = (config.host.clone(), config.port);
-    let auth = Auth::new(config, Pool::new(&url, &options)?, Delivery::Direct(sender), "", Vec::new()).await?;
+    let pool = Pool::new(&url, &options)?;
+    let traffic = Traffic::of("auth");
+    let admin = match admin_listen {
+        Some(address) => {
+            let admin = Admin { database: pool.clone(), rest: None, traffic: traffic.clone() };
+            Some(admin::spawn(bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
+        }
+        None => None,
+    };
+    let auth = Auth::new(config, pool, Delivery::Direct(sender), "", Vec::new()).await?;
     let auth = Arc::new(auth);
-    let server = HttpServer::new(move || ActixApp::new().configure(auth::configure(Arc::clone(&auth))))
+    let app = move || {
+        ActixApp::new()
+            .app_data(Data::new(traffic.clone()))
+            .wrap(from_fn(admin::count))
+            .configure(auth::configure(Arc::clone(&auth)))
+    };
+    let server = HttpServer::new(app)
         .disable_signals()
         .shutdown_timeout(DRAIN_SECONDS)
         .bind((host.as_str(), port))
         .with_context(|| format!("cannot listen on {host}:{port}"))?
         .run();
     tracing::info!(host, port, "serving the authentication API");
-    let handle = server.handle();
-    actix_web::rt::spawn(async move {
-        asked_to_stop().await;
-        tracing::info!("stopping: requests in flight are finished first");
-        handle.stop(true).await;
-    });
-    server.await?;
-    Ok(())
+    let outcome = until_stopped(server, stop).await;
+    if let Some(admin) = admin {
+        admin.stop(false).await;
+    }
+    outcome
 }

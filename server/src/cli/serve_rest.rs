@@ -9,7 +9,8 @@ use actix_web::web::Data;
 use anyhow::{Context, bail};
 use tokio::net::TcpSocket;
 
-use super::serve::{DRAIN_SECONDS, asked_to_stop};
+use super::serve::{DRAIN_SECONDS, until_stopped};
+use super::stop::Stop;
 use crate::config::rest::RestServer;
 use crate::config::{RestConfig, Source};
 use crate::db::{Pool, PoolOptions};
@@ -22,7 +23,7 @@ use crate::rest::{self, COMPATIBLE_VERSION, Rest};
 const BACKLOG: u32 = 1024;
 
 /// Runs until stopped. A database that cannot be reached is waited for; requests get 503 meanwhile.
-pub async fn run(source: Source) -> anyhow::Result<()> {
+pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let config = RestConfig::load(&source)?;
     let pool = Pool::new(
         config.db_uri.reveal(),
@@ -33,14 +34,15 @@ pub async fn run(source: Source) -> anyhow::Result<()> {
         },
     )?;
     let live = Live::new(source, pool)?;
-    live.start().await?;
+    let Some(started) = stop.before(live.start()).await else { return Ok(()) };
+    started?;
     let listen = &config.server;
     if listen.reuse_port {
         // Another process may be answering on the port: none of its requests are taken before they can be answered.
         tokio::select! {
             () = live.until_loaded() => {}
             () = live.until_given_up() => bail!("the database is gone and automatic recovery is disabled"),
-            () = asked_to_stop() => return Ok(()),
+            () = stop.asked() => return Ok(()),
         }
     }
     let rest = Rest::new(live.clone(), "")?;
@@ -58,23 +60,18 @@ pub async fn run(source: Source) -> anyhow::Result<()> {
         None
     };
     tracing::info!(host = config.server.host, port = config.server.port, "serving the REST API");
-    let handle = server.handle();
     let admin_handle = admin.as_ref().map(Server::handle);
     if let Some(admin) = admin {
         actix_web::rt::spawn(admin);
     }
-    actix_web::rt::spawn(async move {
-        asked_to_stop().await;
-        tracing::info!("stopping: requests in flight are finished first");
-        handle.stop(true).await;
-        if let Some(admin) = admin_handle {
-            admin.stop(false).await;
-        }
-    });
     tokio::select! {
-        ended = server => Ok(ended?),
+        outcome = until_stopped(server, stop) => outcome?,
         () = live.until_given_up() => bail!("the database is gone and automatic recovery is disabled"),
     }
+    if let Some(admin) = admin_handle {
+        admin.stop(false).await;
+    }
+    Ok(())
 }
 
 /// A listener on a unix socket (path, mode) or, without one, on host and port; and how to reach it from here.

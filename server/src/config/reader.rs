@@ -59,6 +59,11 @@ impl<'a> Reader<'a> {
         self.problems.push(sentence.into());
     }
 
+    /// Everything noted so far; ends the reading.
+    pub fn into_problems(self) -> Vec<String> {
+        self.problems
+    }
+
     /// The value if nothing was wrong, else every problem.
     pub fn finish<T>(self, value: T) -> Result<T, Problems> {
         if self.problems.is_empty() { Ok(value) } else { Err(Problems(self.problems)) }

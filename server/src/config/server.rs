@@ -5,17 +5,11 @@ use std::path::PathBuf;
 
 use super::{Reader, Secret};
 
-/// An API of the server, as named by `serve --only`.
+/// An API that can be served alone, as named by `serve --only`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Api {
     Rest,
     Auth,
-    Functions,
-    Web,
-}
-
-impl Api {
-    pub const ALL: [Api; 4] = [Api::Rest, Api::Auth, Api::Functions, Api::Web];
 }
 
 impl std::str::FromStr for Api {
@@ -25,9 +19,7 @@ impl std::str::FromStr for Api {
         match text {
             "rest" => Ok(Api::Rest),
             "auth" => Ok(Api::Auth),
-            "functions" => Ok(Api::Functions),
-            "web" => Ok(Api::Web),
-            other => Err(format!("there is no API named '{other}'; choose from rest, auth, functions, web")),
+            _ => Err("choose rest or auth".to_owned()),
         }
     }
 }
@@ -73,7 +65,7 @@ pub struct ServerConfig {
     /// `FERROBASE_MIGRATIONS`, default `embedded`: the application's migrations that the binary carries, a folder
     /// of a project of your own, or `none`.
     pub migrations: SqlSource,
-    /// `FERROBASE_SEED`, default `embedded` in development, else `none`: demo data.
+    /// `FERROBASE_SEED`, default `embedded` in development beside the embedded migrations, else `none`: demo data.
     pub seed: SqlSource,
     /// `FERROBASE_TRUSTED_PROXIES`: addresses whose forwarded headers count.
     pub trusted_proxies: Vec<std::net::IpAddr>,
@@ -83,21 +75,7 @@ impl ServerConfig {
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let listen = reader.parse_or(&["FERROBASE_LISTEN"], "an address with a port", loopback(54321));
         let development = reader.flag(&["FERROBASE_DEV"], false);
-        let jwt_secret = reader.secret(&["JWT_SECRET", "GOTRUE_JWT_SECRET"]).unwrap_or_else(|| {
-            if !development {
-                reader.problem("JWT_SECRET is not set (make keys with 'ferrobase keys generate')");
-            }
-            Secret::new(DEVELOPMENT_JWT_SECRET)
-        });
-        if jwt_secret.reveal().len() < 32 {
-            reader.problem("JWT_SECRET must have at least 32 bytes");
-        }
-        if jwt_secret.reveal() == DEVELOPMENT_JWT_SECRET && !listen.ip().is_loopback() {
-            reader.problem(format!(
-                "JWT_SECRET is the well-known development secret and FERROBASE_LISTEN is {listen}: \
-                 make keys with 'ferrobase keys generate' before listening beyond this machine"
-            ));
-        }
+        let jwt_secret = jwt_secret(reader, development, listen);
         let site_url = reader.text_or(&["SITE_URL", "GOTRUE_SITE_URL"], &format!("http://{listen}"));
         let trusted_proxies = reader
             .list(&["FERROBASE_TRUSTED_PROXIES"])
@@ -111,6 +89,20 @@ impl ServerConfig {
                 parsed
             })
             .collect();
+        let migrations = SqlSource::read(reader, "FERROBASE_MIGRATIONS", SqlSource::Embedded);
+        // The demo data is the embedded application's: beside other migrations there is nothing that it fits.
+        let has_demo_data = development && migrations == SqlSource::Embedded;
+        let seed = SqlSource::read(
+            reader,
+            "FERROBASE_SEED",
+            if has_demo_data { SqlSource::Embedded } else { SqlSource::None },
+        );
+        if seed == SqlSource::Embedded && !listen.ip().is_loopback() {
+            reader.problem(format!(
+                "FERROBASE_SEED loads demo accounts, whose password everybody knows, and FERROBASE_LISTEN is {listen}: \
+                 set FERROBASE_SEED=none before listening beyond this machine"
+            ));
+        }
         Self {
             listen,
             admin_listen: reader.parse_or(&["FERROBASE_ADMIN_LISTEN"], "an address with a port", loopback(54330)),
@@ -131,15 +123,38 @@ impl ServerConfig {
             ),
             site_url,
             support_email: reader.text_or(&["FERROBASE_SUPPORT_EMAIL"], "support@aidbridge.example"),
-            migrations: SqlSource::read(reader, "FERROBASE_MIGRATIONS", SqlSource::Embedded),
-            seed: SqlSource::read(
-                reader,
-                "FERROBASE_SEED",
-                if development { SqlSource::Embedded } else { SqlSource::None },
-            ),
+            migrations,
+            seed,
             trusted_proxies,
         }
     }
+}
+
+/// The secret of the project's keys. The well-known one is refused beyond loopback, under whatever name it is given.
+fn jwt_secret(reader: &mut Reader<'_>, development: bool, listen: SocketAddr) -> Secret {
+    let given = reader.find(&["JWT_SECRET", "GOTRUE_JWT_SECRET"]);
+    if given.is_none() && !development {
+        reader.problem("JWT_SECRET is not set (make keys with 'ferrobase keys generate')");
+        return Secret::new(DEVELOPMENT_JWT_SECRET);
+    }
+    let (name, secret) = given.unwrap_or(("JWT_SECRET", DEVELOPMENT_JWT_SECRET));
+    if secret.len() < 32 {
+        reader.problem(format!("{name} must have at least 32 bytes"));
+    }
+    let others = ["GOTRUE_JWT_SECRET", "PGRST_JWT_SECRET"].map(|other| reader.find(&[other]));
+    let well_known = std::iter::once(Some((name, secret)))
+        .chain(others)
+        .flatten()
+        .find_map(|(name, secret)| secret.contains(DEVELOPMENT_JWT_SECRET).then_some(name));
+    if let Some(name) = well_known
+        && !listen.ip().is_loopback()
+    {
+        reader.problem(format!(
+            "{name} is the well-known development secret and FERROBASE_LISTEN is {listen}: \
+             make keys with 'ferrobase keys generate' before listening beyond this machine"
+        ));
+    }
+    Secret::new(secret)
 }
 
 /// Where SQL files come from.
@@ -182,6 +197,24 @@ mod tests {
     fn the_well_known_secret_is_refused_beyond_loopback() {
         let problems = read(&[("FERROBASE_DEV", "true"), ("FERROBASE_LISTEN", "0.0.0.0:54321")]).expect_err("refused");
         assert!(problems.to_string().contains("ferrobase keys generate"), "{problems}");
+        // Found under a name that only one API reads: its tokens would have been anybody's to make.
+        for name in ["GOTRUE_JWT_SECRET", "PGRST_JWT_SECRET"] {
+            let own = "0123456789abcdef0123456789abcdef";
+            let pairs = [("JWT_SECRET", own), (name, DEVELOPMENT_JWT_SECRET), ("FERROBASE_LISTEN", "0.0.0.0:80")];
+            let problems = read(&pairs).expect_err("refused");
+            assert!(problems.to_string().starts_with(&format!("{name} is the well-known")), "{problems}");
+        }
+    }
+
+    #[test]
+    fn demo_data_is_for_the_embedded_application_on_this_machine() {
+        assert_eq!(read(&[("FERROBASE_DEV", "true")]).expect("config").seed, SqlSource::Embedded);
+        // Found with a Supabase project's folder: the demo data of tables that it does not have ended the start.
+        let project = [("FERROBASE_DEV", "true"), ("FERROBASE_MIGRATIONS", "project")];
+        assert_eq!(read(&project).expect("config").seed, SqlSource::None);
+        let own = ("JWT_SECRET", "0123456789abcdef0123456789abcdef");
+        let problems = read(&[("FERROBASE_DEV", "true"), own, ("FERROBASE_LISTEN", "0.0.0.0:80")]).expect_err("refused");
+        assert!(problems.to_string().contains("FERROBASE_SEED=none"), "{problems}");
     }
 
     #[test]

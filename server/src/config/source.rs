@@ -1,7 +1,10 @@
 //! Where settings come from: the process environment first, then an optional `ferrobase.toml`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Named settings, all as text. Names are upper case with underscores (`GOTRUE_SITE_URL`).
 #[derive(Clone, Debug, Default)]
@@ -11,6 +14,8 @@ pub struct Source {
     /// Of the settings file.
     file: BTreeMap<String, String>,
     path: Option<PathBuf>,
+    /// Names and prefixes that somebody has asked for; shared by clones.
+    asked: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Source {
@@ -21,7 +26,7 @@ impl Source {
         let path = (file.is_some() || path.exists()).then(|| path.to_owned());
         let file = path.as_deref().map(read_file).transpose()?.unwrap_or_default();
         let values = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Ok(Self { values: values.collect(), file, path })
+        Ok(Self { values: values.collect(), file, path, ..Self::default() })
     }
 
     /// The same with the settings file read anew; a file that can no longer be read changes nothing.
@@ -41,7 +46,19 @@ impl Source {
 
     /// The value under `name`; an empty string counts as set.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name).or_else(|| self.file.get(name)).map(String::as_str)
+        let value = self.values.get(name).or_else(|| self.file.get(name))?;
+        self.asked.lock().insert(name.to_owned());
+        Some(value)
+    }
+
+    /// Settings that are meant for us (of the file, or named `FERROBASE_…`) and that nobody has asked for so far, in
+    /// name order: misspelt, or without effect beside the others.
+    pub fn unread(&self) -> Vec<String> {
+        let asked = self.asked.lock();
+        let is_read = |name: &str| asked.contains(name) || asked.iter().any(|a| a.ends_with('_') && name.starts_with(a));
+        let ours = self.values.keys().filter(|name| name.starts_with("FERROBASE_")).chain(self.file.keys());
+        let unread: BTreeSet<&String> = ours.filter(|name| !is_read(name)).collect();
+        unread.into_iter().cloned().collect()
     }
 
     /// Sets `name` unless it already has a value: how `up` lays its development defaults.
@@ -58,6 +75,7 @@ impl Source {
 
     /// All names that begin with `prefix`, with their values, in name order.
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.asked.lock().insert(prefix.to_owned());
         let of = |map: &'a BTreeMap<String, String>| {
             map.range(prefix.to_owned()..)
                 .take_while(move |(name, _)| name.starts_with(prefix))
@@ -72,11 +90,18 @@ impl Source {
 fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| anyhow::anyhow!("cannot read the settings file {}: {e}", path.display()))?;
-    let table: toml::Table =
-        text.parse().map_err(|e| anyhow::anyhow!("the settings file {} is not TOML: {e}", path.display()))?;
+    let table: toml::Table = text.parse().map_err(|e| not_toml(path, &text, &e))?;
     let mut values = BTreeMap::new();
     flatten("", &toml::Value::Table(table), &mut values);
     Ok(values)
+}
+
+/// One line: what is wrong, and where.
+fn not_toml(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = 1 + before.matches('\n').count();
+    let what = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    anyhow::anyhow!("the settings file {} is not TOML (line {line}): {what}", path.display())
 }
 
 fn flatten(prefix: &str, value: &toml::Value, into: &mut BTreeMap<String, String>) {
@@ -124,6 +149,22 @@ mod tests {
         source.set_default("PGRST_B", "default");
         assert_eq!((source.get("PGRST_A"), source.get("PGRST_B")), (Some("1"), Some("file")));
         assert_eq!(source.with_prefix("PGRST_").collect::<Vec<_>>(), [("PGRST_A", "1"), ("PGRST_B", "file")]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_toml_is_told_in_one_line() {
+        let path = std::env::temp_dir().join(format!("ferrobase-{}.toml", std::process::id()));
+        std::fs::write(&path, "a = 1\nb = [\n").expect("a file");
+        let error = Source::from_process(Some(&path)).expect_err("refused").to_string();
+        std::fs::remove_file(&path).expect("cleaned up");
+        assert!(error.contains("(line 2): ") && !error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn settings_of_ours_that_nobody_reads_are_known() {
+        let source = Source::from_pairs([("FERROBASE_LISTNE", "x"), ("FERROBASE_DEV", "1"), ("PATH", "/bin")]);
+        source.clone().get("FERROBASE_DEV");
+        assert_eq!(source.unread(), ["FERROBASE_LISTNE"]);
     }
 
     #[test]

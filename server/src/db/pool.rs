@@ -69,6 +69,12 @@ impl Pool {
         self.inner.retain(|_, _| false);
     }
 
+    /// Asks the database for a sign of life, three seconds at most.
+    pub async fn answers(&self) -> Result<(), DbError> {
+        let asked = async { Ok(self.connection().await?.simple_query("select 1").await.map(drop)?) };
+        tokio::time::timeout(Duration::from_secs(3), asked).await.unwrap_or(Err(DbError::PoolTimeout))
+    }
+
     /// A connection that nobody else uses until it is dropped.
     pub async fn connection(&self) -> Result<Object, DbError> {
         self.inner.get().await.map_err(|error| match error {

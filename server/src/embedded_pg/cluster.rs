@@ -82,6 +82,8 @@ async fn create(db: &Path, binaries: &Binaries, major: &str, account: Option<&Ac
         .args(locale)
         .env("LC_ALL", "C")
         .current_dir(db.parent().unwrap_or(db))
+        // Asked to stop in the middle, nobody waits for it; the next start begins anew.
+        .kill_on_drop(true)
         .output()
         .await
         .map_err(EmbeddedError::io("cannot run", binaries.dir.join("initdb")))?;

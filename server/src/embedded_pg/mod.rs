@@ -15,7 +15,7 @@ mod error;
 mod process;
 
 use std::net::TcpListener;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -29,6 +29,12 @@ use process::{Launch, Supervised};
 /// Owner of the cluster, as of `supabase start`.
 const USER: &str = "postgres";
 const PASSWORD: &str = "postgres";
+
+/// Flag of `open` that refuses a symbolic link in the place of the file.
+const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+
+/// Where cluster and binaries move when PostgreSQL's user cannot reach the data root.
+const MOVED_TO: &str = "/var/lib/ferrobase";
 
 /// Longest path of a Unix socket that every platform takes, in bytes.
 const SOCKET_PATH_MAX: usize = 100;
@@ -113,8 +119,18 @@ impl EmbeddedPostgres {
 }
 
 /// How the owner of a cluster on `port` logs in.
-pub fn url(port: u16) -> String {
+fn url(port: u16) -> String {
     format!("postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/postgres")
+}
+
+/// How the owner of the cluster below `root` logs in while another process runs it ([`EmbeddedError::InUse`] names
+/// `root`); `None` while that still starts.
+pub fn url_of_running(root: &Path) -> Option<String> {
+    let pid_file = std::fs::read_to_string(root.join("db/postmaster.pid")).ok()?;
+    // Process, data directory, start time, port; the last line begins when it takes connections.
+    let lines: Vec<&str> = pid_file.lines().map(str::trim).collect();
+    let port = lines.get(3)?.parse().ok()?;
+    lines.get(7).filter(|state| **state == "ready").map(|_| url(port))
 }
 
 /// What a start has settled on.
@@ -136,7 +152,13 @@ impl Place {
             // As root the same binaries must at least run from anywhere, else the fault is theirs.
             (Err(_), Some(account)) => (binaries.major_version(None, Path::new("/")).await?, account),
         };
-        let root = Path::new("/var/lib/ferrobase").join(short_hash(data_root));
+        let root = Path::new(MOVED_TO).join(short_hash(data_root));
+        if !Path::new(MOVED_TO).exists() {
+            std::fs::create_dir_all(MOVED_TO).map_err(EmbeddedError::io("cannot create", MOVED_TO))?;
+            // Made under a private umask it would be closed to that user again.
+            let open = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(MOVED_TO, open).map_err(EmbeddedError::io("cannot open", MOVED_TO))?;
+        }
         std::fs::create_dir_all(&root).map_err(EmbeddedError::io("cannot create", &root))?;
         let account = Account::to_drop_to(&root.join("db"))?.unwrap_or(account);
         account.own(&root)?;
@@ -163,8 +185,14 @@ fn lock(root: &Path) -> Result<std::fs::File, EmbeddedError> {
     use std::io::{Read, Seek, Write};
     let path = root.join("embedded.lock");
     let io = |e| EmbeddedError::io("cannot lock", &path)(e);
-    let mut file =
-        std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+    let mut file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(NO_LINKS)
+        .open(&path)
+        .map_err(io)?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -182,7 +210,10 @@ fn lock(root: &Path) -> Result<std::fs::File, EmbeddedError> {
 
 /// `port` if nobody listens there, or any free one for 0.
 fn free_port(port: u16) -> Result<u16, EmbeddedError> {
-    let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|_| EmbeddedError::PortTaken { port })?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => EmbeddedError::PortTaken { port },
+        _ => EmbeddedError::io("cannot listen on", format!("127.0.0.1:{port}"))(error),
+    })?;
     Ok(listener.local_addr().map_or(port, |address| address.port()))
 }
 
@@ -193,10 +224,16 @@ fn socket_dir(root: &Path, port: u16, account: Option<&Account>) -> Result<PathB
         dir = Path::new("/tmp").join(format!("ferrobase-{}", short_hash(root)));
     }
     match std::fs::DirBuilder::new().mode(0o755).create(&dir) {
-        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(EmbeddedError::io("cannot create", dir)(e));
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            // `/tmp` is everybody's: a directory or link that another user has put there is not ours to use.
+            let us = rustix::process::geteuid().as_raw();
+            let owners = [us, account.map_or(us, |account| account.uid)];
+            if !std::fs::symlink_metadata(&dir).is_ok_and(|m| m.is_dir() && owners.contains(&m.uid())) {
+                return Err(EmbeddedError::io("cannot use", dir)(std::io::Error::other("it belongs to somebody else")));
+            }
         }
-        _ => {}
+        Err(e) => return Err(EmbeddedError::io("cannot create", dir)(e)),
+        Ok(()) => {}
     }
     if let Some(account) = account {
         account.own(&dir)?;

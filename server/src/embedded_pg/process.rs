@@ -1,6 +1,7 @@
 //! The postmaster as a child process: started, awaited, watched, stopped.
 
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -34,6 +35,24 @@ pub struct Launch {
     pub settings: Vec<(String, String)>,
 }
 
+/// A postmaster that does not take connections yet. Whoever gives up waiting for it ends it.
+struct Unready {
+    pid: i32,
+}
+
+impl Unready {
+    /// From now on it is somebody else's to end.
+    fn hand_over(mut self) {
+        self.pid = 0;
+    }
+}
+
+impl Drop for Unready {
+    fn drop(&mut self) {
+        signal(self.pid, Signal::INT);
+    }
+}
+
 /// A postmaster and the task that watches it.
 #[derive(Debug)]
 pub struct Supervised {
@@ -60,9 +79,7 @@ impl Supervised {
             let _ = watcher.await;
         }
     }
-}
 
-impl Supervised {
     /// Forgets the postmaster, which goes on running.
     pub fn abandon(&mut self) {
         if let Some(watcher) = self.watcher.take() {
@@ -98,9 +115,12 @@ async fn watch(launch: Launch, mut child: Child, mut stopped: oneshot::Receiver<
             }
         }
         child = loop {
-            match again(&launch).await {
-                Ok(child) => break child,
-                Err(error) => tracing::error!(%error, "the embedded PostgreSQL cannot be started again yet"),
+            tokio::select! {
+                _ = &mut stopped => return,
+                started = again(&launch) => match started {
+                    Ok(child) => break child,
+                    Err(error) => tracing::error!(%error, "the embedded PostgreSQL cannot be started again yet"),
+                }
             }
             tokio::select! {
                 _ = &mut stopped => return,
@@ -161,10 +181,15 @@ impl Launch {
             .process_group(0)
             .spawn()
             .map_err(|e| EmbeddedError::Start { reason: e.to_string(), log: self.log.clone() })?;
+        let unready = Unready { pid: raw_pid(&child) };
         match self.wait_until_ready(&mut child, begin).await {
-            Ok(()) => Ok(child),
+            Ok(()) => {
+                unready.hand_over();
+                Ok(child)
+            }
             Err(error) => {
                 shut_down(&mut child).await;
+                unready.hand_over();
                 Err(error)
             }
         }
@@ -245,9 +270,15 @@ fn is_password_refusal(error: &tokio_postgres::Error) -> bool {
     matches!(error.code(), Some(code) if *code == SqlState::INVALID_PASSWORD)
 }
 
-/// The log, and where in it this start begins.
+/// The log, and where in it this start begins. As root we write into a directory that PostgreSQL's user may own: a
+/// link that it puts there leads nowhere.
 fn open_log(path: &Path) -> Result<(File, u64), EmbeddedError> {
-    let file = File::options().create(true).append(true).open(path).map_err(EmbeddedError::io("cannot write", path))?;
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .custom_flags(super::NO_LINKS)
+        .open(path)
+        .map_err(EmbeddedError::io("cannot write", path))?;
     let begin = file.metadata().map_or(0, |m| m.len());
     Ok((file, begin))
 }

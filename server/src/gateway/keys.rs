@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
+use serde_json::Value;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -43,6 +44,30 @@ impl ApiKeys {
                 secret: config.secret_key.as_ref().map(|k| k.reveal().to_owned()),
             }),
         }
+    }
+
+    /// What is wrong with the keys that are given: requests would carry them in vain.
+    pub fn problems(config: &ServerConfig) -> Vec<String> {
+        let secret = config.jwt_secret.reveal();
+        let tokens = [
+            ("ANON_KEY", "anon", config.anon_key.as_deref()),
+            ("SERVICE_ROLE_KEY", "service_role", config.service_role_key.as_ref().map(|key| key.reveal())),
+        ];
+        let opaque = [
+            ("SB_PUBLISHABLE_KEY", "sb_publishable_", config.publishable_key.as_deref()),
+            ("SB_SECRET_KEY", "sb_secret_", config.secret_key.as_ref().map(|key| key.reveal())),
+        ];
+        let wrong_tokens = tokens.into_iter().filter_map(|(name, role, key)| match token_role(secret, key?) {
+            Some(named) if named == role => None,
+            // Signed with a key pair: whoever serves the API with that judges it.
+            None if claims_of(key?).is_some_and(|(header, _)| header["alg"] != "HS256") => None,
+            Some(named) => Some(format!("{name} is a key of the role {named}")),
+            None => Some(format!("{name} is not signed with JWT_SECRET (make keys with 'ferrobase keys generate')")),
+        });
+        let wrong_opaque = opaque.into_iter().filter_map(|(name, prefix, key)| {
+            (!key?.starts_with(prefix)).then(|| format!("{name} must begin with {prefix}"))
+        });
+        wrong_tokens.chain(wrong_opaque).collect()
     }
 
     #[cfg(test)]
@@ -86,14 +111,34 @@ pub fn sign_key(secret: &str, role: &str) -> String {
     let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#);
     let claims = URL_SAFE_NO_PAD.encode(format!(r#"{{"iss":"supabase-demo","role":"{role}","exp":{KEY_EXPIRY}}}"#));
     let signed = format!("{header}.{claims}");
+    format!("{signed}.{}", signature(secret, &signed))
+}
+
+/// The role that an HS256 token of this secret names; `None` for any other text. When it expires is not asked.
+fn token_role(secret: &str, token: &str) -> Option<String> {
+    let (signed, signed_with) = token.rsplit_once('.')?;
+    let (header, claims) = claims_of(token)?;
+    let is_ours = header["alg"] == "HS256" && signature(secret, signed) == signed_with;
+    is_ours.then(|| claims["role"].as_str().unwrap_or("none").to_owned())
+}
+
+/// Header and claims of a token, unverified.
+fn claims_of(token: &str) -> Option<(Value, Value)> {
+    let mut parts = token.split('.').map(|part| {
+        let json = URL_SAFE_NO_PAD.decode(part).ok()?;
+        serde_json::from_slice(&json).ok()
+    });
+    Some((parts.next()??, parts.next()??))
+}
+
+fn signature(secret: &str, signed: &str) -> String {
     // HMAC takes a key of any length.
-    let signature = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+    Hmac::<Sha256>::new_from_slice(secret.as_bytes())
         .map(|mut mac| {
             mac.update(signed.as_bytes());
             URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
         })
-        .unwrap_or_default();
-    format!("{signed}.{signature}")
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -104,6 +149,27 @@ mod tests {
     fn the_development_secret_gives_the_well_known_anon_key() {
         let known = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6ImFub24iLCJleHAiOjE5ODM4MTI5OTZ9.CRXP1A7WOeoJeXxjNni43kdQwgnWNReilDMblYTn_I0";
         assert_eq!(sign_key("super-secret-jwt-token-with-at-least-32-characters-long", "anon"), known);
+    }
+
+    #[test]
+    fn given_keys_that_could_not_work_are_named() {
+        let own = "0123456789abcdef0123456789abcdef";
+        let problems = |pairs: &[(&str, &str)]| {
+            let mut source = crate::config::Source::from_pairs(pairs.iter().copied());
+            source.set("JWT_SECRET", own);
+            ApiKeys::problems(&ServerConfig::read(&mut crate::config::Reader::new(&source)))
+        };
+        let (anon, service) = (sign_key(own, "anon"), sign_key(own, "service_role"));
+        assert!(problems(&[("ANON_KEY", &anon), ("SERVICE_ROLE_KEY", &service)]).is_empty());
+        // Found with the two keys exchanged: the browser was given the one that passes every policy.
+        assert_eq!(
+            problems(&[("ANON_KEY", &service), ("SERVICE_ROLE_KEY", &sign_key("another secret", "service_role"))]),
+            [
+                "ANON_KEY is a key of the role service_role",
+                "SERVICE_ROLE_KEY is not signed with JWT_SECRET (make keys with 'ferrobase keys generate')",
+            ]
+        );
+        assert_eq!(problems(&[("SB_SECRET_KEY", "x")]), ["SB_SECRET_KEY must begin with sb_secret_"]);
     }
 
     #[test]

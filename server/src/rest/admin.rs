@@ -99,7 +99,7 @@ fn dump(cache: &SchemaCache) -> Value {
 }
 
 /// Prometheus text.
-fn metrics(rest: &Rest) -> String {
+pub fn metrics(rest: &Rest) -> String {
     let counters = &rest.live.counters;
     let pool = rest.pool.figures();
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

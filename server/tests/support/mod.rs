@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ferrobase::app::{self, App};
-use ferrobase::config::{Reader, ServerConfig, Source};
+use ferrobase::app::{self, App, Settings};
+use ferrobase::config::Source;
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::http::listen::{self, Listener};
 use ferrobase::migrate::{self, GivenUrls, PlatformUrls};
@@ -167,11 +167,8 @@ impl TestApp {
         for (name, value) in settings {
             source.set(name, *value);
         }
-        let mut reader = Reader::new(&source);
-        let config = ServerConfig::read(&mut reader);
-        let config = reader.finish(config).expect("settings");
-        app::lay_defaults(&mut source, &config);
-        let app = App::build(&source, &config, &urls).await.expect("the server builds");
+        let settings = Settings::read(&mut source).expect("settings");
+        let app = App::build(&source, &settings, &urls).await.expect("the server builds");
         let (auth, storage) = (std::sync::Arc::clone(&app.auth), app.storage.clone());
         let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
         let server =

@@ -3,8 +3,8 @@
 mod database;
 
 use super::database::{Database, block_on};
-use crate::config::{Reader, ServerConfig, Source};
-use crate::mail::MailConfig;
+use crate::app::Settings;
+use crate::config::{Reader, Source};
 
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub fn run(source: &Source) -> anyhow::Result<()> {
 
 /// Every setting that is wrong.
 fn configuration(source: &Source) -> Vec<Finding> {
-    let mut reader = Reader::new(source);
-    let config = ServerConfig::read(&mut reader);
-    MailConfig::read(&mut reader, config.development, &config.support_email);
-    match reader.finish(config) {
-        Ok(config) if config.development => {
+    let mut source = source.clone();
+    let mut findings = match Settings::read(&mut source) {
+        Ok(settings) if settings.server.development => {
             vec![Finding::Note("configuration: development mode, with keys that everybody knows".to_owned())]
         }
         Ok(_) => vec![Finding::Good("configuration".to_owned())],
         Err(problems) => problems.0.into_iter().map(Finding::Problem).collect(),
-    }
+    };
+    findings.extend(source.unread().iter().map(|name| Finding::Note(format!("nothing reads the setting {name}"))));
+    findings
 }

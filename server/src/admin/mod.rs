@@ -1,0 +1,69 @@
+//! The admin listener, for those who run the server: whether it lives, whether it is ready, and its figures.
+//!
+//! | route | answer |
+//! |---|---|
+//! | `GET /live` | 200 while the process answers |
+//! | `GET /ready` | 200 when the database answers and the REST API knows its schema, else 503 |
+//! | `GET /metrics` | Prometheus text |
+//!
+//! It has an address of its own (`FERROBASE_ADMIN_LISTEN`), because what it tells is not for everybody.
+
+mod traffic;
+
+use std::net::TcpListener;
+
+use actix_web::dev::ServerHandle;
+use actix_web::{App, HttpResponse, HttpServer, web};
+
+use crate::db::Pool;
+use crate::rest::{self, Rest};
+pub use traffic::{Traffic, count};
+
+/// What the routes look at.
+#[derive(Clone)]
+pub struct Admin {
+    pub database: Pool,
+    /// Absent where the authentication API runs alone.
+    pub rest: Option<Rest>,
+    pub traffic: Traffic,
+}
+
+/// Serves on `listener` until the handle is told to stop. Call from an actix runtime.
+pub fn spawn(listener: TcpListener, admin: Admin) -> std::io::Result<ServerHandle> {
+    let server = HttpServer::new(move || App::new().configure(configure(admin.clone())))
+        .workers(1)
+        .disable_signals()
+        .listen(listener)?
+        .run();
+    let handle = server.handle();
+    actix_web::rt::spawn(server);
+    Ok(handle)
+}
+
+/// Mounts the routes.
+pub fn configure(admin: Admin) -> impl FnOnce(&mut web::ServiceConfig) {
+    move |service| {
+        service
+            .app_data(web::Data::new(admin))
+            .route("/live", web::get().to(HttpResponse::Ok))
+            .route("/ready", web::get().to(ready))
+            .route("/metrics", web::get().to(metrics));
+    }
+}
+
+async fn ready(admin: web::Data<Admin>) -> HttpResponse {
+    let knows_schema = admin.rest.as_ref().is_none_or(|rest| rest.live.is_loaded());
+    if knows_schema && admin.database.answers().await.is_ok() {
+        HttpResponse::Ok().finish()
+    } else {
+        HttpResponse::ServiceUnavailable().finish()
+    }
+}
+
+async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
+    let mut text = admin.traffic.as_text();
+    if let Some(rest) = &admin.rest {
+        text.push_str(&rest::admin::metrics(rest));
+    }
+    HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
+}

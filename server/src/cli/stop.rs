@@ -1,0 +1,79 @@
+//! Being asked to stop: SIGTERM, Ctrl-C, or the terminal that goes away.
+
+use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// How often this process was asked to stop. Cheap to clone; must be made before anything is started that has to be
+/// stopped in order, because from then on the signals no longer end the process by themselves.
+#[derive(Clone)]
+pub struct Stop {
+    asked: watch::Receiver<u32>,
+}
+
+impl Stop {
+    /// Begins to watch; call from a runtime.
+    pub fn watch() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("signals cannot be watched");
+        let mut terminate = listen(SignalKind::terminate())?;
+        let mut interrupt = listen(SignalKind::interrupt())?;
+        // Under `nohup` the server outlives its terminal on purpose.
+        let mut hangup = if ignores_hangup() { None } else { Some(listen(SignalKind::hangup())?) };
+        let (tell, asked) = watch::channel(0);
+        tokio::spawn(async move {
+            loop {
+                let came = tokio::select! {
+                    came = terminate.recv() => came,
+                    came = interrupt.recv() => came,
+                    came = next(&mut hangup) => came,
+                };
+                if came.is_none() {
+                    return;
+                }
+                tell.send_modify(|times| *times += 1);
+            }
+        });
+        Ok(Self { asked })
+    }
+
+    /// Until somebody asks.
+    pub async fn asked(&self) {
+        self.times(1).await;
+    }
+
+    /// Until somebody asks again: then nothing that can be left out is waited for.
+    pub async fn urged(&self) {
+        self.times(2).await;
+    }
+
+    /// What `work` comes to, or `None` if the stop comes first; `work` is then dropped.
+    pub async fn before<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.asked() => None,
+            outcome = work => Some(outcome),
+        }
+    }
+
+    async fn times(&self, wanted: u32) {
+        let mut asked = self.asked.clone();
+        if asked.wait_for(|times| *times >= wanted).await.is_err() {
+            // Nobody watches any more, so nobody will ask.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn next(signal: &mut Option<Signal>) -> Option<()> {
+    match signal {
+        Some(signal) => signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether we were started with SIGHUP ignored.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
