@@ -228,6 +228,56 @@ async fn two_instances_at_once_apply_each_file_once() {
     db.stop().await;
 }
 
+/// The waiting instance held a snapshot, for whose end the index of the other waited: a deadlock of the two.
+#[tokio::test]
+async fn an_instance_that_waits_does_not_keep_the_other_from_building_an_index_concurrently() {
+    let db = Fixture::new().await;
+    migrate::platform(&db.url).await.expect("platform");
+    let source =
+        db.write("1_t.sql", "create table t (n int); select pg_sleep(0.5); create index concurrently i on t (n);");
+    let (a, b) = tokio::join!(migrate::dir(&db.url, &source), migrate::dir(&db.url, &source));
+    assert_eq!(a.expect("one").files.len() + b.expect("the other").files.len(), 1);
+    assert_eq!(db.one("select indisvalid from pg_index where indexrelid = 'i'::regclass").await, "t");
+    db.stop().await;
+}
+
+#[tokio::test]
+async fn a_constraint_that_fails_at_the_end_names_its_file() {
+    let db = Fixture::new().await;
+    let source = db.write(
+        "1_t.sql",
+        "create table t (n int primary key deferrable initially deferred);\ninsert into t values (1), (1);\n",
+    );
+    let error = migrate::dir(&db.url, &source).await.expect_err("refused").to_string();
+    assert!(error.starts_with("1_t.sql:3: duplicate key value"), "{error}");
+    assert_eq!(db.one("select to_regclass('t') is null").await, "t");
+    db.stop().await;
+}
+
+/// A command without the server's settings set passwords that the server did not come to, and so locked it out.
+#[tokio::test]
+async fn an_owner_without_a_password_needs_the_secret() {
+    let db = Fixture::new().await;
+    let open = db.url.replace("postgres:postgres@", "keyless@");
+    db.one("create role keyless superuser login").await;
+    let hba = db.one("show hba_file").await;
+    let rules = std::fs::read_to_string(&hba).expect("rules");
+    std::fs::write(&hba, format!("host all keyless 127.0.0.1/32 trust\n{rules}")).expect("a rule");
+    db.one("select pg_reload_conf()").await;
+    let error = loop {
+        // The rule holds once the postmaster has seen it.
+        match migrate::prepare(&open, "", &GivenUrls::default()).await.expect_err("refused").to_string() {
+            text if text.starts_with("cannot connect") => {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await
+            }
+            text => break text,
+        }
+    };
+    assert!(error.starts_with("the database URL has no password: set JWT_SECRET"), "{error}");
+    migrate::prepare(&open, "a secret", &GivenUrls::default()).await.expect("with the secret");
+    db.stop().await;
+}
+
 #[tokio::test]
 async fn two_databases_of_one_cluster_may_be_prepared_at_the_same_time() {
     let db = Fixture::new().await;

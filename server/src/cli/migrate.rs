@@ -18,7 +18,7 @@ pub struct MigrateArgs {
 
 #[derive(Args)]
 pub struct SeedArgs {
-    /// Folder of *.sql files [default: the demo data in this binary]
+    /// Folder of *.sql files, or a project with supabase/seed.sql [default: the demo data in this binary]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
 }
 
 pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
-    let source = args.dir.map_or(Source::Demo, Source::Folder);
+    let source = args.dir.map_or(Source::Demo, Source::SeedFolder);
     source.read()?;
     let logins = Logins::read(settings);
     let seeded = block_on(Database::with(settings, async |url| {

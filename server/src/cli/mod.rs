@@ -15,6 +15,7 @@ pub mod types;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::config::Source;
@@ -55,8 +56,15 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             let text = error.to_string();
-            let sentence = text.lines().next().unwrap_or_default();
-            eprintln!("ferrobase: {} (see 'ferrobase --help')", sentence.trim_start_matches("error: "));
+            // Where only a command is missing, clap's text is the whole help.
+            let usage = text.lines().find(|line| line.starts_with("Usage:"));
+            let sentence = match (error.kind(), usage) {
+                (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, Some(usage)) => {
+                    format!("a command is missing; {}", usage.replacen("Usage", "usage", 1))
+                }
+                _ => text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+            };
+            eprintln!("ferrobase: {sentence} (see 'ferrobase --help')");
             return ExitCode::from(2);
         }
         // Help and version are asked for, not wrong.
@@ -79,7 +87,8 @@ pub fn run() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ferrobase: {error:#}");
+            let line = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+            eprintln!("ferrobase: {line}");
             ExitCode::FAILURE
         }
     }

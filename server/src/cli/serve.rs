@@ -1,6 +1,7 @@
 //! `serve`: configuration, database, states, listeners, and a graceful end.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use actix_web::dev::{Server, ServerHandle};
@@ -70,7 +71,10 @@ struct Listeners {
 
 impl Listeners {
     fn bind(config: &ServerConfig) -> anyhow::Result<Self> {
-        Ok(Self { api: bind(config.listen, "FERROBASE_LISTEN")?, admin: bind(config.admin_listen, "FERROBASE_ADMIN_LISTEN")? })
+        Ok(Self {
+            api: bind(config.listen, "FERROBASE_LISTEN")?,
+            admin: bind(config.admin_listen, "FERROBASE_ADMIN_LISTEN")?,
+        })
     }
 }
 
@@ -85,10 +89,10 @@ async fn prepare(source: &Source, settings: &Settings, database: &Database) -> a
     let given = GivenUrls::read(&Reader::new(source));
     let urls = migrate::prepare(&database.url, config.jwt_secret.reveal(), &given).await?;
     auth::migrate(&urls.auth_url).await?;
-    if let Some(migrations) = source_of(&config.migrations, migrate::Source::App) {
+    if let Some(migrations) = source_of(&config.migrations, migrate::Source::App, migrate::Source::Folder) {
         migrate::dir(&database.url, &migrations).await?;
     }
-    if let Some(seed) = source_of(&config.seed, migrate::Source::Demo) {
+    if let Some(seed) = source_of(&config.seed, migrate::Source::Demo, migrate::Source::SeedFolder) {
         match migrate::seed(&database.url, &seed).await {
             // Newer demo data is no reason to keep people from the accounts that they have made meanwhile.
             Err(error @ MigrateError::ForeignUsers { .. }) => tracing::warn!(%error, "the demo data stays as it is"),
@@ -116,8 +120,7 @@ async fn serve(
     crate::storage::sweep::spawn(app.storage.clone());
     let admin = Admin { database: app.health.clone(), rest: Some(app.rest.clone()), traffic: app.traffic.clone() };
     let admin = admin::spawn(listeners.admin, admin)?;
-    let server =
-        listen::serve(vec![Listener::Tcp(listeners.api)], DRAIN_SECONDS, move || app::actix_app(app.clone()))?;
+    let server = listen::serve(vec![Listener::Tcp(listeners.api)], DRAIN_SECONDS, move || app::actix_app(app.clone()))?;
 
     for name in source.unread() {
         tracing::warn!("nothing reads the setting {name}");
@@ -214,10 +217,14 @@ impl Database {
     }
 }
 
-fn source_of(setting: &SqlSource, embedded: migrate::Source) -> Option<migrate::Source> {
+fn source_of(
+    setting: &SqlSource,
+    embedded: migrate::Source,
+    folder: fn(PathBuf) -> migrate::Source,
+) -> Option<migrate::Source> {
     match setting {
         SqlSource::Embedded => Some(embedded),
-        SqlSource::Folder(folder) => Some(migrate::Source::Folder(folder.clone())),
+        SqlSource::Folder(path) => Some(folder(path.clone())),
         SqlSource::None => None,
     }
 }

@@ -26,9 +26,13 @@ pub enum MigrateError {
     #[error("seeding is refused: the database holds {count} user(s) that no seed made (such as {example})")]
     ForeignUsers { count: i64, example: String },
     #[error(
-        "role {role} exists, was not made by ferrobase and refuses our password: set {setting} to a URL that logs in as it"
+        "role {role} refuses the password that ferrobase gives the roles it makes: set {setting} to a URL that logs in as it"
     )]
     ForeignRole { role: &'static str, setting: &'static str },
+    #[error(
+        "the database URL has no password: set JWT_SECRET, from which those of the server's roles are then derived"
+    )]
+    NoKey,
     #[error("{0}")]
     Database(String),
 }

@@ -1,5 +1,6 @@
 //! Where SQL files come from: folders, and what is compiled into the binary.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use rust_embed::RustEmbed;
@@ -28,8 +29,10 @@ pub enum Source {
     App,
     /// The demo data that this binary carries (`sql/seed`).
     Demo,
-    /// A folder of `*.sql`, or a project whose `supabase/migrations` holds them.
+    /// A folder of migrations, `*.sql`, or a project whose `supabase/migrations` holds them.
     Folder(PathBuf),
+    /// A folder of demo data, `*.sql`, or a project whose `supabase/seed.sql` is that.
+    SeedFolder(PathBuf),
 }
 
 /// One file of SQL.
@@ -72,14 +75,20 @@ impl Source {
         let files = match self {
             Self::App => embedded::<AppSql>()?,
             Self::Demo => embedded::<DemoSql>()?,
-            Self::Folder(dir) => folder(dir)?,
+            Self::Folder(dir) => {
+                let supabase = dir.join("supabase/migrations");
+                folder(if supabase.is_dir() { &supabase } else { dir })?
+            }
+            Self::SeedFolder(dir) => {
+                let supabase = dir.join("supabase/seed.sql");
+                if supabase.is_file() { vec![file(&supabase)?] } else { folder(dir)? }
+            }
         };
-        for pair in files.windows(2) {
-            if let [first, second] = pair
-                && first.version == second.version
-            {
+        let mut seen: HashMap<&str, &SqlFile> = HashMap::new();
+        for second in &files {
+            if let Some(first) = seen.insert(&second.version, second) {
                 return Err(MigrateError::SameVersion {
-                    version: first.version.clone(),
+                    version: second.version.clone(),
                     first: first.file.clone(),
                     second: second.file.clone(),
                 });
@@ -107,8 +116,6 @@ fn unreadable(path: &str, reason: &str) -> MigrateError {
 }
 
 fn folder(dir: &Path) -> Result<Vec<SqlFile>, MigrateError> {
-    let supabase = dir.join("supabase/migrations");
-    let dir = if supabase.is_dir() { supabase.as_path() } else { dir };
     let shown = dir.display().to_string();
     let entries = std::fs::read_dir(dir).map_err(|e| unreadable(&shown, &e.to_string()))?;
     let mut paths: Vec<PathBuf> = entries
@@ -120,15 +127,13 @@ fn folder(dir: &Path) -> Result<Vec<SqlFile>, MigrateError> {
     if paths.is_empty() {
         return Err(MigrateError::NoFiles(shown));
     }
-    paths
-        .iter()
-        .map(|path| {
-            let text =
-                std::fs::read_to_string(path).map_err(|e| unreadable(&path.display().to_string(), &e.to_string()))?;
-            let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-            Ok(SqlFile::new(&file, text))
-        })
-        .collect()
+    paths.iter().map(|path| file(path)).collect()
+}
+
+fn file(path: &Path) -> Result<SqlFile, MigrateError> {
+    let text = std::fs::read_to_string(path).map_err(|e| unreadable(&path.display().to_string(), &e.to_string()))?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    Ok(SqlFile::new(&name, text))
 }
 
 #[cfg(test)]
@@ -146,6 +151,47 @@ mod tests {
             let parsed = SqlFile::new(file, String::new());
             assert_eq!((parsed.version.as_str(), parsed.name.as_str()), (version, name), "{file}");
         }
+    }
+
+    /// A folder of empty files, removed at the end.
+    struct Files(PathBuf);
+
+    impl Files {
+        fn new(name: &str, paths: &[&str]) -> Self {
+            let root = std::env::temp_dir().join(format!("ferrobase-files-{}-{name}", std::process::id()));
+            for path in paths {
+                let path = root.join(path);
+                std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+                std::fs::write(path, "").expect("a file");
+            }
+            Self(root)
+        }
+
+        fn names(&self, source: impl FnOnce(PathBuf) -> Source) -> Vec<String> {
+            source(self.0.clone()).read().expect("files").into_iter().map(|file| file.file).collect()
+        }
+    }
+
+    impl Drop for Files {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_projects_migrations_are_never_taken_for_its_demo_data() {
+        let project = Files::new("project", &["supabase/migrations/1_a.sql", "supabase/seed.sql", "other.sql"]);
+        assert_eq!(project.names(Source::Folder), ["1_a.sql"]);
+        assert_eq!(project.names(Source::SeedFolder), ["seed.sql"]);
+        let plain = Files::new("plain", &["2_b.sql", "1_a.sql"]);
+        assert_eq!(plain.names(Source::SeedFolder), ["1_a.sql", "2_b.sql"]);
+    }
+
+    #[test]
+    fn a_version_that_comes_twice_is_named_though_another_file_stands_between() {
+        let files = Files::new("twice", &["10.sql", "100_b.sql", "10_c.sql"]);
+        let error = Source::Folder(files.0.clone()).read().expect_err("refused").to_string();
+        assert!(error.starts_with("the files 10.sql and 10_c.sql have the same version 10"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,6 @@ use postgres_protocol::password::scram_sha_256;
 use sha2::Sha256;
 use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
-use url::Url;
 
 use super::error::describe;
 use super::session::Session;
@@ -48,6 +47,7 @@ pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result
     platform::platform(owner_url).await?;
     let owner: Config = owner_url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
     let key = owner.get_password().map_or_else(|| secret.as_bytes().to_vec(), <[u8]>::to_vec);
+    let has_key = !key.is_empty();
     let mut session = None;
     let mut urls = Vec::with_capacity(3);
     for (role, setting, given) in [
@@ -62,11 +62,18 @@ pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result
         let password = derive(&key, role);
         let url = with_login(owner_url, role, &password);
         if !accepts(&url).await? {
+            if !has_key {
+                // A password that another command or instance would not come to locks them out.
+                return Err(MigrateError::NoKey);
+            }
             if session.is_none() {
                 session = Some(Session::connect_alone(owner_url).await?);
             }
             if let Some(session) = &session {
                 set_password(session, role, setting, &password).await?;
+            }
+            if !accepts(&url).await? {
+                return Err(MigrateError::ForeignRole { role, setting });
             }
         }
         urls.push(url);
@@ -84,15 +91,18 @@ fn derive(key: &[u8], role: &str) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// `url` with another login; both forms of PostgreSQL connection strings.
+/// `url` with another login, neither of which needs escaping; both forms of PostgreSQL connection strings.
 fn with_login(url: &str, user: &str, password: &str) -> String {
-    let Ok(mut parsed) = Url::parse(url) else { return format!("{url} user={user} password={password}") };
-    if parsed.set_username(user).is_ok() && parsed.set_password(Some(password)).is_ok() {
-        return parsed.into();
+    let Some((scheme, rest)) = url.split_once("://") else { return format!("{url} user={user} password={password}") };
+    let (authority, tail) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    // Often several, with commas.
+    let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+    if !hosts.is_empty() {
+        return format!("{scheme}://{user}:{password}@{hosts}{tail}");
     }
     // A URL without a host (a socket named in the query) cannot carry a user before it.
-    parsed.query_pairs_mut().append_pair("user", user).append_pair("password", password);
-    parsed.into()
+    let joint = if tail.contains('?') { '&' } else { '?' };
+    format!("{scheme}://{tail}{joint}user={user}&password={password}")
 }
 
 /// Whether this login is taken; errors other than a refusal are errors.
@@ -152,6 +162,8 @@ mod tests {
         for (url, expected) in [
             ("postgresql://me:pw@db:5432/app?sslmode=disable", "postgresql://r:p@db:5432/app?sslmode=disable"),
             ("postgresql:///app?host=/run", "postgresql:///app?host=%2Frun&user=r&password=p"),
+            ("postgresql://me:p%40w@a:5432,b:5433/app", "postgresql://r:p@a:5432,b:5433/app"),
+            ("postgres://db", "postgres://r:p@db"),
             ("host=db dbname=app user=me", "host=db dbname=app user=me user=r password=p"),
         ] {
             let changed = with_login(url, "r", "p");

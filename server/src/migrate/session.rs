@@ -1,5 +1,7 @@
 //! The one connection on which a migration runs: alone, and with a clean slate before each file.
 
+use std::time::Duration;
+
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -11,6 +13,9 @@ use crate::db::tls;
 
 /// Key of the advisory lock that lets one instance at a time change a database ("ferro" in ASCII).
 const LOCK: i64 = 0x66_65_72_72_6f;
+
+/// How long to wait before asking for the lock again.
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection that nobody else uses. The driver task ends when the client is dropped.
 pub struct Session {
@@ -34,12 +39,24 @@ impl Session {
     }
 
     /// Connects and waits until no other instance migrates this database. The lock goes with the connection.
+    ///
+    /// It is asked for again and again: a statement that waits for the lock would hold a snapshot, for whose end
+    /// `create index concurrently` of the instance that has the lock waits in turn.
     pub async fn connect_alone(url: &str) -> Result<Self, MigrateError> {
         let session = Self::connect(url).await?;
         // The owner's role may carry time limits that are meant for requests.
         session.client.batch_execute("set statement_timeout = 0; set lock_timeout = 0").await?;
-        session.client.execute("select pg_advisory_lock($1)", &[&LOCK]).await?;
-        Ok(session)
+        let mut is_told = false;
+        loop {
+            if session.client.query_one("select pg_try_advisory_lock($1)", &[&LOCK]).await?.get(0) {
+                return Ok(session);
+            }
+            if !is_told {
+                is_told = true;
+                tracing::info!("another instance brings the database up to date; waiting for it");
+            }
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
     }
 
     async fn require_version(&self) -> Result<(), MigrateError> {
@@ -91,8 +108,9 @@ impl Session {
         // The file may have changed role and search path; the record names its table in full.
         self.client.batch_execute("reset session authorization; reset role").await?;
         self.client.execute(record.sql, record.values).await?;
-        self.client.batch_execute("commit").await?;
-        Ok(())
+        // Deferred constraints are checked only now; the last line is as near to their cause as we get.
+        let end = file.text.chars().count();
+        self.client.batch_execute("commit").await.map_err(|e| in_file(&file.file, &file.text, end, &e))
     }
 
     async fn whole(&self, file: &SqlFile) -> Result<(), MigrateError> {
