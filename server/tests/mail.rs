@@ -121,6 +121,44 @@ async fn a_refused_mail_is_tried_again_also_by_the_next_server() {
     db.stop().await;
 }
 
+/// Never done with the mail to `stuck@…`, and refuses one with words that no text column takes.
+struct Tarpit {
+    taken: Memory,
+}
+
+impl Sender for Tarpit {
+    fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
+        match message.to.split('@').next() {
+            Some("stuck") => Box::pin(std::future::pending()),
+            Some("nul") => Box::pin(async { Err(MailError::Refused("550 \0\0".to_owned())) }),
+            _ => self.taken.send(message),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_mail_that_hangs_and_one_that_is_refused_in_strange_words_hold_up_no_other() {
+    let db = Fixture::new().await;
+    let sent = Memory::default();
+    let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(Tarpit { taken: sent.clone() }));
+    db.run(
+        "select ferrobase.send_mail('stuck@x.example', '', '', ''), ferrobase.send_mail('nul@x.example', '', '', '')",
+    )
+    .await;
+    until("the refusal is written down", async || {
+        db.number("select count(*) from ferrobase.outbox where last_error like '%550%'").await == 1
+    })
+    .await;
+    // Found with a mail server that stopped answering: what was queued next waited for the time-out.
+    for number in 1..=3 {
+        db.run(SEND).await;
+        until("the next mail is delivered", async || sent.messages().len() == number).await;
+    }
+    // The stuck one is not waited for: dropping the runtime is what a `kill -9` would do.
+    drop(outbox);
+    db.stop().await;
+}
+
 #[tokio::test]
 async fn two_servers_send_each_mail_once() {
     let db = Fixture::new().await;

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
 
 use super::{MailError, Message, Sender};
 use crate::db::{DbError, Pool, tls};
 
-/// How many mails are sent at the same time.
+/// How many mails are sent at the same time. Each lane goes its own way: one that waits for a slow mail server holds
+/// up no other.
 const LANES: usize = 4;
 /// Retries fall due without anybody notifying; so often they are looked for.
 const POLL: Duration = Duration::from_secs(2);
@@ -25,53 +26,55 @@ const MAX_ATTEMPTS: i32 = 36;
 /// The running delivery.
 pub struct Outbox {
     stop: watch::Sender<bool>,
-    tasks: [JoinHandle<()>; 2],
+    lanes: Vec<JoinHandle<()>>,
+    listening: JoinHandle<()>,
 }
 
 /// Begins to deliver. `pool` and `url` log in as the role that owns the outbox's rows
 /// ([`PlatformUrls::service_url`](crate::migrate::PlatformUrls)).
 pub fn spawn(pool: Pool, url: String, sender: Arc<dyn Sender>) -> Outbox {
     let (stop, stopped) = watch::channel(false);
-    let wake = Arc::new(Notify::new());
-    let listening = tokio::spawn(listen(url, Arc::clone(&wake)));
-    let delivering = tokio::spawn(deliver(pool, sender, wake, stopped));
-    Outbox { stop, tasks: [delivering, listening] }
+    let (wake, woken) = watch::channel(());
+    let listening = tokio::spawn(listen(url, wake));
+    let lanes = (0..LANES)
+        .map(|_| tokio::spawn(lane(pool.clone(), Arc::clone(&sender), woken.clone(), stopped.clone())))
+        .collect();
+    Outbox { stop, lanes, listening }
 }
 
 impl Outbox {
     /// Finishes the mails that are being sent and ends; what is left waits for the next start.
     pub async fn stop(self) {
-        let [delivering, listening] = self.tasks;
-        listening.abort();
-        // The receiver lives as long as the task; if that has ended there is nothing to stop.
+        // The receivers live as long as the lanes; if those have ended there is nothing to stop.
         let _ = self.stop.send(true);
-        let _ = delivering.await;
+        join_all(self.lanes).await;
+        self.listening.abort();
     }
 }
 
-async fn deliver(pool: Pool, sender: Arc<dyn Sender>, wake: Arc<Notify>, mut stopped: watch::Receiver<bool>) {
-    loop {
-        let lanes = (0..LANES).map(|_| lane(&pool, &*sender, &stopped));
-        for outcome in join_all(lanes).await {
-            if let Err(error) = outcome {
-                tracing::warn!(%error, "the mail outbox cannot be read now");
-            }
+/// Sends one mail after the other; where none is due, waits until there may be one.
+async fn lane(pool: Pool, sender: Arc<dyn Sender>, mut woken: watch::Receiver<()>, mut stopped: watch::Receiver<bool>) {
+    while !*stopped.borrow() {
+        // Seen before looking, so that what commits while we look wakes us again.
+        woken.mark_unchanged();
+        match deliver_next(&pool, &*sender).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "the mail outbox cannot be read now"),
         }
         tokio::select! {
             _ = stopped.changed() => return,
-            () = wake.notified() => {}
+            () = notified(&mut woken) => {}
             () = tokio::time::sleep(POLL) => {}
-        }
-        if *stopped.borrow() {
-            return;
         }
     }
 }
 
-/// Sends one mail after the other until none is due.
-async fn lane(pool: &Pool, sender: &dyn Sender, stopped: &watch::Receiver<bool>) -> Result<(), DbError> {
-    while !*stopped.borrow() && deliver_next(pool, sender).await? {}
-    Ok(())
+/// Until somebody wakes the lanes; never once nobody is left who could.
+async fn notified(woken: &mut watch::Receiver<()>) {
+    if woken.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Sends the mail that is due first. False when none is.
@@ -104,6 +107,8 @@ pub async fn deliver_next(pool: &Pool, sender: &dyn Sender) -> Result<bool, DbEr
         }
         Err(error) => {
             let attempts = row.get::<_, i32>("attempts") + 1;
+            // A mail server may answer anything, PostgreSQL stores no NUL.
+            let reason = error.to_string().replace('\0', " ");
             let gives_up = matches!(error, MailError::Unusable(_)) || attempts >= MAX_ATTEMPTS;
             tracing::warn!(mail = id, attempts, gives_up, %error, "a mail was not delivered");
             transaction
@@ -112,7 +117,7 @@ pub async fn deliver_next(pool: &Pool, sender: &dyn Sender) -> Result<bool, DbEr
                      set attempts = $2, last_error = $3, next_attempt_at = now() + $4 * interval '1 second',
                          failed_at = case when $5 then now() end
                      where id = $1",
-                    &[&id, &attempts, &error.to_string(), &retry_after(attempts).as_secs_f64(), &gives_up],
+                    &[&id, &attempts, &reason, &retry_after(attempts).as_secs_f64(), &gives_up],
                 )
                 .await?;
         }
@@ -134,7 +139,7 @@ fn headers(json: &serde_json::Value) -> Vec<(String, String)> {
 }
 
 /// Wakes the delivery whenever a transaction with mail commits. A lost connection costs only the poll's delay.
-async fn listen(url: String, wake: Arc<Notify>) {
+async fn listen(url: String, wake: watch::Sender<()>) {
     let mut pause = Duration::from_secs(1);
     loop {
         match listen_once(&url, &wake).await {
@@ -147,7 +152,7 @@ async fn listen(url: String, wake: Arc<Notify>) {
 }
 
 /// Listens until the connection ends.
-async fn listen_once(url: &str, wake: &Notify) -> Result<(), tokio_postgres::Error> {
+async fn listen_once(url: &str, wake: &watch::Sender<()>) -> Result<(), tokio_postgres::Error> {
     let (client, mut connection) = tokio_postgres::connect(url, tls()).await?;
     let begun = client.batch_execute("listen ferrobase_outbox");
     tokio::pin!(begun);
@@ -158,10 +163,10 @@ async fn listen_once(url: &str, wake: &Notify) -> Result<(), tokio_postgres::Err
                 outcome?;
                 listening = true;
                 // What was committed before we listened.
-                wake.notify_one();
+                wake.send_replace(());
             }
             message = std::future::poll_fn(|context| connection.poll_message(context)) => match message {
-                Some(Ok(AsyncMessage::Notification(_))) => wake.notify_one(),
+                Some(Ok(AsyncMessage::Notification(_))) => wake.send_replace(()),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error),
                 None => return Ok(()),

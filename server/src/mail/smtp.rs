@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Port on which TLS begins with the connection.
 const IMPLICIT_TLS: u16 = 465;
 
-/// Sends each message to the configured server; keeps connections open for the next ones.
+/// Sends each message to the configured server, on a connection of its own.
 pub struct Smtp {
     transport: AsyncSmtpTransport<Tokio1Executor>,
     from: Mailbox,
