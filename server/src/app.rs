@@ -123,7 +123,17 @@ impl App {
             .service(web::scope("/auth/v1").wrap(from_fn(gateway::require_key)).configure(auth::configure(self.auth)))
             .service(web::scope("/rest/v1").wrap(from_fn(gateway::require_key)).configure(rest::configure))
             .service(web::scope("/functions/v1").wrap(from_fn(gateway::accept_key)).configure(functions::configure))
-            .service(web::scope("/storage/v1").wrap(from_fn(gateway::accept_key)).configure(storage::configure));
+            .service(
+                web::scope("/storage/v1")
+                    .wrap(from_fn(gateway::accept_key))
+                    .wrap(from_fn(gateway::allow_origins))
+                    .configure(storage::configure),
+            )
+            .service(
+                web::scope("/{api}/v1")
+                    .wrap(from_fn(gateway::require_key))
+                    .default_service(web::to(gateway::unknown_api)),
+            );
         crate::web::configure(self.settings)(service);
     }
 }
@@ -161,7 +171,7 @@ pub fn actix_app(
     >,
 > {
     ActixApp::new()
-        .wrap(from_fn(gateway::name_client))
+        .wrap(from_fn(gateway::enter))
         // Refusals and settings as much as files: what we call JSON is never to be read as a page.
         .wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))
         .wrap(from_fn(log_request))

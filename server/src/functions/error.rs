@@ -17,6 +17,8 @@ pub(super) enum FunctionError {
     InvalidToken,
     #[error("{0}")]
     Body(String),
+    #[error("the body is too large")]
+    TooLarge,
     #[error("a body of type {0} is not taken; send JSON or text")]
     Type(String),
     /// An error that the function raised or ran into, with the role that called it.
@@ -47,6 +49,8 @@ fn status_of(sqlstate: &str, role: &str) -> StatusCode {
         (None, "42501") => StatusCode::FORBIDDEN,
         (None, "23503" | "23505") => StatusCode::CONFLICT,
         (None, "57014") => StatusCode::GATEWAY_TIMEOUT,
+        // JSON that nests deeper than PostgreSQL follows.
+        (None, "54001") => StatusCode::BAD_REQUEST,
         (None, code) if code == "P0001" || code.starts_with("22") || code.starts_with("23") => StatusCode::BAD_REQUEST,
         (None, _) => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -58,6 +62,7 @@ impl ResponseError for FunctionError {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::InvalidToken => StatusCode::UNAUTHORIZED,
             Self::Body(_) => StatusCode::BAD_REQUEST,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Type(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Raised(error, role) => {
                 error.code().map_or(StatusCode::INTERNAL_SERVER_ERROR, |state| status_of(state.code(), role))
@@ -76,7 +81,7 @@ impl ResponseError for FunctionError {
             Self::InvalidToken => response
                 .insert_header(("x-relay-error", "true"))
                 .json(json!({ "code": 401, "message": self.to_string() })),
-            Self::Body(_) | Self::Type(_) => {
+            Self::Body(_) | Self::Type(_) | Self::TooLarge => {
                 response.json(json!({ "code": "BAD_REQUEST", "message": self.to_string() }))
             }
             Self::Raised(error, _) => match error.as_db_error() {
@@ -110,6 +115,7 @@ mod tests {
             ("23505", "anon", 409),
             ("P0001", "anon", 400),
             ("22P02", "anon", 400),
+            ("54001", "anon", 400),
             ("42703", "anon", 500),
         ];
         for (state, role, status) in cases {

@@ -5,21 +5,26 @@
 //! `.headers`), so row level security decides what it sees. The JSON body is `input`; a call without a body
 //! hands over the query's parameters as an object. The answer is the returned JSON.
 
-mod cors;
 mod error;
 
 use actix_web::http::{Method, header};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use bytes::BytesMut;
+use futures_util::StreamExt;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::db::Pool;
+use crate::http::cors;
 use crate::jwt::bearer::{Bearer, BearerError};
 use crate::jwt::caller::Caller;
 use error::FunctionError;
 
 /// Largest body a function takes, bytes.
 const MAX_BODY: usize = 6 * 1024 * 1024;
+/// Most of a larger one that is read nevertheless, bytes.
+const MOST_READ: usize = 8 * MAX_BODY;
 
 /// What the handler needs. Cheap to clone.
 #[derive(Clone)]
@@ -38,22 +43,41 @@ impl Functions {
 /// Mounts the route below the scope it is given.
 pub fn configure(service: &mut ServiceConfig) {
     service
-        .app_data(web::PayloadConfig::new(MAX_BODY))
         .service(web::resource("/{name}").route(web::route().to(invoke)))
         .service(web::resource("/{name}/{rest:.*}").route(web::route().to(invoke)));
 }
 
 /// Any method but OPTIONS calls the function; segments after the name belong to it (`request.path`).
-async fn invoke(functions: web::Data<Functions>, request: HttpRequest, body: web::Bytes) -> HttpResponse {
+async fn invoke(functions: web::Data<Functions>, request: HttpRequest, body: web::Payload) -> HttpResponse {
     if request.method() == Method::OPTIONS {
-        return cors::preflight(&request);
+        return cors::preflight(request.headers());
     }
-    let mut response = match call(&functions, &request, &body).await {
+    let answer = match read(body).await {
+        Ok(body) => call(&functions, &request, &body).await,
+        Err(error) => Err(error),
+    };
+    let mut response = match answer {
         Ok(answer) => HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/json")).body(answer),
         Err(error) => error.error_response(),
     };
     cors::allow(response.headers_mut());
     response
+}
+
+/// The whole body. What is too much is read and forgotten, up to a bound: clients that are still sending when the
+/// connection closes do not see our answer.
+async fn read(mut body: web::Payload) -> Result<BytesMut, FunctionError> {
+    let (mut kept, mut length) = (BytesMut::new(), 0);
+    while let Some(part) = body.next().await {
+        let part = part.map_err(|error| FunctionError::Body(format!("the body could not be read: {error}")))?;
+        length += part.len();
+        if length <= MAX_BODY {
+            kept.extend_from_slice(&part);
+        } else if length > MOST_READ {
+            break;
+        }
+    }
+    if length > MAX_BODY { Err(FunctionError::TooLarge) } else { Ok(kept) }
 }
 
 async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Result<String, FunctionError> {
@@ -77,7 +101,7 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
     let client = tx.client()?;
     let known = client
         .prepare_cached(
-            "select format('select %I.%I($1)::text', n.nspname, p.proname) from pg_proc p \
+            "select format('select %I.%I($1::text::jsonb)::text', n.nspname, p.proname) from pg_proc p \
              join pg_namespace n on n.oid = p.pronamespace \
              where n.nspname = 'functions' and p.proname = $1 and p.proargtypes = '3802'::oidvector",
         )
@@ -90,23 +114,24 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
     Ok(answer.unwrap_or_else(|| "null".to_owned()))
 }
 
-/// The body as JSON; text stays a string; without a body, the query's parameters.
-fn input(request: &HttpRequest, body: &[u8]) -> Result<Value, FunctionError> {
+/// The body as JSON text, as it came, so that no number loses a digit; `text/plain` as a JSON string; without a body,
+/// the query's parameters.
+fn input(request: &HttpRequest, body: &[u8]) -> Result<String, FunctionError> {
     if body.is_empty() {
         let query = url::form_urlencoded::parse(request.query_string().as_bytes())
             .filter(|(name, _)| name != "forceFunctionRegion")
             .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
             .collect::<Map<_, _>>();
-        return Ok(Value::Object(query));
+        return Ok(Value::Object(query).to_string());
     }
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("application/json");
     match kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase().as_str() {
-        "text/plain" => String::from_utf8(body.to_vec())
-            .map(Value::String)
+        "text/plain" => std::str::from_utf8(body)
+            .map(|text| Value::from(text).to_string())
             .map_err(|_| FunctionError::Body("text/plain is not UTF-8".to_owned())),
-        "application/json" | "" => {
-            serde_json::from_slice(body).map_err(|e| FunctionError::Body(format!("the body is not JSON: {e}")))
-        }
+        "application/json" | "" => serde_json::from_slice::<&RawValue>(body)
+            .map(|json| json.get().to_owned())
+            .map_err(|e| FunctionError::Body(format!("the body is not JSON: {e}"))),
         other => Err(FunctionError::Type(other.to_owned())),
     }
 }
@@ -125,16 +150,18 @@ fn headers_as_json(request: &HttpRequest) -> String {
 mod tests {
     use super::*;
     use actix_web::test::TestRequest;
-    use serde_json::json;
 
     #[test]
     fn input_is_the_body_or_the_query() {
         let get = TestRequest::get().uri("/x?a=1&forceFunctionRegion=eu-west-1").to_http_request();
-        assert_eq!(input(&get, b"").expect("input"), json!({ "a": "1" }));
+        assert_eq!(input(&get, b"").expect("input"), r#"{"a":"1"}"#);
         let text = TestRequest::post().insert_header(("content-type", "text/plain;charset=UTF-8")).to_http_request();
-        assert_eq!(input(&text, b"hi").expect("input"), json!("hi"));
+        assert_eq!(input(&text, b"hi").expect("input"), r#""hi""#);
         let post = TestRequest::post().insert_header(("content-type", "application/json")).to_http_request();
-        assert_eq!(input(&post, br#"{"a":[1]}"#).expect("input"), json!({ "a": [1] }));
+        assert_eq!(
+            input(&post, br#"{"a":[12345678901234567890.10]}"#).expect("input"),
+            r#"{"a":[12345678901234567890.10]}"#
+        );
         assert!(input(&post, b"{").is_err());
     }
 }

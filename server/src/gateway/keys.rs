@@ -64,9 +64,10 @@ impl ApiKeys {
             Some(named) => Some(format!("{name} is a key of the role {named}")),
             None => Some(format!("{name} is not signed with JWT_SECRET (make keys with 'ferrobase keys generate')")),
         });
-        let wrong_opaque = opaque.into_iter().filter_map(|(name, prefix, key)| {
-            (!key?.starts_with(prefix)).then(|| format!("{name} must begin with {prefix}"))
-        });
+        let wrong_opaque = opaque
+            .into_iter()
+            .filter(|(_, prefix, key)| key.is_some_and(|key| !key.starts_with(prefix)))
+            .map(|(name, prefix, _)| format!("{name} must begin with {prefix}"));
         wrong_tokens.chain(wrong_opaque).collect()
     }
 

@@ -13,10 +13,12 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use actix_web::http::{Method, Uri};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpResponse, web};
+use actix_web::{Error, HttpMessage, HttpResponse, web};
 use serde_json::json;
 
 use crate::http::client::client_address;
+use crate::http::cors;
+use crate::http::patience::patient;
 pub use keys::{ApiKeys, sign_key};
 
 const APIKEY: HeaderName = HeaderName::from_static("apikey");
@@ -36,9 +38,15 @@ const OPEN_PATHS: [&str; 6] = [
     "/auth/v1/sso/saml/metadata",
 ];
 
-/// Middleware for everything: what the database reads as the client's address (`X-Forwarded-For` in
-/// `request.headers`, where rate limits look) is the one we saw, not the one that was claimed.
-pub async fn name_client(
+/// Paths at the root that belong to the auth API: what OAuth clients and SAML identity providers are told to ask.
+const AUTH_AT_ROOT: [&str; 3] = ["/.well-known/oauth-authorization-server", "/sso/saml/acs", "/sso/saml/metadata"];
+
+/// Middleware for everything: names the client, finds the API of paths at the root, and bounds how long a body may
+/// keep us waiting.
+///
+/// What the database reads as the client's address (`X-Forwarded-For` in `request.headers`, where rate limits look) is
+/// the one we saw, not the one that was claimed.
+pub async fn enter(
     proxies: web::Data<TrustedProxies>,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -47,7 +55,34 @@ pub async fn name_client(
         Some(address) => drop(request.headers_mut().insert(X_FORWARDED_FOR, address)),
         None => drop(request.headers_mut().remove(X_FORWARDED_FOR)),
     }
+    if AUTH_AT_ROOT.contains(&request.path()) {
+        let target = format!("/auth/v1{}", request.uri());
+        set_target(&mut request, &target);
+    }
+    let body = request.take_payload();
+    request.set_payload(patient(body));
     next.call(request).await
+}
+
+/// Middleware for an API whose answers say nothing of other origins themselves: all may read them, as on Supabase.
+pub async fn allow_origins(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if cors::is_preflight(request.method(), request.headers()) {
+        let answer = cors::preflight(request.headers());
+        return Ok(request.into_response(answer));
+    }
+    let mut response = next.call(request).await?.map_into_boxed_body();
+    cors::allow(response.headers_mut());
+    Ok(response)
+}
+
+/// What Supabase's gateway says to the path of an API that is not served here.
+pub async fn unknown_api() -> HttpResponse {
+    HttpResponse::NotFound()
+        .insert_header(("Access-Control-Allow-Origin", "*"))
+        .json(json!({ "message": "no Route matched with those values" }))
 }
 
 /// Middleware for the scopes that need a key.
@@ -62,7 +97,8 @@ pub async fn require_key(
     let presented = take_key(&mut request);
     match presented.as_deref().map(|key| keys.token_of(key)) {
         Some(Some(token)) => act_as(&mut request, &keys, &token),
-        None if is_open(request.path()) => use_opaque_bearer(&mut request, &keys),
+        // A link in an old mail may carry a key that has been rotated since.
+        None | Some(None) if is_open(request.path()) => use_opaque_bearer(&mut request, &keys),
         None => {
             return Ok(refuse(
                 request,
@@ -119,12 +155,17 @@ fn take_key(request: &mut ServiceRequest) -> Option<String> {
         })
         .collect();
     let path = request.uri().path().to_owned();
-    let rebuilt = if kept.is_empty() { path } else { format!("{path}?{}", kept.join("&")) };
-    if let Ok(uri) = rebuilt.parse::<Uri>() {
+    let target = if kept.is_empty() { path } else { format!("{path}?{}", kept.join("&")) };
+    set_target(request, &target);
+    from_header.or(from_query)
+}
+
+/// Routes the request by another path and query than it came with.
+fn set_target(request: &mut ServiceRequest, target: &str) {
+    if let Ok(uri) = target.parse::<Uri>() {
         request.head_mut().uri = uri.clone();
         request.match_info_mut().get_mut().update(&uri);
     }
-    from_header.or(from_query)
 }
 
 fn act_as(request: &mut ServiceRequest, keys: &ApiKeys, token: &str) {
@@ -235,5 +276,7 @@ mod tests {
         assert_eq!(call("/auth/v1/verify?token=x", &[]).await.0, 200);
         assert_eq!(call("/auth/v1/.well-known/jwks.json", &[]).await.0, 200);
         assert_eq!(call("/auth/v1/verifyx", &[]).await.0, 401);
+        // Found with a key that had been rotated: the mail's link was refused for it.
+        assert_eq!(call("/auth/v1/verify?token=x&apikey=old", &[]).await, (200, "- token=x".to_owned()));
     }
 }

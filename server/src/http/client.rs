@@ -7,7 +7,8 @@ use actix_web::HttpRequest;
 /// The address of the peer, or the forwarded one when the peer is a trusted proxy: the last entry of
 /// `X-Forwarded-For` that is not itself a trusted proxy. Headers from anyone else are ignored.
 pub fn client_address(request: &HttpRequest, trusted_proxies: &[IpAddr]) -> Option<IpAddr> {
-    let peer = request.peer_addr().map(|a| a.ip())?;
+    // A socket for both families names IPv4 peers in the manner of IPv6.
+    let peer = request.peer_addr().map(|a| a.ip().to_canonical())?;
     if !trusted_proxies.contains(&peer) {
         return Some(peer);
     }
@@ -18,6 +19,7 @@ pub fn client_address(request: &HttpRequest, trusted_proxies: &[IpAddr]) -> Opti
         .rev()
         .flat_map(|line| line.rsplit(','))
         .filter_map(|part| part.trim().parse::<IpAddr>().ok())
+        .map(|address| address.to_canonical())
         .find(|address| !trusted_proxies.contains(address));
     Some(first_untrusted.unwrap_or(peer))
 }
@@ -33,6 +35,17 @@ mod tests {
         let request = TestRequest::default()
             .peer_addr("10.0.0.1:9".parse().expect("addr"))
             .insert_header(("x-forwarded-for", "6.6.6.6, 192.0.2.7, 10.0.0.1"))
+            .to_http_request();
+        assert_eq!(client_address(&request, &[proxy]), "192.0.2.7".parse().ok());
+        assert_eq!(client_address(&request, &[]), Some(proxy));
+    }
+
+    #[test]
+    fn an_ipv4_peer_of_a_socket_for_both_families_is_known_by_its_own_address() {
+        let proxy: IpAddr = "10.0.0.1".parse().expect("ip");
+        let request = TestRequest::default()
+            .peer_addr("[::ffff:10.0.0.1]:9".parse().expect("addr"))
+            .insert_header(("x-forwarded-for", "192.0.2.7"))
             .to_http_request();
         assert_eq!(client_address(&request, &[proxy]), "192.0.2.7".parse().ok());
         assert_eq!(client_address(&request, &[]), Some(proxy));

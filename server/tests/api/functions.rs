@@ -1,3 +1,5 @@
+//! `/functions/v1` on functions of a test.
+
 use crate::support::{TestApp, send};
 use serde_json::json;
 
@@ -55,4 +57,36 @@ async fn a_fault_inside_tells_nothing_of_itself_and_a_closed_function_stays_clos
     let closed = app.anon().post("/functions/v1/closed", json!({})).await;
     assert_eq!(closed.status, 401);
     assert_eq!(app.service().post("/functions/v1/closed", json!(3)).await.status, 403);
+}
+
+/// The HTTP library's own refusal had no permission for browsers, which then only saw a failed fetch.
+#[actix_web::test]
+async fn a_body_that_is_too_large_is_refused_in_the_apis_own_form() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(FUNCTIONS).await.expect("functions");
+    let large = app.anon().post("/functions/v1/say-Hello", json!("a".repeat(6 << 20))).await;
+    assert_eq!((large.status, &large.body["code"]), (413, &json!("BAD_REQUEST")), "{}", large.body);
+    assert_eq!(large.header("access-control-allow-origin"), "*");
+}
+
+/// Read as floating point, a long number came out as another.
+#[actix_web::test]
+async fn numbers_arrive_with_every_digit() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(FUNCTIONS).await.expect("functions");
+    let request = app.anon().request(reqwest::Method::POST, "/functions/v1/say-Hello");
+    let request = request.header("content-type", "application/json").body(r#"{"n": 12345678901234567890.10}"#);
+    let text = request.send().await.expect("an answer").text().await.expect("a body");
+    assert!(text.contains("12345678901234567890.10"), "{text}");
+}
+
+#[actix_web::test]
+async fn json_that_the_database_cannot_hold_is_the_callers_mistake() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(FUNCTIONS).await.expect("functions");
+    for body in [r#"{"a": "\u0000"}"#.to_owned(), r#""\ud800""#.to_owned(), "[".repeat(20_000) + &"]".repeat(20_000)] {
+        let request = app.anon().request(reqwest::Method::POST, "/functions/v1/say-Hello");
+        let reply = send(request.header("content-type", "application/json").body(body)).await;
+        assert_eq!(reply.status, 400, "{}", reply.body);
+    }
 }

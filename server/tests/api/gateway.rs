@@ -1,3 +1,5 @@
+//! What the gateway does for every API: keys, request ids, other origins, paths at the root.
+
 use crate::support::{TestApp, send};
 use serde_json::json;
 
@@ -16,4 +18,66 @@ async fn a_callers_request_id_is_kept_when_it_is_plain() {
     assert_eq!(kept.header("x-request-id"), "abc-1");
     let replaced = send(app.plain(reqwest::Method::GET, "/health").header("x-request-id", "a b\"c")).await;
     assert_ne!(replaced.header("x-request-id"), "a b\"c");
+}
+
+/// They were answered with the web app's page and 200.
+#[actix_web::test]
+async fn an_api_that_is_not_served_is_said_to_be_missing_and_needs_a_key_first() {
+    let app = TestApp::start().await;
+    for path in ["/realtime/v1/websocket", "/graphql/v1"] {
+        assert_eq!(send(app.plain(reqwest::Method::GET, path)).await.status, 401, "{path}");
+        let reply = app.anon().get(path).await;
+        let missing = json!({ "message": "no Route matched with those values" });
+        assert_eq!((reply.status, reply.body), (404, missing), "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn metadata_of_the_auth_server_is_found_at_the_root_without_a_key() {
+    let app = TestApp::with_settings(&[("GOTRUE_OAUTH_SERVER_ENABLED", "true")]).await;
+    let reply = send(app.plain(reqwest::Method::GET, "/.well-known/oauth-authorization-server")).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    assert!(reply.body["token_endpoint"].is_string(), "{}", reply.body);
+    let closed = TestApp::start().await;
+    let reply = send(closed.plain(reqwest::Method::GET, "/.well-known/oauth-authorization-server")).await;
+    assert_eq!(reply.status, 404, "not the web app's page: {}", reply.body);
+}
+
+/// Storage said nothing of origins, so no page of another origin could use it.
+#[actix_web::test]
+async fn pages_of_other_origins_may_use_every_api() {
+    let app = TestApp::start().await;
+    for path in ["/auth/v1/health", "/rest/v1/", "/storage/v1/object/list/x", "/functions/v1/x"] {
+        let asked = app
+            .plain(reqwest::Method::OPTIONS, path)
+            .header("origin", "https://other.example")
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", "apikey,authorization,content-type,x-client-info");
+        let reply = send(asked).await;
+        assert!(matches!(reply.status, 200 | 204), "{path}: {}", reply.status);
+        assert_eq!(reply.header("access-control-allow-origin"), "*", "{path}");
+        assert!(reply.header("access-control-allow-headers").to_lowercase().contains("apikey"), "{path}");
+        let request = app.anon().request(reqwest::Method::GET, path).header("origin", "https://other.example");
+        assert_eq!(send(request).await.header("access-control-allow-origin"), "*", "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn without_a_database_each_api_says_so_and_health_too() {
+    let app = TestApp::start().await;
+    app.lose_database().await;
+    assert_eq!(send(app.plain(reqwest::Method::GET, "/health")).await.status, 503);
+    let rest = app.anon().get("/rest/v1/categories").await;
+    assert!(matches!(rest.status, 500 | 503), "{rest:?}");
+    let auth =
+        app.anon().post("/auth/v1/token?grant_type=password", json!({ "email": "a@b.example", "password": "x" })).await;
+    assert!(auth.status >= 500, "{auth:?}");
+    let function = app.anon().post("/functions/v1/get-categories", json!({})).await;
+    assert_eq!((function.status, &function.body["code"]), (503, &json!("UNAVAILABLE")), "{function:?}");
+    let storage = app.service().post("/storage/v1/object/list/x", json!({ "prefix": "" })).await;
+    assert!(storage.status >= 500, "{storage:?}");
+    // PostgREST tells what the database said; the others keep it to the log.
+    for reply in [auth, function, storage] {
+        assert!(!reply.body.to_string().contains("test_"), "the database's name is nobody's business: {reply:?}");
+    }
 }

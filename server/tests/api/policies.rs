@@ -1,3 +1,5 @@
+//! The policies of the application, role by role.
+
 use crate::support::TestApp;
 
 /// Each file of `sql/tests` raises when anything is not as stated and ends with the number of its checks.

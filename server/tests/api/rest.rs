@@ -1,3 +1,5 @@
+//! The REST API in the full server, through the `postgrest` crate.
+
 use crate::support::{TestApp, send};
 use postgrest::Postgrest;
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! `/storage/v1`: who may, what is refused, what is kept.
+
 use crate::support::{Actor, Reply, TestApp, send};
 use ferrobase::storage::sweep;
 use reqwest::Method;

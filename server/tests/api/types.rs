@@ -1,3 +1,5 @@
+//! The web app's types are those of the schema.
+
 use crate::support::TestApp;
 
 /// `just types` writes the file anew.

@@ -1,3 +1,5 @@
+//! The embedded web app and its settings.
+
 use crate::support::{TestApp, send};
 
 #[actix_web::test]
