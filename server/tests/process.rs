@@ -1,0 +1,245 @@
+//! The binary as a process: exit codes, one-line errors, signals at any moment, the admin listener.
+
+#![allow(clippy::expect_used)]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A folder of its own and free ports; what it started is ended with it.
+struct House {
+    root: PathBuf,
+    ports: [u16; 4],
+    child: Option<Child>,
+}
+
+impl House {
+    fn new(name: &str) -> Self {
+        let root = std::env::temp_dir().join(format!("ferrobase-process-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&root).expect("a temporary directory");
+        let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let ports = listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
+        Self { root, ports, child: None }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let [api, database, inbox, admin] = self.ports;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
+        // The PostgreSQL binaries are found around the executable, a ferrobase.toml would be here.
+        command.args(arguments).current_dir(&self.root).env_clear().env("PATH", "/usr/bin:/bin");
+        command
+            .env("FERROBASE_DATA_DIR", self.root.join("data"))
+            .env("FERROBASE_LISTEN", format!("127.0.0.1:{api}"))
+            .env("FERROBASE_DB_PORT", database.to_string())
+            .env("FERROBASE_INBOX_LISTEN", format!("127.0.0.1:{inbox}"))
+            .env("FERROBASE_ADMIN_LISTEN", format!("127.0.0.1:{admin}"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str], settings: &[(&str, &str)]) -> (Option<i32>, String) {
+        let Output { status, stderr, .. } =
+            self.command(arguments).envs(settings.iter().copied()).output().expect("the binary runs");
+        (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+    }
+
+    /// Starts the server with the migrations of an empty project, so that no test waits for the application's.
+    fn serve(&mut self) {
+        let log = std::fs::File::create(self.root.join("log")).expect("a log");
+        let mut command = self.command(&["serve"]);
+        command.env("FERROBASE_DEV", "true").env("FERROBASE_MIGRATIONS", "none");
+        self.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().expect("the binary runs"));
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = self.child.as_ref().expect("a server").id();
+        kill_process(pid_of(pid).expect("a process id"), signal).expect("it runs");
+    }
+
+    fn exit_code(&mut self) -> Option<i32> {
+        let mut child = self.child.take().expect("a server");
+        let mut status = None;
+        until("the server ends", || {
+            status = child.try_wait().expect("a child");
+            status.is_some()
+        });
+        status.and_then(|status| status.code())
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.root.join("log")).unwrap_or_default()
+    }
+
+    /// Status and body of a GET on one of our ports, 0 while nobody answers.
+    fn get(&self, port: u16, path: &str) -> (u16, String) {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return (0, String::new()) };
+        let mut text = Vec::new();
+        // A server that goes away in the middle has not answered.
+        let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+        let _ = stream.read_to_end(&mut text);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, text.split_once("\r\n\r\n").map_or_else(String::new, |(_, body)| body.to_owned()))
+    }
+
+    /// Processes that work in our cluster, wherever it lies, or make it.
+    fn database_processes(&self) -> Vec<String> {
+        let data = self.root.join("data");
+        let of_ours = |entry: std::fs::DirEntry| {
+            let pid = entry.file_name().to_str()?.parse::<u32>().ok()?;
+            let cwd = std::fs::read_link(entry.path().join("cwd")).ok()?;
+            let command = std::fs::read_to_string(entry.path().join("cmdline")).ok()?.replace('\0', " ");
+            let is_database = command.contains("postgres") || command.contains("initdb");
+            (is_database && (cwd.starts_with(&data) || command.contains(&*data.to_string_lossy())))
+                .then(|| format!("{pid} {command}"))
+        };
+        std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(of_ours).collect()
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+            for process in self.database_processes() {
+                let pid = process.split(' ').next().and_then(|pid| pid_of(pid.parse().ok()?));
+                let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+            }
+        }
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+fn pid_of(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never came about: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn bad_usage_is_2_failure_is_1_and_each_is_one_line() {
+    let house = House::new("usage");
+    for (arguments, code, told) in [
+        (&["nonsense"][..], 2, "unrecognized subcommand 'nonsense'"),
+        (&["types"], 2, "a command is missing; usage: ferrobase types"),
+        (&["serve", "--only", "moon"], 2, "invalid value 'moon' for '--only <API>': choose rest or auth"),
+        (&["migrate", "--dir", "/nowhere"], 1, "cannot read /nowhere"),
+        (&["--config", "/nowhere.toml", "doctor"], 1, "cannot read the settings file /nowhere.toml"),
+        (&["healthcheck"], 1, "does not answer"),
+    ] {
+        let (status, text) = house.run(arguments, &[]);
+        assert_eq!(status, Some(code), "{arguments:?}: {text}");
+        assert!(text.contains(told) && text.starts_with("ferrobase: ") && text.lines().count() == 1, "{text}");
+    }
+    for command in ["serve", "migrate", "seed", "types", "keys", "doctor", "healthcheck"] {
+        assert_eq!(house.run(&[command, "--help"], &[]), (Some(0), String::new()), "{command}");
+    }
+}
+
+/// They came in up to four goes, the last of them after the database had been started and changed.
+#[test]
+fn every_wrong_setting_of_every_room_is_named_before_anything_is_started() {
+    let house = House::new("settings");
+    let wrong = [
+        ("FERROBASE_DB_PORT", "x"),
+        ("FERROBASE_LOG_FORMAT", "xml"),
+        ("FERROBASE_MAIL", "pigeon"),
+        ("GOTRUE_MAILER_AUTOCONFIRM", "perhaps"),
+        ("PGRST_DB_MAX_ROWS", "many"),
+        ("UPLOAD_FILE_SIZE_LIMIT", "much"),
+    ];
+    let (status, text) = house.run(&["serve"], &wrong);
+    assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
+    for (name, _) in wrong.iter().chain(&[("JWT_SECRET is not set", "")]) {
+        assert_eq!(text.matches(name).count(), 1, "{name} in {text}");
+    }
+    assert!(!house.root.join("data").exists());
+}
+
+#[test]
+fn a_taken_port_is_told_before_anything_is_started() {
+    let house = House::new("port");
+    let _taken = TcpListener::bind(("127.0.0.1", house.ports[0])).expect("our port");
+    let (status, text) = house.run(&["serve"], &[("FERROBASE_DEV", "true")]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains(&format!("cannot listen on 127.0.0.1:{} (FERROBASE_LISTEN)", house.ports[0])), "{text}");
+    assert!(!house.root.join("data").exists());
+}
+
+/// `initdb` or the postmaster went on alone.
+#[test]
+fn asked_to_stop_while_it_starts_the_server_leaves_no_database_running() {
+    for (name, mark) in [("initdb", "db.partial/base"), ("postmaster", "db/postmaster.pid")] {
+        let mut house = House::new(name);
+        std::fs::create_dir_all(house.root.join("data")).expect("the data folder");
+        house.serve();
+        let mark = house.root.join("data").join(mark);
+        until("the database is being started", || mark.exists());
+        house.signal(Signal::TERM);
+        assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+        until("the database has ended", || house.database_processes().is_empty());
+    }
+}
+
+#[test]
+fn a_running_server_is_shared_by_commands_watched_by_its_listener_and_stops_in_order() {
+    let mut house = House::new("running");
+    house.serve();
+    let [api, _, _, admin] = house.ports;
+    until("the server answers", || house.get(api, "/health").0 == 200);
+    assert_eq!(house.get(admin, "/live").0, 200);
+    until("the server is ready", || house.get(admin, "/ready").0 == 200);
+    let (status, figures) = house.get(admin, "/metrics");
+    assert_eq!(status, 200);
+    assert!(figures.contains("ferrobase_http_requests_total{api=\"web\",status=\"2xx\"}"), "{figures}");
+    assert!(figures.contains("pgrst_db_pool_max"), "{figures}");
+    assert_eq!(house.get(api, "/metrics").0, 200, "the web app's page, not the figures");
+    assert!(!house.get(api, "/metrics").1.contains("ferrobase_http"));
+
+    // A command finds the running database by the data folder, whatever port it thinks of …
+    let (status, text) = house.run(&["healthcheck"], &[]);
+    assert_eq!(status, Some(0), "{text}");
+    let (status, text) = house.run(&["types", "typescript"], &[("FERROBASE_DB_PORT", "1")]);
+    assert_eq!(status, Some(0), "{text}");
+    // … and never takes somebody else's on our port for it.
+    let other = House::new("running-other");
+    let database = house.ports[1].to_string();
+    let (status, text) = other.run(&["types", "typescript"], &[("FERROBASE_DB_PORT", &database)]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains(&format!("port {database} on 127.0.0.1 is taken")), "{text}");
+
+    // A log that is no terminal holds no escape sequences.
+    assert!(!house.log().contains('\u{1b}'), "{}", house.log());
+    house.signal(Signal::HUP);
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+    assert_eq!(house.database_processes(), Vec::<String>::new());
+}
+
+#[test]
+fn asked_twice_the_server_leaves_requests_in_flight() {
+    let mut house = House::new("twice");
+    house.serve();
+    let [api, ..] = house.ports;
+    until("the server answers", || house.get(api, "/health").0 == 200);
+    // A request whose body never comes keeps the first stop waiting.
+    let mut stuck = TcpStream::connect(("127.0.0.1", api)).expect("a connection");
+    let head = "POST /functions/v1/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{";
+    stuck.write_all(head.as_bytes()).expect("half a request");
+    house.signal(Signal::INT);
+    until("the stop has begun", || house.log().contains("requests in flight are finished first"));
+    house.signal(Signal::INT);
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+    assert!(house.log().contains("asked again"), "{}", house.log());
+    assert_eq!(house.database_processes(), Vec::<String>::new());
+}
