@@ -1,9 +1,9 @@
-# Ferrobase with the web app inside, as one static-file-free binary on a slim system.
+# Ferrobase with the web app inside: one binary on a slim system.
 # Build: docker compose build        Run: docker compose up -d
 
 FROM node:22-bookworm-slim AS web
 WORKDIR /src/frontend
-COPY frontend/package.json frontend/package-lock.json ./
+COPY frontend/package.json frontend/package-lock.json frontend/.npmrc ./
 RUN npm ci --no-fund --no-audit
 COPY frontend/ ./
 RUN npm run build

@@ -49,7 +49,9 @@ impl Traffic {
         let class = usize::from(status / 100).saturating_sub(1).min(4);
         let bucket = BOUNDS.iter().position(|bound| took.as_secs_f64() <= *bound).unwrap_or(BOUNDS.len());
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        for (counter, by) in [(&counters.statuses[class], 1), (&counters.buckets[bucket], 1), (&counters.micros, micros)] {
+        for (counter, by) in
+            [(&counters.statuses[class], 1), (&counters.buckets[bucket], 1), (&counters.micros, micros)]
+        {
             counter.fetch_add(by, Ordering::Relaxed);
         }
     }

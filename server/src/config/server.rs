@@ -213,7 +213,8 @@ mod tests {
         let project = [("FERROBASE_DEV", "true"), ("FERROBASE_MIGRATIONS", "project")];
         assert_eq!(read(&project).expect("config").seed, SqlSource::None);
         let own = ("JWT_SECRET", "0123456789abcdef0123456789abcdef");
-        let problems = read(&[("FERROBASE_DEV", "true"), own, ("FERROBASE_LISTEN", "0.0.0.0:80")]).expect_err("refused");
+        let problems =
+            read(&[("FERROBASE_DEV", "true"), own, ("FERROBASE_LISTEN", "0.0.0.0:80")]).expect_err("refused");
         assert!(problems.to_string().contains("FERROBASE_SEED=none"), "{problems}");
     }
 

@@ -55,7 +55,8 @@ impl Source {
     /// name order: misspelt, or without effect beside the others.
     pub fn unread(&self) -> Vec<String> {
         let asked = self.asked.lock();
-        let is_read = |name: &str| asked.contains(name) || asked.iter().any(|a| a.ends_with('_') && name.starts_with(a));
+        let is_read =
+            |name: &str| asked.contains(name) || asked.iter().any(|a| a.ends_with('_') && name.starts_with(a));
         let ours = self.values.keys().filter(|name| name.starts_with("FERROBASE_")).chain(self.file.keys());
         let unread: BTreeSet<&String> = ours.filter(|name| !is_read(name)).collect();
         unread.into_iter().cloned().collect()
