@@ -7,7 +7,7 @@
 //! load bcrypt THREADS SECONDS  bare bcrypt verifications, cost 10
 //! ```
 //!
-//! A job is `{"address","connections","seconds","requests":[{"method","path","headers":{},"body","status","expect",
+//! A job is `{"address","connections","seconds","pause_ms","requests":[{"method","path","headers":{},"body","status","expect",
 //! "capture"}],"initial":[…]}`. `expect` must occur in the body. `capture` names a JSON string of the answer that
 //! replaces `{{value}}` in the bodies of that connection's later requests; `initial` holds each connection's first.
 
@@ -27,6 +27,9 @@ struct Job {
     connections: usize,
     #[serde(default)]
     seconds: f64,
+    /// Rest between an answer and the next request of its connection.
+    #[serde(default)]
+    pause_ms: u64,
     requests: Vec<Request>,
     #[serde(default)]
     initial: Vec<String>,
@@ -82,6 +85,7 @@ struct Summary {
     per_second: f64,
     p50_ms: f64,
     p99_ms: f64,
+    p999_ms: f64,
     max_ms: f64,
     wrong: u64,
     first_wrong: Option<String>,
@@ -140,6 +144,7 @@ async fn load(job: Job) -> anyhow::Result<()> {
         per_second: all.latencies.len() as f64 / seconds,
         p50_ms: at(0.5),
         p99_ms: at(0.99),
+        p999_ms: at(0.999),
         max_ms: at(1.0),
         wrong: all.wrong,
         first_wrong: all.first_wrong,
@@ -187,6 +192,9 @@ async fn connection(job: Arc<Job>, number: usize, end: Instant) -> anyhow::Resul
         }
         if Instant::now() >= end {
             return Ok(seen);
+        }
+        if job.pause_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(job.pause_ms)).await;
         }
     }
 }

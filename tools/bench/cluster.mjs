@@ -188,8 +188,8 @@ export async function waitForQuiet() {
   for (let turn = 0; turn < 60 && Number(readFileSync("/proc/loadavg", "utf8").split(" ")[0]) > 0.9; turn++) await sleep(5000);
 }
 
-/** The machine and the builds, for the head of a report. */
-export function circumstances() {
+/** The machine and the builds, for the head of a report. `isShared`: other programs are known to run beside. */
+export function circumstances({ isShared = false } = {}) {
   const cpu = readFileSync("/proc/cpuinfo", "utf8");
   const model = cpu.match(/model name\s*:\s*(.*)/)?.[1] ?? "unknown processor";
   const cores = [...cpu.matchAll(/^processor/gm)].length;
@@ -198,16 +198,17 @@ export function circumstances() {
   const isRelease = binary.includes("/release/");
   const build = isRelease ? "release build" : "debug build (its figures say nothing about speed)";
   const version = sql("show server_version");
-  return { isRelease, loadBefore, text:
+  const note = isShared ? " Other programs shared the cores all the while: times are longer and rates lower than they would be alone, so look at the ratios and at the CPU time." : "";
+  return { isRelease, isShared, loadBefore, text:
     `${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${build}; ${cores} × ${model}; PostgreSQL ${version}, fsync on; ` +
-    `load average before the run ${loadBefore}. Load generator, server and PostgreSQL share these cores.` };
+    `load average before the run ${loadBefore}. Load generator, server and PostgreSQL share these cores.${note}` };
 }
 
-/** Prints a report, and writes it to `file` if its figures are worth keeping: a release build on a quiet machine. */
-export function publish(text, file, { isRelease, loadBefore }) {
+/** Prints a report, and writes it to `file` if its figures are worth keeping: a release build on a quiet machine, or on one that the report calls shared. */
+export function publish(text, file, { isRelease, isShared, loadBefore }) {
   console.log(text);
   if (!file) return;
-  const reason = !isRelease ? "this is no release build" : loadBefore > 1 ? `the load average before the run was ${loadBefore}` : null;
+  const reason = !isRelease ? "this is no release build" : loadBefore > 1 && !isShared ? `the load average before the run was ${loadBefore}` : null;
   if (reason) {
     console.error(`bench: ${file} is not written: ${reason}`);
     process.exit(1);

@@ -1,8 +1,9 @@
 // `just bench rest`: the REST API beside pgbench, which runs the SQL that the server itself sends.
 //
-//   node tools/bench/rest.mjs [--seconds 10] [--rounds 3] [--small] [--write docs/reports/bench-rest.md]
+//   node tools/bench/rest.mjs [--seconds 10] [--rounds 3] [--small] [--shared] [--write docs/reports/bench-rest.md]
 //
-// --small: a hundredth of the large read, insert and schema, for trying the tool. Environment: FERROBASE_BIN, LOAD_BIN,
+// --small: a hundredth of the large read, insert and schema, for trying the tool. --shared: do not wait for a quiet
+// machine, and say in the report that it was none. Environment: FERROBASE_BIN, LOAD_BIN,
 // PG_BIN_DIR, BENCH_DB_PORT, BENCH_PORT.
 import { spawn, spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
@@ -13,7 +14,7 @@ import * as bench from "./cluster.mjs";
 
 const { values } = parseArgs({ options: {
   seconds: { type: "string", default: "10" }, rounds: { type: "string", default: "3" },
-  small: { type: "boolean", default: false }, write: { type: "string" },
+  small: { type: "boolean", default: false }, shared: { type: "boolean", default: false }, write: { type: "string" },
 } });
 const seconds = Number(values.seconds);
 const rounds = Number(values.rounds);
@@ -27,9 +28,9 @@ const largeRows = 1_000_000 * size;
 const bulkRows = 100_000 * size;
 
 bench.requirePrograms();
-if (values.write) await bench.waitForQuiet();
+if (values.write && !values.shared) await bench.waitForQuiet();
 const cluster = bench.startCluster();
-const head = bench.circumstances();
+const head = bench.circumstances({ isShared: values.shared });
 chmodSync(cluster.folder, 0o755);
 
 bench.sql(`
@@ -248,6 +249,31 @@ for (let round = 0; round < Math.max(3, rounds); round++) {
   }
 }
 
+// Requests while the schema changes: every quarter of a second a table is made (an event trigger tells the server) or a
+// reload is asked for by NOTIFY. Beside it the same requests while nothing changes.
+async function whileSchemaChanges(database) {
+  bench.sql(`create or replace function bench.tell() returns event_trigger language plpgsql as $$ begin notify pgrst, 'reload schema'; end $$;
+create event trigger tell on ddl_command_end execute function bench.tell();`, { database });
+  const started = await start(database);
+  const job = { connections: 4, seconds, pause_ms: 1, requests: [{ method: "GET", path: "/big?id=eq.1", headers: { Accept: "application/json" }, status: 200 }] };
+  const quiet = await bench.load("http", job);
+  const running = bench.load("http", job);
+  const until = performance.now() + seconds * 1000 - 500;
+  let changes = 0;
+  while (performance.now() < until) {
+    bench.sql(changes % 2 ? "notify pgrst, 'reload schema'" : `create table bench.change_${changes} (id int primary key, big_id int references bench.big)`, { database });
+    changes++;
+    await bench.sleep(250);
+  }
+  const changing = await running;
+  if (changing.wrong > 0) throw new Error(`a request failed while the schema changed: ${changing.first_wrong}`);
+  bench.sql("drop event trigger tell", { database });
+  await bench.stopServer(started);
+  return { quiet, changing, changes };
+}
+const changing = { postgres: await whileSchemaChanges("postgres"), many: await whileSchemaChanges("many") };
+const delays = (name, { quiet, changing, changes }) => `| slowest request while the schema changes, ${name} | p99.9 ${bench.one(changing.p999_ms)} ms, max ${bench.one(changing.max_ms)} ms (${changes} changes) | quiet: p99.9 ${bench.one(quiet.p999_ms)} ms, max ${bench.one(quiet.max_ms)} ms | ≤ 5 ms later |`;
+
 const firstByte = bench.median(reads.map((read) => read.first_byte_ms));
 const total = bench.median(reads.map((read) => read.total_ms));
 const psqlRead = bench.median(copies);
@@ -280,9 +306,12 @@ see, 0 wrong (a wrong one ends the run). The aim's 10 million take a longer run.
 | resident memory after this load (not an hour) | ${bench.one(afterLoad)} MB | | ≤ 30 MB after an hour |
 | exec to first 200 | ${bench.one(bench.median(starts.postgres))} ms | | ≤ 50 ms |
 | … with ${bench.whole(tables)} tables | ${bench.two(bench.median(starts.many) / 1000)} s | ${bench.one(manyMemory)} MB | ≤ 0.7 s |
+${delays("few tables", changing.postgres)}
+${delays(`${bench.whole(tables)} tables`, changing.many)}
 
 psql's read: \`${copy}\`, output thrown away. psql's insert: the same body in \`json_to_recordset\`, sent as one statement.
-Not measured here: an hour's load, the delay of requests during a schema change.
+Schema changes: four connections ask for one row each, a millisecond apart, while tables are made (told by an event trigger) and
+reloads are asked for by `NOTIFY`, in turn, four times a second. Not measured here: an hour's load.
 
 ## The twin
 

@@ -6,10 +6,12 @@ mod stream;
 mod tls;
 mod transaction;
 mod unit;
+mod wire;
 
 pub use exclusive::{ExclusiveOptions, ExclusivePool, PoolFigures};
 pub use pool::{DbError, Pool, PoolOptions};
-pub use stream::{Event, OwnedQuery, StreamUnit};
+pub use stream::{Piece, RowStream, StreamUnit};
 pub use tls::tls;
 pub use transaction::Transaction;
 pub use unit::{Answers, End, OpenUnit, Param, Query, Unit};
+pub use wire::{Refusal, Row};

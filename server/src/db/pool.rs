@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts};
 
-use super::tls;
+use super::{Refusal, tls};
 
 /// How a pool behaves; defaults are PostgREST's.
 #[derive(Clone, Debug)]
@@ -32,10 +32,25 @@ pub enum DbError {
     PoolTimeout,
     #[error("cannot connect to the database: {0}")]
     Connect(String),
+    /// So many wait already that waiting would be in vain.
+    #[error("too many requests wait for a database connection")]
+    PoolBusy,
+    /// A statement was refused.
+    #[error(transparent)]
+    Refused(#[from] Box<Refusal>),
+    /// The connection broke in use.
+    #[error("{0}")]
+    Broken(String),
     #[error(transparent)]
     Postgres(#[from] tokio_postgres::Error),
     #[error("the transaction has already ended")]
     TransactionEnded,
+}
+
+impl From<Refusal> for DbError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
 }
 
 /// Connections to one database as one login role. Cheap to clone.

@@ -4,11 +4,14 @@
 //! the short way out), the connection is closed instead of going back to the pool: no role, claim or open
 //! transaction can reach the next request.
 
+use std::error::Error as StdError;
+
+use bytes::BytesMut;
 use deadpool_postgres::{Client, Object};
 use futures_util::future::try_join;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
-use super::{DbError, Pool};
+use super::{DbError, Param, Pool, Query};
 use crate::jwt::caller::Caller;
 
 /// An open transaction on a connection of its own.
@@ -37,6 +40,19 @@ impl Pool {
         let client = transaction.client()?;
         let settings_statement = client.prepare_cached(&sql).await?;
         try_join(client.batch_execute("begin"), client.query(&settings_statement, &names_and_values)).await?;
+        Ok(transaction)
+    }
+
+    /// A transaction that begins with these statements, one after another; what they answer is not kept.
+    pub async fn begun(&self, begin: &str, statements: &[Query<'_>]) -> Result<Transaction, DbError> {
+        let transaction = Transaction { connection: Some(self.connection().await?) };
+        let client = transaction.client()?;
+        client.batch_execute(begin).await?;
+        for statement in statements {
+            let params: Vec<(&(dyn ToSql + Sync), Type)> =
+                statement.params.iter().map(|param| (param as &(dyn ToSql + Sync), Type::UNKNOWN)).collect();
+            client.query_typed(statement.text, &params).await?;
+        }
         Ok(transaction)
     }
 
@@ -78,4 +94,25 @@ impl Drop for Transaction {
             drop(Object::take(connection));
         }
     }
+}
+
+impl ToSql for Param {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        let (Param::Text(bytes) | Param::Binary(bytes)) = self;
+        out.extend_from_slice(bytes);
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        match self {
+            Param::Text(_) => Format::Text,
+            Param::Binary(_) => Format::Binary,
+        }
+    }
+
+    to_sql_checked!();
 }

@@ -3,9 +3,6 @@
 //! Reference: PostgREST `src/library/PostgREST/MainTx.hs`.
 
 use bytes::{Bytes, BytesMut};
-use tokio::sync::mpsc;
-use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, Type};
 
 use super::authenticate::Identity;
 use super::error::{ApiError, DatabaseFault};
@@ -18,7 +15,7 @@ use super::request::{ApiRequest, Mutation};
 use super::sql::builder::Sql;
 use super::sql::settings::{TransactionSettings, begin, pre_request_query, settings_query};
 use super::sql::{StreamStatements, statements, stream_statements};
-use crate::db::{DbError, End, Event, ExclusivePool, Query, StreamUnit, Unit};
+use crate::db::{self, DbError, End, ExclusivePool, Piece, Pool, Query, Row, StreamUnit, Unit};
 use crate::schema_cache::{IsolationLevel, SchemaCache};
 
 /// The one row that the main statement gives.
@@ -52,7 +49,8 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct RowStream {
     begun: Option<BytesMut>,
-    events: mpsc::Receiver<Event>,
+    /// None when all has come, or when it has failed.
+    rows: Option<Box<db::RowStream>>,
 }
 
 impl RowStream {
@@ -61,18 +59,25 @@ impl RowStream {
         if let Some(begun) = self.begun.take() {
             return Some(Ok(begun.freeze()));
         }
-        match self.events.recv().await? {
-            Event::Piece(piece) => Some(Ok(piece.freeze())),
-            Event::Done { .. } => {
-                self.events.close();
+        match self.rows.as_mut()?.next(encode).await {
+            Ok(Piece::Rows(piece)) => Some(Ok(piece.freeze())),
+            Ok(Piece::Done { .. }) => {
+                self.rows = None;
                 Some(Ok(Bytes::from_static(b"]")))
             }
-            Event::Failed(error) => {
+            Err(error) => {
                 tracing::warn!(%error, "a result ended before all its rows were sent");
+                self.rows = None;
                 Some(Err(error))
             }
         }
     }
+}
+
+/// A row as an element of the array.
+fn encode(number: u64, row: &Row, out: &mut BytesMut) {
+    out.extend_from_slice(if number == 0 { b"[" } else { b", \n " });
+    out.extend_from_slice(row.slice(0).unwrap_or(b"null"));
 }
 
 /// A result up to this length is gathered and answered whole, in bytes.
@@ -81,34 +86,33 @@ const GATHERED: usize = 1 << 20;
 /// Reads rows as they come. A result that is soon complete is answered like any other.
 async fn execute_streaming(
     pool: &ExclusivePool,
-    prelude: Prelude,
-    statements: StreamStatements,
-    fault: impl Fn(DbError) -> ApiError,
-) -> Result<Outcome, ApiError> {
-    let before = std::iter::once(prelude.settings).chain(prelude.pre_request).map(Sql::into_owned_query).collect();
+    prelude: &Prelude,
+    role: &str,
+    statements: &StreamStatements,
+) -> Result<Outcome, DbError> {
     let unit = StreamUnit {
         begin: prelude.begin,
-        before,
-        rows: statements.rows.into_owned_query(),
-        after: statements.response.into_owned_query(),
+        before: prelude.steps(role),
+        rows: statements.rows.query(role),
+        after: statements.response.query(""),
     };
-    let encode = |number: u64, row: &Row, out: &mut BytesMut| {
-        out.extend_from_slice(if number == 0 { b"[" } else { b", \n " });
-        out.extend_from_slice(row.try_get::<_, RawBytes<'_>>(0)?.0);
-        Ok(())
-    };
-    let mut events = pool.stream(unit, encode).await.map_err(&fault)?;
+    let mut rows = pool.stream(&unit).await?;
+    let mut piece = rows.next(encode).await;
+    if piece.as_ref().is_err_and(is_stale_statement) {
+        // The schema changed under a prepared statement, and nothing has been read yet.
+        rows.forget_statements();
+        drop(rows);
+        rows = pool.stream(&unit).await?;
+        piece = rows.next(encode).await;
+    }
     let mut body = BytesMut::new();
     loop {
-        match events.recv().await {
-            Some(Event::Piece(piece)) if body.is_empty() => body = piece,
-            Some(Event::Piece(piece)) => body.extend_from_slice(&piece),
-            Some(Event::Done { rows, after }) => {
+        match piece? {
+            Piece::Rows(rows) if body.is_empty() => body = rows,
+            Piece::Rows(rows) => body.extend_from_slice(&rows),
+            Piece::Done { rows, after } => {
                 body.extend_from_slice(if rows == 0 { b"[]" } else { b"]" });
-                let setting = |column: usize| match after.first() {
-                    Some(row) => row.try_get(column).map_err(|error| fault(error.into())),
-                    None => Ok(None),
-                };
+                let setting = |column: usize| after.first().map_or(Ok(None), |row| row.text(column));
                 return Ok(Outcome::Rows(ResultSet {
                     page: i64::try_from(rows).unwrap_or(i64::MAX),
                     body: body.freeze(),
@@ -117,13 +121,16 @@ async fn execute_streaming(
                     ..ResultSet::default()
                 }));
             }
-            Some(Event::Failed(error)) => return Err(fault(error)),
-            None => return Err(fault(DbError::TransactionEnded)),
         }
         if body.len() > GATHERED {
-            return Ok(Outcome::Stream(RowStream { begun: Some(body), events }));
+            return Ok(Outcome::Stream(RowStream { begun: Some(body), rows: Some(Box::new(rows)) }));
         }
+        piece = rows.next(encode).await;
     }
+}
+
+fn is_stale_statement(error: &DbError) -> bool {
+    matches!(error, DbError::Refused(refusal) if refusal.is_stale_statement())
 }
 
 /// Runs `plan` as `identity`. All checks on the result are made before anything is committed.
@@ -139,15 +146,15 @@ pub async fn execute(
     let fault = database_fault(settings, identity);
     let prelude = Prelude::new(settings, identity, request, Some(plan));
     if let Some(statements) = stream_statements(plan, request, cache) {
-        return execute_streaming(pool, prelude, statements, fault).await;
+        return execute_streaming(pool, &prelude, &identity.role, &statements).await.map_err(&fault);
     }
     let statements = statements(plan, request, config.max_rows);
 
-    let mut steps: Vec<Query<'_>> = vec![prelude.settings.query()];
-    steps.extend(prelude.pre_request.as_ref().map(|sql| sql.query()));
+    let role = &*identity.role;
+    let mut steps = prelude.steps(role);
     let main = steps.len();
-    steps.push(statements.main.query());
-    steps.extend(statements.explain.as_ref().map(|sql| sql.query()));
+    steps.push(statements.main.query(role));
+    steps.extend(statements.explain.as_ref().map(|sql| sql.query(role)));
 
     let rolls_back = match request.preferences.tx {
         Some(Tx::Rollback) => true,
@@ -166,10 +173,10 @@ pub async fn execute(
         if let Some(open) = answers.open {
             open.end(true).await.map_err(&fault)?;
         }
-        return explained(rows).map_err(|error| fault(error.into())).map(Outcome::Explained);
+        return Ok(Outcome::Explained(explained(rows)));
     }
     let mut result = match rows.first() {
-        Some(row) => result_set(row).map_err(|error| fault(error.into()))?,
+        Some(row) => result_set(row).map_err(&fault)?,
         // A handler that is no aggregate gives no row where the function gave none.
         None => ResultSet { total: matches!(plan.work, Work::Call { .. }).then_some(0), ..ResultSet::default() },
     };
@@ -198,7 +205,7 @@ pub fn main_text(request: &ApiRequest, plan: &DatabasePlan, max_rows: Option<u64
 
 /// What the root's document may show to `identity`.
 pub async fn inspect(
-    pool: &ExclusivePool,
+    pool: &Pool,
     settings: &Settings,
     identity: &Identity,
     request: &ApiRequest,
@@ -206,14 +213,11 @@ pub async fn inspect(
 ) -> Result<Offer, ApiError> {
     let fault = database_fault(settings, identity);
     let prelude = Prelude::new(settings, identity, request, None);
-    let mut steps: Vec<Query<'_>> = vec![prelude.settings.query()];
-    steps.extend(prelude.pre_request.as_ref().map(|sql| sql.query()));
-    let answers = pool.run(&Unit { begin: prelude.begin, steps, end: End::Decide }).await.map_err(&fault)?;
-    let open = answers.open.ok_or_else(|| fault(DbError::TransactionEnded))?;
+    let open = pool.begun(prelude.begin, &prelude.steps(&identity.role)).await.map_err(&fault)?;
     let client = open.client().map_err(&fault)?;
     let offer = openapi::load(client, cache, settings.config.openapi.mode, &request.schema).await;
     let offer = offer.map_err(|error| fault(error.into()))?;
-    open.end(true).await.map_err(&fault)?;
+    open.commit().await.map_err(&fault)?;
     Ok(offer)
 }
 
@@ -262,6 +266,14 @@ impl Prelude {
             pre_request: config.pre_request.as_ref().map(pre_request_query),
         }
     }
+
+    /// The statements that follow BEGIN; the settings are the same for all roles.
+    fn steps<'a>(&'a self, role: &'a str) -> Vec<Query<'a>> {
+        let mut steps = Vec::with_capacity(4);
+        steps.push(self.settings.query(""));
+        steps.extend(self.pre_request.as_ref().map(|sql| sql.query(role)));
+        steps
+    }
 }
 
 /// Whether [`check`] could refuse the result.
@@ -290,52 +302,34 @@ fn check(request: &ApiRequest, plan: &DatabasePlan, result: &ResultSet) -> Resul
     }
 }
 
-/// A value's bytes as they came, whatever its type.
-struct RawBytes<'a>(&'a [u8]);
-
-impl<'a> FromSql<'a> for RawBytes<'a> {
-    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
-        // jsonb begins with a version number.
-        Ok(Self(if *ty == Type::JSONB { raw.get(1..).unwrap_or_default() } else { raw }))
-    }
-
-    fn accepts(_: &Type) -> bool {
-        true
-    }
-}
-
-fn result_set(row: &Row) -> Result<ResultSet, tokio_postgres::Error> {
-    let location: Option<Vec<String>> = row.try_get(2)?;
-    let body: Option<RawBytes<'_>> = row.try_get(3)?;
+fn result_set(row: &Row) -> Result<ResultSet, DbError> {
+    let location = row.texts(2)?.unwrap_or_default();
     Ok(ResultSet {
-        total: row.try_get(0)?,
-        page: row.try_get(1)?,
+        total: row.int8(0)?,
+        page: row.int8(1)?.unwrap_or_default(),
         location: location
-            .unwrap_or_default()
             .into_iter()
             .filter_map(|pair| pair.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())))
             .collect(),
-        body: body.map(|body| Bytes::copy_from_slice(body.0)).unwrap_or_default(),
-        headers: row.try_get(4)?,
-        status: row.try_get(5)?,
-        inserted: row.try_get(6)?,
+        body: row.bytes(3).unwrap_or_default(),
+        headers: row.text(4)?,
+        status: row.text(5)?,
+        inserted: row.int4(6)?,
     })
 }
 
 /// The lines of an `EXPLAIN`, each ended.
-fn explained(rows: &[Row]) -> Result<Bytes, tokio_postgres::Error> {
+fn explained(rows: &[Row]) -> Bytes {
     let mut text = Vec::new();
     for row in rows {
-        let line: RawBytes<'_> = row.try_get(0)?;
-        text.extend_from_slice(line.0);
+        text.extend_from_slice(row.slice(0).unwrap_or_default());
         text.push(b'\n');
     }
-    Ok(text.into())
+    text.into()
 }
 
 /// The planner's estimate of rows.
 fn planned_rows(rows: &[Row]) -> Option<i64> {
-    let raw: RawBytes<'_> = rows.first()?.try_get(0).ok()?;
-    let plan: serde_json::Value = serde_json::from_slice(raw.0).ok()?;
+    let plan: serde_json::Value = serde_json::from_slice(rows.first()?.slice(0)?).ok()?;
     plan.get(0)?.get("Plan")?.get("Plan Rows")?.as_i64()
 }

@@ -125,7 +125,7 @@ async fn answer(
         Plan::Info { allow } => response::info(&allow),
         Plan::Document { head } => {
             let started = Instant::now();
-            let offer = execute::inspect(&rest.pool, settings, &identity, &parsed, &cache).await?;
+            let offer = execute::inspect(rest.live.pool(), settings, &identity, &parsed, &cache).await?;
             timing.note("transaction", started);
             timing.measure("response", || response::document(&parsed, &offer, &cache, config, head))
         }
@@ -236,7 +236,7 @@ fn send(
     for (name, value) in for_browsers {
         builder.append_header((name, value));
     }
-    if status == StatusCode::SERVICE_UNAVAILABLE {
+    if status == StatusCode::SERVICE_UNAVAILABLE && !answer.has_header("retry-after") {
         builder.insert_header(("Retry-After", if cache_is_missing { "1" } else { "0" }));
     }
     if let Some(name) = &config.trace_header {

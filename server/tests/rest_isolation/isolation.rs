@@ -106,6 +106,36 @@ async fn statements_survive_a_change_of_the_schema_under_them() {
     fixture.stop().await;
 }
 
+/// After a reload every connection is replaced by one that knows nothing of the old schema, beside the requests.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_replaces_connections_and_refuses_nobody() {
+    const PIDS: &str = "select coalesce(string_agg(pid::text, ',' order by pid), '') from pg_stat_activity \
+                        where application_name = 'PostgREST 16.2'";
+    let fixture = Fixture::start(&[("DB_POOL", "2"), ("DB_POOL_MAX_IDLETIME", "600")]).await;
+    let ask = || async {
+        let replies = (0..8).map(|_| fixture.send(fixture.request("anon", "GET", "/rpc/add?a=1")));
+        for reply in futures_util::future::join_all(replies).await {
+            assert_eq!((reply.status, reply.body.as_str()), (200, "11"));
+        }
+    };
+    ask().await;
+    let before: Vec<String> = fixture.one(PIDS).await.split(',').map(str::to_owned).collect();
+    assert!((1..=2).contains(&before.len()), "{before:?}");
+    fixture.one("notify pgrst").await;
+    let mut after = fixture.one(PIDS).await;
+    for _ in 0..200 {
+        ask().await;
+        after = fixture.one(PIDS).await;
+        if !after.split(',').any(|pid| before.iter().any(|old| old == pid)) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(!after.is_empty() && !after.split(',').any(|pid| before.iter().any(|old| old == pid)), "{after}");
+    assert!(after.split(',').count() <= 2, "{after}");
+    fixture.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_result_comes_whole_and_as_valid_json() {
     let fixture = Fixture::start(&[]).await;

@@ -21,6 +21,8 @@ pub enum DatabaseFault {
     Unreachable(String),
     /// All connections stayed busy.
     PoolTimeout,
+    /// So many wait for one that the request was not let in.
+    PoolBusy,
     /// The connection broke in use.
     Broken(String),
 }
@@ -52,6 +54,15 @@ impl DatabaseFault {
     pub fn from_db(error: DbError, authenticated: bool) -> Self {
         match error {
             DbError::PoolTimeout => Self::PoolTimeout,
+            DbError::PoolBusy => Self::PoolBusy,
+            DbError::Refused(refusal) => Self::Refused {
+                code: refusal.code,
+                message: refusal.message,
+                detail: refusal.detail,
+                hint: refusal.hint,
+                authenticated,
+            },
+            DbError::Broken(text) => Self::Broken(text),
             DbError::Postgres(error) => Self::from_postgres(&error, authenticated),
             other => Self::Unreachable(other.to_string()),
         }
@@ -81,7 +92,7 @@ impl DatabaseFault {
 
     pub fn status(&self) -> u16 {
         match self {
-            Self::Unreachable(_) | Self::Broken(_) => 503,
+            Self::Unreachable(_) | Self::Broken(_) | Self::PoolBusy => 503,
             Self::PoolTimeout => 504,
             Self::Refused { code, message, authenticated, .. } => match self.raised() {
                 Some(Ok((_, detail))) => valid_status(detail.status),
@@ -95,7 +106,7 @@ impl DatabaseFault {
         match self {
             Self::Unreachable(_) => "PGRST000".to_owned(),
             Self::Broken(_) => "PGRST001".to_owned(),
-            Self::PoolTimeout => "PGRST003".to_owned(),
+            Self::PoolTimeout | Self::PoolBusy => "PGRST003".to_owned(),
             Self::Refused { code, .. } => match self.raised() {
                 Some(Ok((message, _))) => message.code,
                 Some(Err(_)) => "PGRST121".to_owned(),
@@ -108,6 +119,7 @@ impl DatabaseFault {
         match self {
             Self::Unreachable(_) => "Database connection error.".to_owned(),
             Self::Broken(_) => "Database client error. Retrying the connection.".to_owned(),
+            Self::PoolBusy => "Too many requests wait for a database connection.".to_owned(),
             Self::PoolTimeout => "Timed out acquiring connection from connection pool.".to_owned(),
             Self::Refused { message, .. } => match self.raised() {
                 Some(Ok((raised, _))) => raised.message,
@@ -120,7 +132,7 @@ impl DatabaseFault {
     pub fn details(&self) -> Option<String> {
         match self {
             Self::Unreachable(text) | Self::Broken(text) => Some(text.clone()),
-            Self::PoolTimeout => None,
+            Self::PoolTimeout | Self::PoolBusy => None,
             Self::Refused { detail, .. } => match self.raised() {
                 Some(Ok((raised, _))) => raised.details,
                 Some(Err(RaiseFault::Message(text))) => Some(format!("Invalid JSON value for MESSAGE: '{text}'")),
@@ -153,6 +165,7 @@ impl DatabaseFault {
         match self.raised() {
             Some(Ok((_, detail))) => detail.headers.into_iter().collect(),
             Some(Err(_)) => Vec::new(),
+            None if matches!(self, Self::PoolBusy) => vec![("Retry-After".to_owned(), "1".to_owned())],
             None if self.status() == 401 => vec![("WWW-Authenticate".to_owned(), "Bearer".to_owned())],
             None => Vec::new(),
         }
@@ -273,6 +286,14 @@ mod tests {
         for (code, message, status) in cases {
             assert_eq!(refused(code, message, None).status(), status, "{code} {message}");
         }
+    }
+
+    #[test]
+    fn a_full_queue_says_when_to_come_back() {
+        let fault = DatabaseFault::from_db(DbError::PoolBusy, true);
+        assert_eq!((fault.status(), fault.code().as_str()), (503, "PGRST003"));
+        assert_eq!(fault.headers(), [("Retry-After".to_owned(), "1".to_owned())]);
+        assert_eq!(DatabaseFault::from_db(DbError::PoolTimeout, true).status(), 504);
     }
 
     #[test]

@@ -252,18 +252,39 @@ fn payload(
     Ok((Some(payload), keys))
 }
 
+/// All headers but cookies. Of a repeated one the last value counts, where the first stood.
 fn headers_json(raw: &RawRequest) -> String {
-    let headers: serde_json::Map<String, serde_json::Value> = raw
-        .headers
-        .iter()
-        .filter(|(name, _)| name != "cookie")
-        .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned().into()))
-        .collect();
-    serde_json::Value::Object(headers).to_string()
+    let mut headers: Vec<(&str, &[u8])> = Vec::with_capacity(raw.headers.len());
+    for (name, value) in raw.headers.iter().filter(|(name, _)| name != "cookie") {
+        match headers.iter_mut().find(|(known, _)| known == name) {
+            Some(known) => known.1 = value,
+            None => headers.push((name, value)),
+        }
+    }
+    let mut json = String::with_capacity(256);
+    for (name, value) in headers {
+        json.push(if json.is_empty() { '{' } else { ',' });
+        json_string(&mut json, name);
+        json.push(':');
+        json_string(&mut json, &String::from_utf8_lossy(value));
+    }
+    json.push_str(if json.is_empty() { "{}" } else { "}" });
+    json
+}
+
+/// `text` in quotes.
+fn json_string(out: &mut String, text: &str) {
+    if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&serde_json::Value::from(text).to_string());
+    }
 }
 
 fn cookies_json(raw: &RawRequest) -> String {
-    let header = raw.header("cookie").unwrap_or_default();
+    let Some(header) = raw.header("cookie") else { return "{}".to_owned() };
     let cookies: serde_json::Map<String, serde_json::Value> = header
         .split(';')
         .filter(|part| !part.trim().is_empty())
@@ -273,4 +294,20 @@ fn cookies_json(raw: &RawRequest) -> String {
         })
         .collect();
     serde_json::Value::Object(cookies).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_become_one_object_whose_last_repetition_counts() {
+        let json = |headers: &[(&str, &str)]| {
+            let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
+            headers_json(&RawRequest { headers, ..RawRequest::default() })
+        };
+        assert_eq!(json(&[]), "{}");
+        assert_eq!(json(&[("a", "1"), ("cookie", "c=2"), ("b", "2"), ("a", "3")]), r#"{"a":"3","b":"2"}"#);
+        assert_eq!(json(&[("a", "\"q\"\t\\ü")]), r#"{"a":"\"q\"\t\\ü"}"#);
+    }
 }

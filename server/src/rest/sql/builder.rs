@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::db::{OwnedQuery, Param, Query};
+use crate::db::{Param, Query};
 use crate::rest::plan::types::Relation;
 use crate::rest::request::types::CastName;
 use crate::schema_cache::Name;
@@ -27,14 +27,9 @@ impl Sql {
         &self.params
     }
 
-    /// As the database takes it.
-    pub fn query(&self) -> Query<'_> {
-        Query { text: &self.text, params: &self.params }
-    }
-
-    /// As the database takes it to keep.
-    pub fn into_owned_query(self) -> OwnedQuery {
-        OwnedQuery { text: self.text, params: self.params }
+    /// As the database takes it, run by `role`.
+    pub fn query<'a>(&'a self, role: &'a str) -> Query<'a> {
+        Query { text: &self.text, params: &self.params, role }
     }
 
     /// Text of this program.

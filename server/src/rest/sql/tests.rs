@@ -71,7 +71,7 @@ fn written(method: &str, target: &str, body: &str, prefer: &str) -> Result<(Stri
     let rules = PlanRules { max_rows: None, aggregates: true, legacy_target_names: true, plan_enabled: false };
     let Plan::Database(plan) = plan::plan(&request, &cache(), &rules)? else { panic!("no statement") };
     let statement = super::statements(&plan, &request, None).main;
-    let query = statement.query();
+    let query = statement.query("");
     let values = query
         .params
         .iter()

@@ -1,0 +1,307 @@
+//! Who gets which connection: lanes of idle ones and of waiting requests. No I/O here.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::Held;
+
+/// Most requests that wait at once.
+const MOST_WAITING: usize = 10_000;
+/// Before that, so many per connection may wait whatever the outlook.
+const WAITING_ANYWAY: usize = 64;
+/// A request of another lane goes first if it has waited so much longer.
+const PREFERENCE: Duration = Duration::from_millis(2);
+
+/// The pool's book. `C`: a connection.
+pub struct State<C> {
+    size: usize,
+    /// Connections held, idle and being opened, by lane.
+    lanes: Vec<Lane<C>>,
+    waiting: usize,
+    timeout: Duration,
+    /// How long a connection is held, in seconds, recent ones counting most.
+    typical_hold: f64,
+}
+
+struct Lane<C> {
+    open: usize,
+    idle: Vec<C>,
+    waiters: VecDeque<Waiter>,
+    /// Opened to take the place of an old one.
+    successors: Vec<C>,
+    is_replacing: bool,
+    /// The last attempt to open a successor failed.
+    is_stuck: bool,
+}
+
+/// What there is to take the place of an old connection.
+pub enum Replacement<C> {
+    Opened(C),
+    /// None can be opened beside it; it has to go first.
+    Impossible,
+    None,
+}
+
+struct Waiter {
+    since: Instant,
+    to: oneshot::Sender<Held>,
+}
+
+/// The answer to a request for a connection.
+pub enum Claim<C> {
+    /// An idle connection, or the right to open one.
+    Granted(Option<C>),
+    Wait(oneshot::Receiver<Held>),
+    /// There is no point in waiting.
+    Full,
+}
+
+impl<C> State<C> {
+    pub fn new(size: usize, lanes: usize, timeout: Duration) -> Self {
+        let lane = || Lane {
+            open: 0,
+            idle: Vec::new(),
+            waiters: VecDeque::new(),
+            successors: Vec::new(),
+            is_replacing: false,
+            is_stuck: false,
+        };
+        Self { size, lanes: (0..lanes).map(|_| lane()).collect(), waiting: 0, timeout, typical_hold: 0.0 }
+    }
+
+    /// Requests that wait now.
+    pub fn waiting(&mut self) -> usize {
+        self.forget_gone();
+        self.waiting
+    }
+
+    /// Strikes those off the list who no longer wait.
+    fn forget_gone(&mut self) {
+        for lane in &mut self.lanes {
+            lane.waiters.retain(|waiter| !waiter.to.is_closed());
+        }
+        self.waiting = self.lanes.iter().map(|lane| lane.waiters.len()).sum();
+    }
+
+    fn open(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.open).sum()
+    }
+
+    /// Connections that could be handed out now, open or not.
+    pub fn available(&self) -> usize {
+        let idle: usize = self.lanes.iter().map(|lane| lane.idle.len()).sum();
+        idle + self.size.saturating_sub(self.open())
+    }
+
+    /// For a request of `lane`. Having waited, it `insists`: it may open more than its lane's share, and waits on
+    /// where it stands if nothing is free.
+    pub fn claim(&mut self, lane: usize, insists: bool) -> Claim<C> {
+        if let Some(connection) = self.lanes[lane].idle.pop() {
+            return Claim::Granted(Some(connection));
+        }
+        let share = self.size.div_ceil(self.lanes.len());
+        let has_share = self.lanes[lane].open < share;
+        if self.open() < self.size && (has_share || insists) {
+            self.lanes[lane].open += 1;
+            return Claim::Granted(None);
+        }
+        if let Some(connection) = self.lanes.iter_mut().find_map(|other| other.idle.pop()) {
+            return Claim::Granted(Some(connection));
+        }
+        if insists || self.is_full() {
+            return Claim::Full;
+        }
+        let (to, ticket) = oneshot::channel();
+        self.lanes[lane].waiters.push_back(Waiter { since: Instant::now(), to });
+        self.waiting += 1;
+        Claim::Wait(ticket)
+    }
+
+    /// Whether one more could not be served before its time is up, by far: what is known is a guess.
+    fn is_full(&mut self) -> bool {
+        self.looks_full() && {
+            self.forget_gone();
+            self.looks_full()
+        }
+    }
+
+    fn looks_full(&self) -> bool {
+        let ahead = self.waiting as f64 * self.typical_hold / self.size.max(1) as f64;
+        self.waiting >= MOST_WAITING
+            || (self.waiting >= self.size * WAITING_ANYWAY && ahead > 2.0 * self.timeout.as_secs_f64())
+    }
+
+    pub fn note_hold(&mut self, held_for: Duration) {
+        self.typical_hold += (held_for.as_secs_f64() - self.typical_hold) / 16.0;
+    }
+
+    /// Who is served next by a connection of `lane`: its own lane's first, unless another has waited much longer.
+    pub fn next_waiter(&mut self, lane: usize) -> Option<oneshot::Sender<Held>> {
+        let own = self.lanes[lane].waiters.front().map(|waiter| waiter.since);
+        let other = (0..self.lanes.len())
+            .filter(|n| *n != lane)
+            .filter_map(|n| self.lanes[n].waiters.front().map(|waiter| (waiter.since, n)))
+            .min();
+        let from = match (own, other) {
+            (None, None) => return None,
+            (Some(_), None) => lane,
+            (None, Some((_, n))) => n,
+            (Some(own), Some((other, n))) => {
+                if other + PREFERENCE < own {
+                    n
+                } else {
+                    lane
+                }
+            }
+        };
+        let waiter = self.lanes[from].waiters.pop_front()?;
+        self.waiting -= 1;
+        Some(waiter.to)
+    }
+
+    /// Keeps a connection for later, or notes that there is one less.
+    pub fn put(&mut self, connection: Option<C>, lane: usize) {
+        match connection {
+            Some(connection) => self.lanes[lane].idle.push(connection),
+            None => self.lanes[lane].open = self.lanes[lane].open.saturating_sub(1),
+        }
+    }
+
+    /// The right to a connection moves to another lane.
+    pub fn rehome(&mut self, from: usize, to: usize) {
+        self.lanes[from].open = self.lanes[from].open.saturating_sub(1);
+        self.lanes[to].open += 1;
+    }
+
+    /// Whether a successor may be opened now: one at a time.
+    pub fn begin_replacing(&mut self, lane: usize) -> bool {
+        let lane = &mut self.lanes[lane];
+        let may = !lane.is_replacing && lane.successors.is_empty();
+        lane.is_replacing |= may;
+        may
+    }
+
+    /// Puts a successor in the place of an idle connection that is old (which is returned, to be closed), or keeps it
+    /// until one comes back. An old one that can have no successor goes as well: the next request opens one.
+    pub fn end_replacing(&mut self, lane: usize, successor: Option<C>, is_old: impl Fn(&C) -> bool) -> Option<C> {
+        let lane = &mut self.lanes[lane];
+        lane.is_replacing = false;
+        let old = lane.idle.iter().position(is_old).map(|n| lane.idle.swap_remove(n));
+        match (successor, &old) {
+            (Some(successor), Some(_)) => lane.idle.push(successor),
+            (Some(successor), None) => lane.successors.push(successor),
+            (None, Some(_)) => lane.open = lane.open.saturating_sub(1),
+            (None, None) => lane.is_stuck = true,
+        }
+        old
+    }
+
+    /// For an old connection that is coming back.
+    pub fn replacement(&mut self, lane: usize) -> Replacement<C> {
+        let lane = &mut self.lanes[lane];
+        match (lane.successors.pop(), std::mem::take(&mut lane.is_stuck)) {
+            (Some(successor), _) => Replacement::Opened(successor),
+            (None, true) => Replacement::Impossible,
+            (None, false) => Replacement::None,
+        }
+    }
+
+    pub fn has_idle(&self, lane: usize, is_old: impl Fn(&C) -> bool) -> bool {
+        self.lanes[lane].idle.iter().any(is_old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(size: usize, lanes: usize) -> State<u32> {
+        State::new(size, lanes, Duration::from_secs(10))
+    }
+
+    fn granted(claim: Claim<u32>) -> Option<Option<u32>> {
+        match claim {
+            Claim::Granted(connection) => Some(connection),
+            Claim::Wait(_) | Claim::Full => None,
+        }
+    }
+
+    #[test]
+    fn each_lane_opens_its_share_and_more_only_when_it_has_waited() {
+        let mut state = state(3, 2);
+        assert_eq!(granted(state.claim(0, false)), Some(None));
+        assert_eq!(granted(state.claim(0, false)), Some(None));
+        assert_eq!(granted(state.claim(0, false)), None);
+        assert_eq!(granted(state.claim(0, true)), Some(None));
+        assert_eq!(granted(state.claim(1, false)), None);
+        assert_eq!(state.available(), 0);
+    }
+
+    #[test]
+    fn idle_connections_of_the_own_lane_come_first_and_others_before_waiting() {
+        let mut state = state(2, 2);
+        for lane in [0, 1] {
+            state.claim(lane, false);
+            state.put(Some(u32::try_from(lane).expect("small")), lane);
+        }
+        assert_eq!(granted(state.claim(1, false)), Some(Some(1)));
+        assert_eq!(granted(state.claim(1, false)), Some(Some(0)));
+        assert_eq!(granted(state.claim(1, false)), None);
+    }
+
+    #[test]
+    fn the_own_lane_is_served_first_until_another_has_waited_longer() {
+        let mut state = state(1, 2);
+        state.claim(0, false);
+        let Claim::Wait(mut first) = state.claim(1, false) else { panic!("waits") };
+        let Claim::Wait(mut second) = state.claim(0, false) else { panic!("waits") };
+        state.lanes[1].waiters[0].since = state.lanes[0].waiters[0].since;
+        drop(state.next_waiter(0));
+        assert!(second.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Closed));
+        assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Empty));
+
+        let Claim::Wait(mut third) = state.claim(0, false) else { panic!("waits") };
+        state.lanes[0].waiters[0].since = state.lanes[1].waiters[0].since + PREFERENCE * 2;
+        drop(state.next_waiter(0));
+        assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Closed));
+        assert_eq!(third.try_recv().err(), Some(oneshot::error::TryRecvError::Empty));
+        assert_eq!(state.waiting(), 1);
+    }
+
+    #[test]
+    fn who_could_not_be_served_in_time_is_refused_at_once() {
+        let mut state = state(1, 1);
+        state.claim(0, false);
+        let mut tickets = Vec::new();
+        for _ in 0..WAITING_ANYWAY {
+            tickets.push(state.claim(0, false));
+        }
+        assert!(tickets.iter().all(|claim| matches!(claim, Claim::Wait(_))));
+        assert!(matches!(state.claim(0, false), Claim::Wait(_)), "holds are short so far");
+        for _ in 0..100 {
+            state.note_hold(Duration::from_secs(5));
+        }
+        assert!(matches!(state.claim(0, false), Claim::Full));
+    }
+
+    #[test]
+    fn a_successor_takes_the_place_of_an_old_connection() {
+        let mut state = state(2, 1);
+        state.claim(0, false);
+        state.put(Some(1), 0);
+        assert!(state.begin_replacing(0));
+        assert!(!state.begin_replacing(0), "one at a time");
+        assert_eq!(state.end_replacing(0, Some(10), |c| *c < 10), Some(1));
+        assert_eq!(granted(state.claim(0, false)), Some(Some(10)));
+        assert!(state.begin_replacing(0));
+        assert_eq!(state.end_replacing(0, Some(11), |c| *c < 10), None);
+        assert!(matches!(state.replacement(0), Replacement::Opened(11)));
+        assert!(state.begin_replacing(0));
+        assert_eq!(state.end_replacing(0, None, |c| *c < 10), None);
+        assert!(matches!(state.replacement(0), Replacement::Impossible));
+        assert!(matches!(state.replacement(0), Replacement::None));
+        assert_eq!(state.available(), 1);
+    }
+}

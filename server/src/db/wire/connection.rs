@@ -1,0 +1,379 @@
+//! Messages to and fro.
+
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, Bytes, BytesMut};
+use postgres_protocol::IsNull;
+use postgres_protocol::message::frontend::{self, BindError};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+use super::stream::Stream;
+use super::{Prepared, Refusal, Row, Statements, Use};
+use crate::db::{DbError, Param, Query};
+
+/// So much is read at once, in bytes: little at first, more where much comes.
+const READ: (usize, usize) = (8 << 10, 64 << 10);
+/// A buffer that has grown beyond this is given back after use, in bytes.
+const KEPT: usize = 64 << 10;
+
+/// `jsonb` in `pg_type`.
+const JSONB: u32 = 3802;
+
+/// A connection's two directions.
+pub struct Wire {
+    stream: Stream,
+    inbox: BytesMut,
+    outbox: BytesMut,
+    /// How much to read at once.
+    portion: usize,
+}
+
+impl Wire {
+    pub fn new(stream: Stream) -> Self {
+        Self { stream, inbox: BytesMut::new(), outbox: BytesMut::new(), portion: READ.0 }
+    }
+
+    /// The next message: its letter and body.
+    async fn message(&mut self) -> Result<(u8, Bytes), DbError> {
+        loop {
+            if let Some(message) = self.buffered()? {
+                return Ok(message);
+            }
+            let wanted = self.missing().max(self.portion);
+            self.inbox.reserve(wanted);
+            match self.stream.read_buf(&mut self.inbox).await {
+                Ok(0) => return Err(DbError::Broken("connection closed".to_owned())),
+                Ok(count) if count >= READ.0 => self.portion = READ.1,
+                Ok(_) => {}
+                Err(error) => return Err(broken(&error)),
+            }
+        }
+    }
+
+    /// A message that has come already.
+    fn buffered(&mut self) -> Result<Option<(u8, Bytes)>, DbError> {
+        let Some(length) = self.length()? else { return Ok(None) };
+        if self.inbox.len() < length {
+            return Ok(None);
+        }
+        let mut message = self.inbox.split_to(length).freeze();
+        let letter = message[0];
+        message.advance(5);
+        Ok(Some((letter, message)))
+    }
+
+    /// Of the message that the inbox begins with, letter included.
+    fn length(&self) -> Result<Option<usize>, DbError> {
+        let Some(bytes) = self.inbox.get(1..5).and_then(|bytes| bytes.try_into().ok()) else { return Ok(None) };
+        match usize::try_from(i32::from_be_bytes(bytes)) {
+            Ok(length) if length >= 4 => Ok(Some(length + 1)),
+            _ => Err(DbError::Broken("a message of impossible length".to_owned())),
+        }
+    }
+
+    /// Bytes that the message begun still lacks.
+    fn missing(&self) -> usize {
+        self.length().ok().flatten().map_or(0, |length| length.saturating_sub(self.inbox.len()))
+    }
+
+    /// Writes everything in the outbox. What PostgreSQL sends meanwhile is read, or neither side might go on.
+    async fn flush(&mut self) -> Result<(), DbError> {
+        let Self { stream, inbox, outbox, .. } = self;
+        let written: io::Result<()> = poll_fn(|cx| {
+            while !outbox.is_empty() {
+                match Pin::new(&mut *stream).poll_write(cx, outbox) {
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                    Poll::Ready(Ok(count)) => outbox.advance(count),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => {
+                        inbox.reserve(READ.0);
+                        match pin!(stream.read_buf(inbox)).poll(cx) {
+                            Poll::Ready(Ok(0)) => return Poll::Ready(Err(ErrorKind::UnexpectedEof.into())),
+                            Poll::Ready(Ok(_)) => {}
+                            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                            Poll::Pending => return Poll::Pending,
+                        }
+                    }
+                }
+            }
+            Pin::new(&mut *stream).poll_flush(cx)
+        })
+        .await;
+        written.map_err(|error| broken(&error))
+    }
+
+    /// Gives back what has grown for a large statement or result.
+    fn settle(&mut self) {
+        self.portion = READ.0;
+        if self.outbox.capacity() > KEPT {
+            self.outbox = BytesMut::new();
+        }
+        if self.inbox.is_empty() && self.inbox.capacity() > KEPT {
+            self.inbox = BytesMut::new();
+        }
+    }
+
+    /// Whether the connection, in no use, is still there. Parameters and notices may have come, nothing else.
+    pub fn is_alive(&mut self) -> bool {
+        loop {
+            self.inbox.reserve(READ.0);
+            match pin!(self.stream.read_buf(&mut self.inbox)).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(count)) if count > 0 => {}
+                Poll::Ready(_) => return false,
+            }
+        }
+        loop {
+            match self.buffered() {
+                Ok(Some((b'N' | b'S' | b'A', _))) => {}
+                Ok(None) => return true,
+                Ok(Some(_)) | Err(_) => return false,
+            }
+        }
+    }
+
+    /// A statement by itself, outside of any transaction.
+    pub async fn ask(&mut self, query: &Query<'_>) -> Result<Vec<Row>, DbError> {
+        self.put(query, &Use::Once)?;
+        frontend::sync(&mut self.outbox);
+        self.flush().await?;
+        let mut rows = Vec::new();
+        loop {
+            match self.message().await? {
+                (b'D', body) => rows.push(Row::new(body, 0)),
+                (b'E', body) => return Err(Refusal::parse(&body).into()),
+                (b'Z', _) => return Ok(rows),
+                _ => {}
+            }
+        }
+    }
+
+    fn put(&mut self, query: &Query<'_>, how: &Use) -> Result<(), DbError> {
+        let out = &mut self.outbox;
+        let (name, is_new) = match how {
+            Use::Once => ("", true),
+            Use::Prepare(name) => (&**name, true),
+            Use::Prepared(prepared) => (&*prepared.name, false),
+        };
+        if is_new {
+            frontend::parse(name, query.text, std::iter::empty(), out).map_err(|error| unsendable(&error))?;
+        }
+        // No formats at all mean text for all.
+        let has_binary = query.params.iter().any(|param| matches!(param, Param::Binary(_)));
+        let formats = query.params.iter().filter(|_| has_binary).map(|param| match param {
+            Param::Text(_) => 0,
+            Param::Binary(_) => 1,
+        });
+        let value = |param: &Param, out: &mut BytesMut| {
+            let (Param::Text(bytes) | Param::Binary(bytes)) = param;
+            out.extend_from_slice(bytes);
+            Ok(IsNull::No)
+        };
+        frontend::bind("", name, formats, query.params, value, [1], out).map_err(|error| match error {
+            BindError::Conversion(error) => DbError::Broken(error.to_string()),
+            BindError::Serialization(error) => unsendable(&error),
+        })?;
+        if is_new {
+            frontend::describe(b'P', "", out).map_err(|error| unsendable(&error))?;
+        }
+        frontend::execute("", 0, out).map_err(|error| unsendable(&error))
+    }
+}
+
+fn broken(error: &io::Error) -> DbError {
+    DbError::Broken(format!("error communicating with the server: {error}"))
+}
+
+fn unsendable(error: &io::Error) -> DbError {
+    DbError::Broken(format!("error encoding message to server: {error}"))
+}
+
+/// A connection with what it has prepared and where its transaction stands.
+pub struct Backend {
+    wire: Wire,
+    statements: Statements,
+    /// `I`dle, in a `T`ransaction, in a failed on`E`.
+    status: u8,
+}
+
+/// Statements on their way, whose answers are still to be read.
+pub struct Exchange {
+    sent: Vec<Sent>,
+    /// Which of them is being answered.
+    step: usize,
+    refusal: Option<Refusal>,
+}
+
+struct Sent {
+    how: Use,
+    /// (role, text) of a statement that is being prepared.
+    preparing: Option<(Box<str>, Box<str>)>,
+    is_parsed: bool,
+    jsonb: u64,
+}
+
+/// What is read of an exchange.
+pub enum Answer {
+    /// Of which statement.
+    Row(usize, Row),
+    Complete(usize),
+    /// The exchange is over.
+    Ready,
+}
+
+impl Backend {
+    pub fn new(wire: Wire, statements: usize) -> Self {
+        Self { wire, statements: Statements::new(statements), status: b'I' }
+    }
+
+    pub fn is_alive(&mut self) -> bool {
+        self.wire.is_alive()
+    }
+
+    /// Whether no transaction is open.
+    pub fn is_idle(&self) -> bool {
+        self.status == b'I'
+    }
+
+    pub fn forget_statements(&mut self) {
+        self.statements.forget();
+    }
+
+    /// Writes all statements at once. Nothing else may be sent until the answers are read to [`Answer::Ready`].
+    pub async fn send(&mut self, queries: impl IntoIterator<Item = Query<'_>>) -> Result<Exchange, DbError> {
+        for name in self.statements.closing.drain(..) {
+            frontend::close(b'S', &name, &mut self.wire.outbox).map_err(|error| unsendable(&error))?;
+        }
+        let mut sent = Vec::with_capacity(8);
+        for query in queries {
+            let how = self.statements.find(query.role, query.text);
+            if let Err(error) = self.wire.put(&query, &how) {
+                self.wire.outbox.clear();
+                return Err(error);
+            }
+            let preparing = matches!(how, Use::Prepare(_)).then(|| (query.role.into(), query.text.into()));
+            let jsonb = if let Use::Prepared(prepared) = &how { prepared.jsonb } else { 0 };
+            sent.push(Sent { how, preparing, is_parsed: false, jsonb });
+        }
+        frontend::sync(&mut self.wire.outbox);
+        // Until PostgreSQL says otherwise.
+        self.status = b'T';
+        self.wire.flush().await?;
+        Ok(Exchange { sent, step: 0, refusal: None })
+    }
+
+    /// The next answer. A refusal is kept until the exchange is over, since PostgreSQL skips what follows it.
+    pub async fn next(&mut self, exchange: &mut Exchange) -> Result<Answer, DbError> {
+        loop {
+            let (letter, body) = self.wire.message().await?;
+            let step = exchange.step;
+            match letter {
+                b'D' => {
+                    let jsonb = exchange.sent.get(step).map_or(0, |sent| sent.jsonb);
+                    return Ok(Answer::Row(step, Row::new(body, jsonb)));
+                }
+                b'C' | b'I' => {
+                    exchange.step += 1;
+                    return Ok(Answer::Complete(step));
+                }
+                b'1' => {
+                    if let Some(sent) = exchange.sent.get_mut(step) {
+                        sent.is_parsed = true;
+                    }
+                }
+                b'T' | b'n' => self.described(exchange, jsonb_columns(if letter == b'T' { &body } else { &[] })),
+                b'E' => {
+                    let refusal = Refusal::parse(&body);
+                    if refusal.severity != "ERROR" {
+                        return Err(refusal.into());
+                    }
+                    exchange.refusal.get_or_insert(refusal);
+                }
+                b'Z' => {
+                    self.status = body.first().copied().unwrap_or(b'E');
+                    self.wire.settle();
+                    return match exchange.refusal.take() {
+                        Some(refusal) => {
+                            self.abandon_half_prepared(exchange);
+                            Err(refusal.into())
+                        }
+                        None => Ok(Answer::Ready),
+                    };
+                }
+                // Bind and Close done; notices, parameters, notifications.
+                b'2' | b'3' | b'N' | b'S' | b'A' => {}
+                other => return Err(DbError::Broken(format!("an unexpected message '{}'", char::from(other)))),
+            }
+        }
+    }
+
+    fn described(&mut self, exchange: &mut Exchange, jsonb: u64) {
+        let Some(sent) = exchange.sent.get_mut(exchange.step) else { return };
+        sent.jsonb = jsonb;
+        if let (Use::Prepare(name), Some((role, text))) = (&sent.how, sent.preparing.take()) {
+            self.statements.keep(&role, &text, Prepared { name: name.clone(), jsonb });
+        }
+    }
+
+    /// A statement that was parsed and failed before it told its columns is of no use.
+    fn abandon_half_prepared(&mut self, exchange: &Exchange) {
+        if let Some(Sent { how: Use::Prepare(name), preparing: Some(_), is_parsed: true, .. }) =
+            exchange.sent.get(exchange.step)
+        {
+            self.statements.closing.push(name.clone());
+        }
+    }
+
+    /// All statements and the rows of each; the first refusal is the one reported.
+    pub async fn run(&mut self, queries: impl IntoIterator<Item = Query<'_>>) -> Result<Vec<Vec<Row>>, DbError> {
+        let mut exchange = self.send(queries).await?;
+        let mut rows: Vec<Vec<Row>> = vec![Vec::new(); exchange.sent.len()];
+        loop {
+            match self.next(&mut exchange).await? {
+                Answer::Row(step, row) => rows[step].push(row),
+                Answer::Complete(_) => {}
+                Answer::Ready => return Ok(rows),
+            }
+        }
+    }
+}
+
+/// Which of the first 64 columns of a `RowDescription` are `jsonb`.
+fn jsonb_columns(body: &[u8]) -> u64 {
+    let mut columns = 0;
+    let mut rest = body.get(2..).unwrap_or_default();
+    let mut column = 0;
+    while let Some(end) = rest.iter().position(|b| *b == 0) {
+        // Behind the name: table (4), column (2), type (4), and 8 bytes more.
+        let Some(fields) = rest.get(end + 1..end + 19) else { break };
+        if column < 64 && fields[6..10] == JSONB.to_be_bytes() {
+            columns |= 1 << column;
+        }
+        column += 1;
+        rest = &rest[end + 19..];
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jsonb_columns_are_found_in_a_description() {
+        let mut body = 3u16.to_be_bytes().to_vec();
+        for (name, oid) in [("a", 20u32), ("b", JSONB), ("c", 25)] {
+            body.extend_from_slice(name.as_bytes());
+            body.push(0);
+            body.extend_from_slice(&[0; 6]);
+            body.extend(oid.to_be_bytes());
+            body.extend_from_slice(&[0; 8]);
+        }
+        assert_eq!(jsonb_columns(&body), 0b010);
+        assert_eq!(jsonb_columns(&[]), 0);
+        assert_eq!(jsonb_columns(&body[..20]), 0);
+    }
+}
