@@ -31,11 +31,15 @@ run() {
 }
 
 web_suite() { (cd frontend && npm run --silent check && npm run --silent test); }
-compat_suite() {
+compat_suite() (
+  # The server offers what the journeys need.
+  set -a
+  . supabase-compat-tests/server.env
+  set +a
   tools/with-server.sh bash -c 'set -e
     target/debug/ferrobase migrate --dir supabase-compat-tests/supabase/migrations
     cd supabase-compat-tests && npm run --silent check && npm run --silent test'
-}
+)
 # Desk and phone each meet the demo data as it was seeded.
 e2e_suite() {
   CHROMIUM_PATH=$(tools/chromium.sh)

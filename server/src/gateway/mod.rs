@@ -28,14 +28,19 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies(pub Vec<IpAddr>);
 
-/// Paths that links in mails and browsers open without a key.
-const OPEN_PATHS: [&str; 6] = [
+/// Paths that links in mails and browsers open without a key, and those of OAuth, whose clients know their own
+/// credentials only.
+const OPEN_PATHS: [&str; 10] = [
     "/auth/v1/verify",
     "/auth/v1/callback",
     "/auth/v1/authorize",
     "/auth/v1/.well-known/",
     "/auth/v1/sso/saml/acs",
     "/auth/v1/sso/saml/metadata",
+    "/auth/v1/oauth/authorize",
+    "/auth/v1/oauth/token",
+    "/auth/v1/oauth/userinfo",
+    "/auth/v1/oauth/clients/register",
 ];
 
 /// Paths at the root that belong to the auth API: what OAuth clients and SAML identity providers are told to ask.
@@ -278,5 +283,13 @@ mod tests {
         assert_eq!(call("/auth/v1/verifyx", &[]).await.0, 401);
         // Found with a key that had been rotated: the mail's link was refused for it.
         assert_eq!(call("/auth/v1/verify?token=x&apikey=old", &[]).await, (200, "- token=x".to_owned()));
+    }
+
+    #[actix_web::test]
+    async fn oauth_clients_need_no_key() {
+        for path in ["authorize?client_id=x", "token", "userinfo", "clients/register"] {
+            assert_eq!(call(&format!("/auth/v1/oauth/{path}"), &[]).await.0, 200, "{path}");
+        }
+        assert_eq!(call("/auth/v1/oauth/authorizations/x", &[]).await.0, 401);
     }
 }

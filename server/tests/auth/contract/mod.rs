@@ -10,7 +10,8 @@
 //! = a name that states behaviour
 //! do member
 //! POST /token?grant_type=password     method and target below /auth/v1, byte for byte; or a whole link
-//! @access                             whose bearer token: a value's name, `service`, `none`; default the anon key
+//! @access                             whose bearer token: a value's name, `service`; `none` without, `keyless` without
+//!                                     an API key too; default the anon key
 //! X-JWT-AUD: people                   headers of the request
 //! < {"email": "{{email}}"}            lines of the body
 //! -> 200 {"id": "<uuid id>"}          status and body; `.. ` continues a long one
@@ -306,10 +307,11 @@ impl House<'_> {
         let named =
             |headers: &[(String, String)], name: &str| headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
         let key = if ask.who == "service" { "service" } else { "anon" };
-        if !is_link && !named(&headers, "apikey") {
+        let is_keyless = is_link || ask.who == "keyless";
+        if !is_keyless && !named(&headers, "apikey") {
             headers.push(("apikey".to_owned(), values.get(key).to_owned()));
         }
-        if !is_link && ask.who != "none" && !named(&headers, "authorization") {
+        if !is_keyless && ask.who != "none" && !named(&headers, "authorization") {
             let token = match ask.who.as_str() {
                 "" => values.get("anon").to_owned(),
                 name => values.known.get(name).cloned().unwrap_or_else(|| values.expand(name)),
