@@ -303,9 +303,9 @@ impl Live {
 /// Whether an error says that there is no database to talk to, rather than what it answered.
 fn is_gone(error: &DbError) -> bool {
     match error {
-        DbError::Connect(_) | DbError::PoolTimeout => true,
+        DbError::Connect(_) | DbError::PoolTimeout | DbError::PoolBusy | DbError::Broken(_) => true,
         DbError::Postgres(error) => error.as_db_error().is_none(),
-        DbError::Url(_) | DbError::TransactionEnded => false,
+        DbError::Url(_) | DbError::TransactionEnded | DbError::Refused(_) => false,
     }
 }
 
