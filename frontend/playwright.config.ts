@@ -37,10 +37,10 @@ export default defineConfig({
   },
   projects: [
     { name: "desk", use: { viewport: { width: 1280, height: 900 } } },
-    // The crash story is about the server, the guards about addresses: neither depends on the screen.
+    // The crash story is about the server alone.
     {
       name: "phone",
-      testIgnore: ["loop.spec.ts", "guards.spec.ts"],
+      testIgnore: ["loop.spec.ts"],
       use: { ...devices["Pixel 7"], launchOptions, viewport: { width: 390, height: 844 } },
     },
   ],

@@ -162,8 +162,13 @@ test("the last admin closes the organization: people are told and nothing of it 
   const still = await rpc<{ status: string }>(request, null, "request_status", { number: shared.number });
   expect(still.status).toBe("pending");
   await mailTo(request, alone.person.email, /declined/);
-  await page.goto(`/nonprofit/${organization.id}`);
-  await expect(page.getByRole("heading", { level: 1, name: organization.name })).toHaveCount(0);
+  const listed = await request.get(
+    `/rest/v1/nonprofits?select=id&id=in.(${organization.id},${other.organization.id})`,
+    {
+      headers: { apikey: await apiKey(request) },
+    },
+  );
+  expect(await listed.json()).toEqual([{ id: other.organization.id }]);
 });
 
 test.describe("a session that ends with a dialog open", () => {

@@ -127,12 +127,16 @@ function Profile({ nonprofit }: { nonprofit: NonprofitProfile }) {
             ) : null}
             {nonprofit.email ? (
               <Fact Icon={Mail} label={t("account.email")}>
-                <a href={`mailto:${nonprofit.email}`}>{nonprofit.email}</a>
+                <a className="contact" href={`mailto:${nonprofit.email}`}>
+                  {nonprofit.email}
+                </a>
               </Fact>
             ) : null}
             {nonprofit.phone ? (
               <Fact Icon={Phone} label={t("account.phone")}>
-                <a href={`tel:${nonprofit.phone.replace(/[^+\d]/g, "")}`}>{nonprofit.phone}</a>
+                <a className="contact" href={`tel:${nonprofit.phone.replace(/[^+\d]/g, "")}`}>
+                  {nonprofit.phone}
+                </a>
               </Fact>
             ) : null}
             {nonprofit.website ? (

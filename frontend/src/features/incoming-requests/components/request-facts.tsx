@@ -45,9 +45,11 @@ export function RequestFacts({ opened: { request } }: { opened: VisibleRequest }
           <span className="num">{amountWords(request.amount)}</span>
         </Fact>
         <Fact label={t("incoming.detailContact")}>
-          <a href={`mailto:${request.email}`}>{request.email}</a>
+          <a className="contact" href={`mailto:${request.email}`}>
+            {request.email}
+          </a>
           <br />
-          <a className="num" href={`tel:${request.phone.replace(/[^+\d]/g, "")}`}>
+          <a className="contact num" href={`tel:${request.phone.replace(/[^+\d]/g, "")}`}>
             {request.phone}
           </a>
         </Fact>

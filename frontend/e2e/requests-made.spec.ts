@@ -1,0 +1,230 @@
+/**
+ * What a screen asks of the server when it is opened: no step waits for a step that waits for a step, and with ten
+ * thousand requests a list is still one page of rows.
+ */
+import type { Page } from "@playwright/test";
+import { DEMO_PASSWORD } from "./fixtures/api";
+import { OwnServer } from "./fixtures/server";
+import { expect, test, type People } from "./fixtures/test";
+
+test.describe.configure({ timeout: 300_000 });
+
+const demo = (name: string) => ({ email: `${name}@demo.aidbridge.test`, password: DEMO_PASSWORD });
+
+interface Call {
+  path: string;
+  /** Milliseconds since the navigation began, on the page's clock. */
+  start: number;
+  end: number;
+  /** Of the body as it is unpacked. */
+  bytes: number;
+}
+
+/** Calls to the APIs since the last navigation, in their order. */
+async function callsOf(page: Page): Promise<Call[]> {
+  await page.waitForLoadState("networkidle");
+  return page.evaluate(() =>
+    (performance.getEntriesByType("resource") as PerformanceResourceTiming[])
+      .filter((entry) => /\/(rest|auth|storage|functions)\/v1\//.test(entry.name))
+      .map((entry) => ({
+        path: new URL(entry.name).pathname,
+        start: entry.startTime,
+        end: entry.responseEnd,
+        bytes: entry.decodedBodySize,
+      }))
+      .toSorted((a, b) => a.start - b.start),
+  );
+}
+
+/** The longest chain of calls of which each began after the one before had ended. */
+function depthOf(calls: readonly Call[]): number {
+  const depth: number[] = [];
+  for (const [index, call] of calls.entries()) {
+    const before = calls.slice(0, index).flatMap((other, at) => (other.end <= call.start ? [depth[at] ?? 0] : []));
+    depth[index] = 1 + Math.max(0, ...before);
+  }
+  return Math.max(0, ...depth);
+}
+
+const SCREENS: Record<string, readonly string[]> = {
+  manager: [
+    "/nonprofit-dashboard",
+    "/nonprofit-requests",
+    "/nonprofit-requests?status=approved&page=2",
+    "/nonprofit-request/REQ-001",
+    "/nonprofit-settings",
+    "/nonprofit-settings?tab=branding",
+    "/nonprofit-settings?tab=categories",
+    "/nonprofit-team",
+    "/nonprofit-budget",
+    "/nonprofit-budget?tab=donations",
+    "/nonprofit-budget?tab=payouts",
+    "/nonprofit-donor-communication",
+    "/nonprofit-donor-communication?tab=inbox",
+    "/nonprofit-donor-communication?tab=sent",
+    "/categories-management",
+    "/nonprofit-role-selection",
+    "/notifications",
+  ],
+  donor: [
+    "/donor-dashboard",
+    "/donor-dashboard?tab=donations",
+    "/donor-dashboard?tab=impact",
+    "/donor-dashboard?donate",
+  ],
+  requester: ["/requester-dashboard", "/my-requests", "/request-drafts", "/request/REQ-001"],
+};
+
+for (const [who, screens] of Object.entries(SCREENS)) {
+  test(`${who}: who I am, then everything at once`, async ({ page, people }) => {
+    await people.signIn(page, demo(who));
+    await expect(page).not.toHaveURL(/\/(login|dashboard)$/, { timeout: 30_000 });
+    for (const path of screens) {
+      await test.step(path, async () => {
+        // A busy machine can begin a call after another's end though neither waits for the other: never the reverse.
+        // So the smallest of several measurements still bounds the real chain.
+        await expect(async () => {
+          await page.goto(path);
+          await expect(page.locator("main#main h1").first()).toBeVisible();
+          const calls = await callsOf(page);
+          const told = calls.map((call) => `${call.path} ${Math.round(call.start)}–${Math.round(call.end)}`).join(", ");
+          expect(depthOf(calls), `${path}: ${told}`).toBeLessThanOrEqual(2);
+        }).toPass({ timeout: 120_000 });
+        const settings = await page.evaluate(
+          () =>
+            (performance.getEntriesByType("resource") as PerformanceResourceTiming[]).find((entry) =>
+              entry.name.endsWith("/app-config.json"),
+            )?.initiatorType,
+        );
+        expect(settings, "the server's settings come with the page, not after its code").toBe("link");
+      });
+    }
+  });
+}
+
+test.describe("ten thousand requests", () => {
+  const MARIE = "de300000-0000-4000-8000-000000000001";
+  const SENT = 10_000;
+  const BATCH = 1000;
+  /** The development server's well-known key: it stands for the operator. */
+  const OPERATOR =
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6InNlcnZpY2Vfcm9sZSIsImV4cCI6MTk4MzgxMjk5Nn0.EGIM96RAZx35lJzdJsyH-qQwv8Hdp7fsn3W0YpN81IU";
+  let server: OwnServer;
+
+  async function insert(table: string, rows: readonly object[]) {
+    const answer = await fetch(`${server.url}/rest/v1/${table}`, {
+      method: "POST",
+      headers: {
+        apikey: OPERATOR,
+        authorization: `Bearer ${OPERATOR}`,
+        "content-type": "application/json",
+        prefer: "return=minimal",
+      },
+      body: JSON.stringify(rows),
+    });
+    expect(answer.ok, await answer.text()).toBe(true);
+  }
+
+  test.beforeAll(async () => {
+    test.setTimeout(300_000);
+    server = await OwnServer.start();
+    const now = Date.now();
+    for (let first = 0; first < SENT; first += BATCH) {
+      const numbers = Array.from({ length: BATCH }, (_, index) => first + index);
+      const sentAt = (number: number) => new Date(now - (number + 1) * 1_800_000).toISOString();
+      await insert(
+        "requests",
+        numbers.map((number) => ({
+          id: `many-${number}`,
+          request_number: `REQ-${500_000 + number}`,
+          user_id: MARIE,
+          category_id: `cat-00${1 + (number % 5)}`,
+          title: `Help number ${number}`,
+          description: `We need help for two weeks, number ${number}.`,
+          amount: "$250",
+          amount_requested: 250,
+          status: "pending",
+          nonprofits: ["np-001"],
+          first_name: "Marie-Thérèse",
+          last_name: "Désir",
+          email: "requester@demo.aidbridge.test",
+          phone: "+1 207 555 0142",
+          address: "18 Main Street",
+          city: "Portland",
+          state: "ME",
+          postal_code: "04101",
+          contact_consent: true,
+          submitted_at: sentAt(number),
+        })),
+      );
+      await insert(
+        "request_nonprofits",
+        numbers.map((number) => ({
+          request_id: `many-${number}`,
+          nonprofit_id: "np-001",
+          state: "open",
+          submitted_at: sentAt(number),
+        })),
+      );
+    }
+  });
+  test.afterAll(async () => {
+    await server?.stop();
+  });
+
+  async function signIn(page: Page, { email, password }: Parameters<People["signIn"]>[1]) {
+    await page.goto(`${server.url}/login`);
+    await page.getByLabel("Email").fill(email);
+    await page.getByLabel("Password", { exact: true }).fill(password);
+    await page.getByRole("main").getByRole("button", { name: "Login" }).click();
+    await page.waitForURL((url) => !/^\/(login|dashboard)$/.test(url.pathname));
+  }
+
+  /** One page of rows weighs far less than this; all of them weigh megabytes. */
+  const PAGE_OF_ROWS = 40_000;
+
+  const lightCalls = async (page: Page) => {
+    const calls = await callsOf(page);
+    expect(calls.filter((call) => call.bytes > PAGE_OF_ROWS)).toEqual([]);
+    expect(calls.length).toBeLessThanOrEqual(10);
+  };
+
+  test("the staff's list is cut, counted, sorted and searched on the server", async ({ page }) => {
+    await signIn(page, demo("manager"));
+    await page.goto(`${server.url}/nonprofit-requests`);
+    await expect(page.locator("tbody tr")).toHaveCount(20);
+    await expect(page.getByText(/1–20 of 10,\d{3} requests/)).toBeVisible();
+    await expect(page.getByRole("tab", { name: /Pending/ })).toContainText("10,002");
+    await lightCalls(page);
+    await page.goto(`${server.url}/nonprofit-requests?page=500&sort=date`);
+    await expect(page.locator("tbody tr")).toHaveCount(20);
+    await expect(page.getByText(/9,981–10,000 of 10,\d{3} requests/)).toBeVisible();
+    await lightCalls(page);
+    await page.getByLabel("Search requests").fill("REQ-507777");
+    await expect(page.locator("tbody tr")).toHaveCount(1);
+    await expect(page.getByRole("link", { name: "REQ-507777", exact: true })).toBeVisible();
+    await page.goto(`${server.url}/nonprofit-dashboard?tab=requests`);
+    await expect(page.locator("tbody tr")).toHaveCount(5);
+    await lightCalls(page);
+    await page.goto(`${server.url}/nonprofit-request/REQ-500042`);
+    await expect(page.getByText("We need help for two weeks, number 42.")).toBeVisible();
+    await lightCalls(page);
+  });
+
+  test("so are the person's own", async ({ page }) => {
+    await signIn(page, demo("requester"));
+    await page.goto(`${server.url}/requester-dashboard`);
+    await expect(page.locator(".figures")).toContainText(/10,\d{3}/);
+    await lightCalls(page);
+    await page.goto(`${server.url}/my-requests`);
+    await expect(
+      page
+        .getByRole("main")
+        .getByText(/of 10,\d{3}/)
+        .first(),
+    ).toBeVisible();
+    await lightCalls(page);
+    await page.getByRole("main").getByRole("searchbox").fill("REQ-507777");
+    await expect(page.getByRole("main").getByText("REQ-507777")).toBeVisible();
+  });
+});
