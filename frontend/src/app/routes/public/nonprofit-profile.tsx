@@ -33,7 +33,7 @@ function Website({ address }: { address: string }) {
   const href = /^https?:\/\//i.test(address) ? address : `https://${address}`;
   if (!URL.canParse(href)) return address;
   return (
-    <a href={href} rel="noopener noreferrer nofollow">
+    <a className="contact" href={href} rel="noopener noreferrer nofollow">
       {address.replace(/^https?:\/\//i, "")}
     </a>
   );
