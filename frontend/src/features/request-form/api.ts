@@ -1,9 +1,10 @@
 /** Reads and writes behind the request form: categories, directory, drafts, documents, account match, submission. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { isNotFound } from "@/lib/errors";
 import { fileExtension, mimeTypeOf } from "@/lib/files";
 import { newKey } from "@/lib/new-key";
 import { getSupabase } from "@/lib/supabase";
-import { emptyIdentity, type Answers, type Chosen, type StoredDocument } from "./answers";
+import { emptyIdentity, type Answers, type StoredDocument } from "./answers";
 import { amountText } from "./schema";
 
 const MINUTE = 60_000;
@@ -101,7 +102,13 @@ interface DraftRow {
   city: string | null;
   state: string | null;
   postal_code: string | null;
-  request_documents: { id: string; name: string; size_bytes: number; path: string }[];
+}
+
+/** What `request_detail()` tells of a draft. */
+interface DraftDetail {
+  request: DraftRow;
+  documents: { id: string; name: string; size_bytes: number; path: string }[];
+  nonprofits: { id: string; name: string; active: boolean }[];
 }
 
 export interface LoadedDraft {
@@ -131,18 +138,12 @@ export const draftQuery = (id: string) =>
     gcTime: 0,
     queryFn: async (): Promise<LoadedDraft | null> => {
       const supabase = await getSupabase();
-      const { data, error } = await supabase
-        .from("requests")
-        .select(
-          `id, status, form, category, category_id, nonprofits, description, amount, contact_consent, updated_at, ${identityColumns}, request_documents(id, name, size_bytes, path)`,
-        )
-        .eq("id", id)
-        .eq("status", "draft")
-        .maybeSingle();
+      const { data, error } = await supabase.rpc("request_detail", { id });
+      if (error && isNotFound(error)) return null;
       if (error) throw error;
-      if (!data) return null;
-      const row = data as unknown as DraftRow;
-      const chosen = await namesOf(row.nonprofits);
+      const { request: row, documents, nonprofits } = data as unknown as DraftDetail;
+      if (row.status !== "draft") return null;
+      const chosen = nonprofits.filter(({ active }) => active).map(({ id, name }) => ({ id, name }));
       return {
         updatedAt: row.updated_at,
         gone: row.nonprofits.length - chosen.length,
@@ -155,7 +156,7 @@ export const draftQuery = (id: string) =>
           description: row.description,
           amount: row.amount === "Not specified" ? "" : row.amount.replace("$", ""),
           consent: row.contact_consent,
-          documents: row.request_documents.map((d) => ({
+          documents: documents.map((d) => ({
             id: d.id,
             name: d.name,
             size: d.size_bytes,
@@ -167,19 +168,6 @@ export const draftQuery = (id: string) =>
       };
     },
   });
-
-async function namesOf(ids: readonly string[]): Promise<Chosen[]> {
-  if (ids.length === 0) return [];
-  const supabase = await getSupabase();
-  const { data, error } = await supabase
-    .from("nonprofits")
-    .select("id, name")
-    .eq("status", "active")
-    .in("id", [...ids]);
-  if (error) throw error;
-  const rows = data as Chosen[];
-  return ids.flatMap((id) => rows.filter((row) => row.id === id));
-}
 
 /** Contact data of the caller's last request, to spare them typing it again. */
 export const lastIdentityQuery = (userId: string) =>

@@ -11,7 +11,10 @@ export interface AuthUser {
 }
 
 export interface Person {
+  /** Without the photo: its address is asked for apart, so that no page waits for it. */
   user: AppUser;
+  /** Object name in the bucket `profile-photos`. */
+  photoPath: string | null;
   organization: Organization | null;
   selectedNonprofit: SelectedNonprofit | null;
 }
@@ -42,8 +45,8 @@ export async function loadPerson(auth: AuthUser): Promise<Person> {
   const { data, error } = await supabase.rpc("me");
   if (error) throw error;
   const me = data as Me | null;
-  const photoPath = me?.profile?.photo_path;
   return {
+    photoPath: me?.profile?.photo_path ?? null,
     user: {
       id: auth.id,
       email: auth.email ?? me?.email ?? "",
@@ -51,7 +54,7 @@ export async function loadPerson(auth: AuthUser): Promise<Person> {
       nonprofitRole: me?.nonprofit_role ?? null,
       fullName: me?.profile?.full_name || text(auth.user_metadata?.full_name),
       phoneNumber: me?.profile?.phone || auth.phone || text(auth.user_metadata?.phone),
-      photoUrl: photoPath ? await photoUrl(photoPath) : null,
+      photoUrl: null,
       emailProved: me?.email_proved ?? false,
     },
     organization:
@@ -68,7 +71,7 @@ export async function loadPerson(auth: AuthUser): Promise<Person> {
 }
 
 /** A profile photo's address, signed for an hour; null when it cannot be read. */
-async function photoUrl(path: string): Promise<string | null> {
+export async function photoUrl(path: string): Promise<string | null> {
   const supabase = await getSupabase();
   const { data } = await supabase.storage.from("profile-photos").createSignedUrl(path, 3600);
   return data?.signedUrl ?? null;

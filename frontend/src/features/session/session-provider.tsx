@@ -7,7 +7,7 @@ import { toast } from "@/lib/toast";
 import { getSupabase, mayHaveSession, whenClient } from "@/lib/supabase";
 import { t } from "@/messages";
 import "@/messages/en/errors";
-import { claimGuestRequests, loadPerson, saveSelectedNonprofit, type AuthUser } from "./api";
+import { claimGuestRequests, loadPerson, photoUrl, saveSelectedNonprofit, type AuthUser } from "./api";
 import { forgetSelection, readSelection, storeSelection } from "./selection";
 
 type State = Omit<Session, "refresh" | "signOut" | "selectNonprofit" | "forgetEnd">;
@@ -40,13 +40,23 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       if (auth.current?.id !== who.id) return;
       const selectedNonprofit = person.selectedNonprofit ?? readSelection();
       if (person.selectedNonprofit) storeSelection(person.selectedNonprofit);
-      setState({
+      setState((before) => ({
         ...signedOut,
         status: "signed-in",
-        user: person.user,
+        // the photo that is shown stays until its new address is known
+        user: {
+          ...person.user,
+          photoUrl: (person.photoPath && before.user?.id === who.id && before.user.photoUrl) || null,
+        },
         organization: person.organization,
         selectedNonprofit,
-      });
+      }));
+      const address = person.photoPath ? await photoUrl(person.photoPath).catch(() => null) : null;
+      if (address) {
+        setState((now) =>
+          now.user && auth.current?.id === who.id ? { ...now, user: { ...now.user, photoUrl: address } } : now,
+        );
+      }
     } catch (error) {
       if (auth.current?.id !== who.id) return;
       if (isSessionExpired(error)) {

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { usePrefetchQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link, useLocation, useSearchParams } from "react-router-dom";
 import { loginThen, paths } from "@/app/paths";
@@ -9,7 +9,7 @@ import { useSession } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import { draftQuery } from "../api";
+import { categoriesQuery, draftQuery } from "../api";
 import { keptOfDraft, startFromDraft, startHere } from "../start";
 import type { Kept, Slot } from "../storage";
 import { useAnswers } from "../use-answers";
@@ -24,6 +24,8 @@ export function RequestFormPage() {
   const { status, user, ended } = useSession();
   const [params] = useSearchParams();
   const draftId = params.get("draft");
+  // both forms begin with them; who is here does not matter
+  usePrefetchQuery(categoriesQuery);
   const [owner, setOwner] = useState<string | null | undefined>(undefined);
   const settled = status === "signed-in" || status === "signed-out";
   const left = ended === "choice" && user === null;

@@ -1,0 +1,63 @@
+/** No screen waits for the API more than twice in a row: first who is here, then all that the screen shows. */
+import { DEMO_PASSWORD, rpc, tokenOf } from "./fixtures/api";
+import { expect, test } from "./fixtures/test";
+import { wavesOf } from "./fixtures/waves";
+
+test.describe.configure({ timeout: 240_000 });
+// the same requests on every size of screen
+test.skip(({ viewport }) => (viewport?.width ?? 0) < 768, "measured on the desk");
+
+const DEEPEST = 2;
+
+const PUBLIC = [
+  "/",
+  "/login",
+  "/signup",
+  "/blog",
+  "/pricing",
+  "/nonprofit/np-001",
+  "/request-submission",
+  "/request-submission?form=single",
+  "/request-status?id=REQ-002",
+  "/newsletter?token=forged",
+  "/team-invitation?token=forged",
+];
+
+const REQUESTER = [
+  "/requester-dashboard",
+  "/my-requests?status=approved",
+  "/request-drafts",
+  "/request/REQ-004",
+  "/request-details/REQ-001",
+  "/request-status/REQ-002",
+  "/select-nonprofit",
+  "/role-selection",
+  "/profile",
+  "/profile-settings",
+  "/profile-settings?tab=password",
+  "/notifications",
+  "/submit-request",
+  "/submit-request?form=single",
+  "/dashboard",
+];
+
+test("public pages", async ({ page }) => {
+  for (const address of PUBLIC) {
+    const waves = await wavesOf(page, address);
+    expect.soft(waves.length, `${address}: ${JSON.stringify(waves)}`).toBeLessThanOrEqual(DEEPEST);
+  }
+});
+
+test("the requester's pages, a saved draft among them", async ({ page, people, request }) => {
+  const email = "requester@demo.aidbridge.test";
+  await people.signIn(page, { email, password: DEMO_PASSWORD });
+  await expect(page).toHaveURL("/requester-dashboard");
+  const draft = await rpc<{ id: string }>(request, await tokenOf(request, email), "save_draft", {
+    input: { category_id: "cat-004", nonprofits: ["np-001", "np-002"], step: 2 },
+  });
+  for (const address of [...REQUESTER, `/submit-request?draft=${draft.id}`]) {
+    const waves = await wavesOf(page, address);
+    expect.soft(waves.length, `${address}: ${JSON.stringify(waves)}`).toBeGreaterThan(0);
+    expect.soft(waves.length, `${address}: ${JSON.stringify(waves)}`).toBeLessThanOrEqual(DEEPEST);
+  }
+});
