@@ -43,6 +43,12 @@ screens: setup
     cargo build --locked --bin ferrobase
     CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/screens.mjs
 
+# Measure Largest Contentful Paint on a slow phone, e.g. `just lcp --write docs/reports/lcp.md` (on a quiet machine)
+lcp *ARGS: setup
+    tools/build-web.sh
+    cargo build --locked --bin ferrobase
+    CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/lcp.mjs {{ARGS}}
+
 # Write frontend/src/types/database.ts anew from the schema
 types:
     tools/install.sh postgres

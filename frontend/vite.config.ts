@@ -27,6 +27,34 @@ export default defineConfig({
     manifest: true,
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
+    rolldownOptions: {
+      output: {
+        // A slow line pays for every request: what pages share comes in a few files, not in fifty of a kilobyte.
+        // `app` is what the landing page needs (scripts/size.mjs keeps its limit), and it waits for none of the others.
+        codeSplitting: {
+          groups: [
+            { name: "app", tags: ["$initial"], priority: 9 },
+            {
+              name: "shared",
+              test: /src\/(?:components\/(?!form\.|address-code|choice-card|confirm-dialog|date-range-picker|ui\/(?:accordion|calendar|checkbox|dialog|dropdown-menu|popover|radio-group|select|sheet|tabs|toaster|tooltip)\.)|lib\/(?!query-client))|node_modules\/lucide-react\//,
+              minShareCount: 2,
+              priority: 7,
+            },
+            { name: "data", test: /node_modules\/@tanstack\/|lib\/query-client/, priority: 6 },
+            {
+              name: "forms",
+              test: /node_modules\/(?:react-hook-form|zod|@hookform)\/|components\/form\.|src\/schemas\//,
+              priority: 5,
+            },
+            {
+              name: "radix",
+              test: /node_modules\/(?:@radix-ui|@floating-ui|aria-hidden|react-remove-scroll|react-style-singleton|use-callback-ref|use-sidecar|tslib)|components\/(?:choice-card|confirm-dialog|ui\/(?:accordion|checkbox|dialog|dropdown-menu|popover|radio-group|select|sheet|tabs|tooltip))\./,
+              priority: 4,
+            },
+          ],
+        },
+      },
+    },
   },
   test: {
     restoreMocks: true,

@@ -1,8 +1,9 @@
+// first: it says in which order the layers of all styles lie
+import "./styles/index.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { loadAppConfig } from "@/lib/env";
 import { App } from "./app/app";
-import "./styles/index.css";
 
 // Early, so that the footer's address and the API's are there when they are wanted; a failure shows where it is needed.
 loadAppConfig().catch(() => undefined);

@@ -1,9 +1,11 @@
 import { paths } from "../paths";
+import { Component as Home } from "./public/home";
 import type { AppRoute } from "./types";
 
 /** Open to everyone, inside header and footer. */
 export const publicRoutes: AppRoute[] = [
-  { path: paths.home, lazy: () => import("./public/home"), static: true },
+  // in the first file: whoever arrives waits for no second one
+  { path: paths.home, lazy: () => Promise.resolve({ Component: Home }), static: true },
   { path: paths.aboutUs, lazy: () => import("./public/about-us"), static: true },
   { path: paths.howItWorks, lazy: () => import("./public/how-it-works"), static: true },
   { path: paths.forNonprofits, lazy: () => import("./public/for-nonprofits"), static: true },
