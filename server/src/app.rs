@@ -86,7 +86,7 @@ impl App {
         let keys = ApiKeys::from_config(config);
         let tokens = Bearer::new(Arc::new(KeySet::from_secret(config.jwt_secret.reveal().as_bytes())));
         let requests = Pool::new(&urls.rest_url, &PoolOptions::default())?;
-        Ok(Self {
+        let app = Self {
             rest: build_rest(source, urls).await?,
             functions: Functions::new(requests.clone(), tokens.clone()),
             storage: Storage::new(&settings.storage, requests.clone(), tokens, &config.jwt_secret),
@@ -106,7 +106,9 @@ impl App {
             },
             auth: Arc::new(build_auth(auth, config, urls).await?),
             keys,
-        })
+        };
+        auth::keep_clean(&app.auth);
+        Ok(app)
     }
 
     /// Mounts everything at the paths Supabase uses; the web app takes what is left.

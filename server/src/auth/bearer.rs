@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::error::{AuthError, AuthResult, Code, Fault};
-use super::models::session::{self, Session};
+use super::error::{AuthError, AuthResult, Code};
+use super::models::session::Session;
 use super::models::user::{self, User};
 use super::request::Request;
 
@@ -141,17 +141,13 @@ async fn load(request: &Request, claims: Claims) -> AuthResult<Caller> {
         .map_err(|_| AuthError::bad_request(Code::BadJwt, "invalid claim: sub claim must be a UUID"))?;
     let session_id = claims.session();
     let db = request.db().await?;
-    // Both statements travel in one round trip.
-    let lookup = async {
-        match &session_id {
-            Ok(Some(id)) => session::find(&db, *id).await,
-            _ => Ok::<_, Fault>(None),
-        }
+    let wanted = session_id.as_ref().ok().copied().flatten();
+    let found = match wanted {
+        Some(session) => user::find_with_session(&db, user_id, session).await?,
+        None => user::find_by_id(&db, user_id).await?.map(|user| (user, None)),
     };
-    let (user, session) = futures_util::join!(user::find_by_id(&db, user_id), lookup);
-    let user =
-        user?.ok_or_else(|| AuthError::forbidden(Code::UserNotFound, "User from sub claim in JWT does not exist"))?;
-    let session = session?;
+    let (user, session) =
+        found.ok_or_else(|| AuthError::forbidden(Code::UserNotFound, "User from sub claim in JWT does not exist"))?;
     if session_id?.is_some() && session.is_none() {
         return Err(AuthError::forbidden(Code::SessionNotFound, "Session from session_id claim in JWT does not exist"));
     }

@@ -2,6 +2,7 @@
 //! Reference: supabase/auth `internal/api/apilimiter/`, `internal/ratelimit/`, `internal/api/middleware.go`.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -9,7 +10,9 @@ use parking_lot::Mutex;
 
 use super::error::{AuthError, AuthResult, Code};
 use super::request::Request;
-use crate::config::{AuthMode, Rate, RateLimits};
+use super::store::Db;
+use crate::config::{AuthMode, RateLimits};
+use crate::db::{DbError, Pool};
 
 /// The buckets of routes; each route that is named counts on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,8 +42,15 @@ pub struct Limits {
     config: RateLimits,
     by_peer: bool,
     buckets: Mutex<HashMap<(Bucket, String), Tokens>>,
-    emails: Mutex<Window>,
-    sms: Mutex<Window>,
+    /// Where messages are counted, for all instances together.
+    counter: Pool,
+}
+
+/// What is counted for everybody together.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Email,
+    Sms,
 }
 
 /// A token bucket: so many tokens at an instant.
@@ -50,24 +60,15 @@ struct Tokens {
     at: Instant,
 }
 
-/// Counts events: within fixed windows, or as a bucket that refills.
-#[derive(Debug)]
-struct Window {
-    rate: Rate,
-    start: Instant,
-    count: f64,
-}
-
 impl Limits {
-    pub fn new(config: &RateLimits, mode: AuthMode) -> Self {
-        let window = |rate: Rate| Mutex::new(Window { rate, start: Instant::now(), count: 0.0 });
-        Self {
+    /// `pool` reaches the database that all instances share.
+    pub fn new(config: &RateLimits, mode: AuthMode, pool: &Pool) -> Result<Self, DbError> {
+        Ok(Self {
             config: config.clone(),
             by_peer: mode == AuthMode::Full && config.header.is_none(),
             buckets: Mutex::default(),
-            emails: window(config.email_sent),
-            sms: window(config.sms_sent),
-        }
+            counter: pool.beside(1)?,
+        })
     }
 
     /// Tokens per second and how many at once.
@@ -108,7 +109,7 @@ impl Limits {
             None
         };
         let Some(key) = key.filter(|key| !key.is_empty()) else { return Ok(()) };
-        if self.take(bucket, key, Instant::now()) {
+        if self.take(bucket, client_of(key), Instant::now()) {
             return Ok(());
         }
         Err(AuthError::too_many_requests(Code::OverRequestRateLimit, "Request rate limit reached"))
@@ -135,8 +136,8 @@ impl Limits {
     }
 
     /// Counts a mail; says whether it may be sent.
-    pub fn allow_email(&self) -> bool {
-        self.emails.lock().allow(Instant::now())
+    pub async fn allow_email(&self) -> AuthResult<bool> {
+        self.allow(Kind::Email).await
     }
 
     /// Whether mail is switched off altogether.
@@ -145,29 +146,50 @@ impl Limits {
     }
 
     /// Counts a text message; says whether it may be sent.
-    pub fn allow_sms(&self) -> bool {
-        self.sms.lock().allow(Instant::now())
+    pub async fn allow_sms(&self) -> AuthResult<bool> {
+        self.allow(Kind::Sms).await
+    }
+
+    /// Counts in the database, at once and for all instances: what the request does later, even failing, takes
+    /// nothing back, and no request waits for another's transaction.
+    async fn allow(&self, kind: Kind) -> AuthResult<bool> {
+        let (kind, rate) = match kind {
+            Kind::Email => ("email", self.config.email_sent),
+            Kind::Sms => ("sms", self.config.sms_sent),
+        };
+        let events = rate.events.floor();
+        if events < 1.0 {
+            return Ok(false);
+        }
+        let seconds = rate.over.as_secs_f64().max(0.001);
+        let sql = if rate.burst { BURST } else { WINDOW };
+        let db = Db::acquire(&self.counter).await?;
+        Ok(db.query_opt(sql, &[&kind, &events, &seconds]).await?.is_some())
     }
 }
 
-impl Window {
-    fn allow(&mut self, now: Instant) -> bool {
-        let over = self.rate.over.max(Duration::from_millis(1));
-        if self.rate.burst {
-            // `count` is what was taken and not refilled yet.
-            let refilled = now.duration_since(self.start).as_secs_f64() / over.as_secs_f64();
-            self.count = (self.count - refilled).max(0.0);
-            self.start = now;
-        } else if now.duration_since(self.start) >= over {
-            let windows = now.duration_since(self.start).as_nanos() / over.as_nanos();
-            self.start += over * u32::try_from(windows).unwrap_or(u32::MAX);
-            self.count = 0.0;
+/// Counts one in fixed windows of $3 seconds, $2 in each; a row if there was room.
+const WINDOW: &str = "insert into auth.message_counts as c (kind, since, counted) values ($1, now(), 1) \
+    on conflict (kind) do update set \
+    since = c.since + floor(extract(epoch from now() - c.since) / $3::float8) * make_interval(secs => $3::float8), \
+    counted = case when extract(epoch from now() - c.since) >= $3::float8 then 1 else c.counted + 1 end \
+    where extract(epoch from now() - c.since) >= $3::float8 or c.counted + 1 <= $2::float8 returning 1";
+
+/// Counts one in a bucket of $2 that gains one every $3 seconds; a row if there was room.
+const BURST: &str = "insert into auth.message_counts as c (kind, since, counted) values ($1, now(), 1) \
+    on conflict (kind) do update set since = now(), \
+    counted = greatest(c.counted - extract(epoch from now() - c.since) / $3::float8, 0) + 1 \
+    where greatest(c.counted - extract(epoch from now() - c.since) / $3::float8, 0) + 1 <= $2::float8 returning 1";
+
+/// Who a bucket belongs to: of an IPv6 address its network of 64 bits, which is what one client is given.
+fn client_of(key: String) -> String {
+    match key.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        Ok(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
         }
-        let allowed = self.count + 1.0 <= self.rate.events.floor();
-        if allowed {
-            self.count += 1.0;
-        }
-        allowed
+        Ok(IpAddr::V4(address)) => address.to_string(),
+        Err(_) => key,
     }
 }
 
@@ -189,28 +211,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_allows_its_events_and_starts_anew() {
-        let rate = Rate { events: 2.0, over: Duration::from_secs(60), burst: false };
-        let start = Instant::now();
-        let mut window = Window { rate, start, count: 0.0 };
-        assert!(window.allow(start) && window.allow(start) && !window.allow(start));
-        assert!(!window.allow(start + Duration::from_secs(59)));
-        assert!(window.allow(start + Duration::from_secs(61)));
-    }
-
-    #[test]
-    fn a_burst_refills_one_by_one() {
-        let rate = Rate { events: 2.0, over: Duration::from_secs(60), burst: true };
-        let start = Instant::now();
-        let mut window = Window { rate, start, count: 0.0 };
-        assert!(window.allow(start) && window.allow(start) && !window.allow(start));
-        assert!(window.allow(start + Duration::from_secs(60)));
-        assert!(!window.allow(start + Duration::from_secs(61)));
-    }
-
-    #[test]
-    fn zero_events_allow_nothing() {
-        let rate = Rate { events: 0.0, over: Duration::from_secs(60), burst: false };
-        assert!(!Window { rate, start: Instant::now(), count: 0.0 }.allow(Instant::now()));
+    fn a_client_is_an_address_or_a_network_of_64_bits() {
+        let same = ["2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:0DB8:0001:0002:0:0:0:9"];
+        for address in same {
+            assert_eq!(client_of(address.to_owned()), "2001:db8:1:2::/64");
+        }
+        assert_eq!(client_of("2001:db8:1:3::1".to_owned()), "2001:db8:1:3::/64");
+        assert_eq!(client_of("::ffff:192.0.2.7".to_owned()), "192.0.2.7");
+        assert_eq!(client_of("192.0.2.7".to_owned()), "192.0.2.7");
+        assert_eq!(client_of("a name of the edge".to_owned()), "a name of the edge");
     }
 }

@@ -3,14 +3,15 @@
 //! A request enters through [`routes`], which knows the paths, methods and guards; each flow has a file:
 //! [`signup`], [`token`], [`recover`] (codes and links that are sent), [`verify`] (and come back), [`user`],
 //! [`logout`], [`admin`]. [`bearer`] says who asks, [`models`] are the rows of schema `auth`, [`tokens`] makes
-//! sessions and access tokens, [`mailer`], [`sms`] and [`hooks`] talk to the world outside, [`error`] is how
-//! everything that goes wrong looks. Behaviour: supabase/auth 2.19x; deliberate differences are noted where
-//! they are made.
+//! sessions and access tokens, [`mailer`], [`sms`] and [`hooks`] talk to the world outside, [`cleanup`] removes
+//! what is past its time, [`error`] is how everything that goes wrong looks. Behaviour: supabase/auth 2.19x;
+//! deliberate differences are noted where they are made.
 
 mod address;
 pub mod admin;
 mod bearer;
 mod captcha;
+mod cleanup;
 mod cors;
 mod custom_providers;
 mod discovery;
@@ -53,6 +54,7 @@ use std::sync::Arc;
 use actix_web::web::{self, ServiceConfig};
 use url::Url;
 
+pub use cleanup::keep_clean;
 pub use mailer::Delivery;
 pub use migrations::migrate;
 
@@ -88,6 +90,7 @@ pub struct Auth {
     /// OpenID Connect issuers that were asked for.
     discovery: oauth::Discovery,
     trusted_proxies: Vec<IpAddr>,
+    refreshes: token::Turns,
 }
 
 impl Auth {
@@ -113,7 +116,7 @@ impl Auth {
             external_url,
             mount: mount.trim_end_matches('/').to_owned(),
             redirects: RedirectPolicy::new(&config.site_url, &config.uri_allow_list),
-            limits: Limits::new(&config.rate_limits, config.mode),
+            limits: Limits::new(&config.rate_limits, config.mode, &pool)?,
             hasher: Hasher::new(config.password.threads),
             password_rules: PasswordRules::new(&config.password)?,
             templates: TemplateStore::load(Arc::clone(&config)).await?,
@@ -125,6 +128,7 @@ impl Auth {
             guarded_http: outbound::client()?,
             discovery: oauth::Discovery::default(),
             trusted_proxies,
+            refreshes: token::Turns::default(),
         })
     }
 

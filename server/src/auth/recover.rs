@@ -409,9 +409,10 @@ pub async fn check_reauthentication(request: &Request, db: &Db, user: &mut User,
     let (address, validity) =
         if user.email.is_empty() { (&user.phone, config.sms.otp_exp) } else { (&user.email, config.mailer.otp_exp) };
     let hash = otp::hash(address, nonce);
-    if !otp::is_valid(&hash, &user.reauthentication_token, user.reauthentication_sent_at, validity) {
+    let valid = otp::is_valid(&hash, &user.reauthentication_token, user.reauthentication_sent_at, validity);
+    if !valid || !user.confirm_reauthentication(db).await.or_internal("Error during reauthentication")? {
         let message = "Nonce has expired or is invalid";
         return Err(AuthError::unprocessable(Code::ReauthenticationNotValid, message));
     }
-    user.confirm_reauthentication(db).await.or_internal("Error during reauthentication")
+    Ok(())
 }

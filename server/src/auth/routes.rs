@@ -316,6 +316,7 @@ async fn admin_routes(request: &Request, rest: &[&str], slash: bool, admin: bear
             }
         }
         (["audit"], _) => methods!(request, GET => admin::audit_log(request).await,),
+        (["sso", ..], _) => require_saml(),
         _ => Err(AuthError::RouteNotFound),
     }
 }

@@ -204,7 +204,7 @@ pub async fn send_otp(
     let (code, message_id) = match config.test_otp(phone, chrono::Utc::now()) {
         Some(code) => (code.to_owned(), "test-otp".to_owned()),
         None => {
-            if !config.autoconfirm && !auth.limits.allow_sms() {
+            if !config.autoconfirm && !auth.limits.allow_sms().await? {
                 return Err(AuthError::too_many_requests(Code::OverSmsSendRateLimit, "SMS rate limit exceeded"));
             }
             let code = otp::generate(config.otp_length);

@@ -17,11 +17,17 @@ pub type Param<'a> = &'a (dyn ToSql + Sync);
 pub struct Db {
     client: Object,
     in_transaction: AtomicBool,
+    /// The open transaction was committed by its last statement.
+    committed: AtomicBool,
 }
 
 impl Db {
     pub async fn acquire(pool: &Pool) -> AuthResult<Self> {
-        Ok(Self { client: pool.connection().await?, in_transaction: AtomicBool::new(false) })
+        Ok(Self {
+            client: pool.connection().await?,
+            in_transaction: AtomicBool::new(false),
+            committed: AtomicBool::new(false),
+        })
     }
 
     pub async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {
@@ -55,15 +61,38 @@ impl Db {
         self.in_transaction.load(Ordering::Relaxed)
     }
 
+    /// Runs the last statement of a transaction and commits it, both in one round trip. When the statement
+    /// fails so has the transaction, and the commit sent after it rolls back.
+    pub async fn execute_and_commit(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, Fault> {
+        let statement = self.client.prepare_cached(sql).await?;
+        // Polled in this order, they are written in this order.
+        let (done, committed) =
+            futures_util::join!(self.client.execute(&statement, params), self.client.batch_execute("commit"));
+        self.committed.store(true, Ordering::Relaxed);
+        let touched = done?;
+        committed?;
+        Ok(touched)
+    }
+
     /// Runs `work` in a transaction: committed if it succeeds, rolled back if it fails. When the request is
     /// dropped in the middle, so is the connection, and PostgreSQL rolls back.
+    ///
+    /// `begin` travels with the first statement of `work`, and `work` may end with
+    /// [`Db::execute_and_commit`]: then the transaction is over once that is.
     pub async fn transaction<T>(&self, work: impl AsyncFnOnce(&Db) -> AuthResult<T>) -> AuthResult<T> {
         let guard = OpenTransaction { db: self, open: true };
-        self.batch("begin").await?;
         self.in_transaction.store(true, Ordering::Relaxed);
-        let result = work(self).await;
-        let end = if result.is_ok() { "commit" } else { "rollback" };
-        let ended = self.batch(end).await;
+        self.committed.store(false, Ordering::Relaxed);
+        let (begun, result) = futures_util::join!(self.client.batch_execute("begin"), work(self));
+        let result = match begun {
+            Ok(()) => result,
+            Err(error) => Err(Fault::from(error).into()),
+        };
+        let ended = if self.committed.load(Ordering::Relaxed) {
+            Ok(())
+        } else {
+            self.batch(if result.is_ok() { "commit" } else { "rollback" }).await
+        };
         self.in_transaction.store(false, Ordering::Relaxed);
         guard.close();
         match (result, ended) {

@@ -50,6 +50,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     };
     let auth = Auth::new(config, pool, Delivery::Direct(sender), "", Vec::new()).await?;
     let auth = Arc::new(auth);
+    auth::keep_clean(&auth);
     let app = move || {
         ActixApp::new()
             .app_data(Data::new(traffic.clone()))

@@ -57,6 +57,8 @@ impl From<Refusal> for DbError {
 #[derive(Clone)]
 pub struct Pool {
     inner: deadpool_postgres::Pool,
+    config: tokio_postgres::Config,
+    acquire_timeout: Duration,
 }
 
 impl Pool {
@@ -67,16 +69,26 @@ impl Pool {
         if config.get_application_name().is_none() {
             config.application_name(&options.application_name);
         }
-        let manager = Manager::from_config(config, tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        Self::of(config, options.size, options.acquire_timeout)
+    }
+
+    /// Another pool to the same database as the same role, of at most `size` connections: for work that a request
+    /// does beside the transaction it holds, and must not wait for connections that wait for it.
+    pub fn beside(&self, size: usize) -> Result<Self, DbError> {
+        Self::of(self.config.clone(), size, self.acquire_timeout)
+    }
+
+    fn of(config: tokio_postgres::Config, size: usize, acquire_timeout: Duration) -> Result<Self, DbError> {
+        let manager = Manager::from_config(config.clone(), tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let timeouts =
-            Timeouts { wait: Some(options.acquire_timeout), create: Some(options.acquire_timeout), recycle: None };
+            Timeouts { wait: Some(acquire_timeout), create: Some(acquire_timeout), recycle: None };
         let inner = deadpool_postgres::Pool::builder(manager)
-            .max_size(options.size)
+            .max_size(size)
             .timeouts(timeouts)
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|e| DbError::Url(e.to_string()))?;
-        Ok(Self { inner })
+        Ok(Self { inner, config, acquire_timeout })
     }
 
     /// Closes all idle connections: what they have prepared may be about tables that have changed since.

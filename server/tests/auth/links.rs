@@ -142,17 +142,162 @@ async fn a_new_password_or_address_makes_what_was_mailed_before_worthless() {
 }
 
 #[actix_web::test]
+async fn what_the_user_changes_makes_worthless_what_was_mailed_before() {
+    let settings = [
+        BY_MAIL[0],
+        BY_MAIL[1],
+        ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}"),
+        ("GOTRUE_SECURITY_MANUAL_LINKING_ENABLED", "true"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
+    app.service().post("/auth/v1/admin/users", body).await;
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD });
+    let session = app.anon().post("/auth/v1/token?grant_type=password", body).await.body;
+    let mut ada = app.anon();
+    ada.token = Some(text(&session, "access_token").to_owned());
+
+    let recover = async |email: &'static str| {
+        app.anon().post("/auth/v1/recover", json!({ "email": email })).await;
+        let (code, mail) = take_mail(&app, email).await.expect("a mail");
+        let hash = hash_of(mail.split_whitespace().find(|word| word.contains("/verify?")).expect("a link"));
+        (code, hash)
+    };
+    let refused = async |what: &str, email: &str, (code, hash): &(String, String)| {
+        for body in [
+            json!({ "type": "recovery", "token_hash": hash }),
+            json!({ "type": "recovery", "email": email, "token": code }),
+            json!({ "type": "magiclink", "email": "ada@test.example", "token": code }),
+            json!({ "type": "email", "email": "ada2@test.example", "token": code }),
+        ] {
+            let reply = app.anon().post("/auth/v1/verify", body.clone()).await;
+            assert_eq!((reply.status, text(&reply.body, "error_code")), (403, "otp_expired"), "{what}: {body}");
+        }
+    };
+    let before = recover("ada@test.example").await;
+    assert_eq!(ada.put("/auth/v1/user", json!({ "password": "another-Horse-8" })).await.status, 200);
+    refused("a new password", "ada@test.example", &before).await;
+
+    assert_eq!(ada.put("/auth/v1/user", json!({ "email": "ada2@test.example" })).await.status, 200);
+    let links = [take_link(&app, "ada@test.example").await, take_link(&app, "ada2@test.example").await];
+    let before = recover("ada@test.example").await;
+    for link in &links {
+        follow(&app, link).await;
+    }
+    let email: String = app.owner.query_one("select email from auth.users", &[]).await.expect("user").get(0);
+    assert_eq!(email, "ada2@test.example", "both have confirmed");
+    refused("a new address", "ada@test.example", &before).await;
+    for link in &links {
+        assert!(follow(&app, link).await.contains("error_code=otp_expired"), "{link}");
+    }
+}
+
+#[actix_web::test]
+async fn of_many_password_changes_with_one_nonce_one_is_made() {
+    let settings = [
+        BY_MAIL[0],
+        BY_MAIL[1],
+        ("GOTRUE_MAILER_SUBJECTS_REAUTHENTICATION", "{{ .Token }}"),
+        ("GOTRUE_SECURITY_UPDATE_PASSWORD_REQUIRE_REAUTHENTICATION", "true"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
+    app.service().post("/auth/v1/admin/users", body).await;
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD });
+    let session = app.anon().post("/auth/v1/token?grant_type=password", body).await.body;
+    let mut ada = app.anon();
+    ada.token = Some(text(&session, "access_token").to_owned());
+    app.owner.batch_execute("update auth.sessions set created_at = now() - interval '25 hours'").await.expect("older");
+    let missing = ada.put("/auth/v1/user", json!({ "password": "another-Horse-8" })).await;
+    assert_eq!((missing.status, text(&missing.body, "error_code")), (400, "reauthentication_needed"));
+    assert_eq!(ada.get("/auth/v1/reauthenticate").await.status, 200);
+    let (nonce, _) = take_mail(&app, "ada@test.example").await.expect("a nonce");
+    let replies = join_all((0..6).map(|n| {
+        let body = json!({ "password": format!("another-Horse-{n}"), "nonce": nonce });
+        let ada = ada.clone();
+        async move { ada.put("/auth/v1/user", body).await }
+    }))
+    .await;
+    let (made, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 200);
+    assert_eq!(made.len(), 1, "{:?}", replies.iter().map(|reply| &reply.body).collect::<Vec<_>>());
+    for reply in refused {
+        assert_eq!((reply.status, text(&reply.body, "error_code")), (422, "reauthentication_not_valid"));
+    }
+}
+
+#[actix_web::test]
+async fn of_many_requests_each_kind_of_mailed_or_texted_proof_opens_one_session() {
+    let twilio = crate::outside::Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
+    let settings = [
+        BY_MAIL[0],
+        BY_MAIL[1],
+        ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
+        ("GOTRUE_SMS_PROVIDER", "twilio"),
+        ("GOTRUE_SMS_TWILIO_ACCOUNT_SID", "AC1"),
+        ("GOTRUE_SMS_TWILIO_AUTH_TOKEN", "twilio-token"),
+        ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "MG1"),
+        ("FERROBASE_SMS_TWILIO_URL", twilio.base.as_str()),
+        ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
+    app.service().post("/auth/v1/admin/users", body).await;
+    app.anon().post("/auth/v1/recover", json!({ "email": "ada@test.example" })).await;
+    let (code, _) = take_mail(&app, "ada@test.example").await.expect("a mail");
+    app.anon().post("/auth/v1/otp", json!({ "phone": "+15550000001" })).await;
+    let sent = twilio.asked().pop().expect("a message").1;
+    let text_code: String =
+        sent.split('&').find_map(|pair| pair.strip_prefix("Body=")).expect("text").chars().filter(char::is_ascii_digit).collect();
+    app.service().post("/auth/v1/invite", json!({ "email": "bob@test.example" })).await;
+    let invitation = hash_of(&take_link(&app, "bob@test.example").await);
+    for body in [
+        json!({ "type": "recovery", "email": "ada@test.example", "token": code }),
+        json!({ "type": "sms", "phone": "+15550000001", "token": text_code }),
+        json!({ "type": "invite", "token_hash": invitation }),
+    ] {
+        let replies =
+            join_all((0..8).map(|_| async { app.anon().post("/auth/v1/verify", body.clone()).await.status })).await;
+        assert_eq!(replies.iter().filter(|status| **status == 200).count(), 1, "{body}: {replies:?}");
+        assert_eq!(replies.iter().filter(|status| **status == 403).count(), 7, "{body}: {replies:?}");
+    }
+}
+
+#[actix_web::test]
 async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
-    let app = TestApp::with_settings(&BY_MAIL).await;
+    let settings = [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_URI_ALLOW_LIST", "https://allowed.example/**,https://*.preview.example/in")];
+    let app = TestApp::with_settings(&settings).await;
     let site = app.base.clone();
     for (index, target) in [
         "https://evil.example",
         "https://allowed.example.evil.example/x",
         "https://allowed.example@evil.example/x",
-        "//evil.example",
-        "javascript:alert(1)",
-        "http://2130706433/",
+        "https://allowed.example:pass@evil.example/x",
+        "https://evil.example/https://allowed.example/x",
+        "https://evil.example?https://allowed.example/x",
         "https://evil.example#https://allowed.example/x",
+        "https://evil.example#@allowed.example/x",
+        "https://evil.example\\@allowed.example/x",
+        "https://allowed.example\\.evil.example/x",
+        "http://allowed.example/x",
+        "//evil.example",
+        "///evil.example",
+        "/\\evil.example",
+        "evil.example",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://10.0.0.1/",
+        "http://169.254.169.254/",
+        "http://[2001:db8::1]/",
+        "http://[::ffff:10.0.0.1]/",
+        "https://allowed.example%2eevil.example/x",
+        "https://allowed。example/x",
+        "https://a.b.preview.example/in",
+        "https://evil.example/.preview.example/in",
+        "https://x.preview.example/in/../../y",
+        "https://evil\texample/x",
+        "https://allowed.example\n.evil.example/x",
     ]
     .iter()
     .enumerate()
@@ -167,12 +312,21 @@ async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
         let request = request
             .header("x-forwarded-host", "evil.example")
             .header("x-forwarded-proto", "https")
+            .header("forwarded", "host=evil.example")
+            .header("x-original-host", "evil.example")
             .header("host", "evil.example")
             .header("referer", "https://evil.example/");
         assert_eq!(send(request).await.status, 200);
         let link = take_link(&app, &email).await;
-        assert!(link.starts_with(&format!("{site}/auth/v1/verify?")), "{link}");
-        assert!(!link.contains("evil"), "{link}");
-        assert!(follow(&app, &link).await.starts_with(&format!("{site}#access_token=")));
+        assert!(link.starts_with(&format!("{site}/auth/v1/verify?")), "{target:?}: {link}");
+        let (_, redirect) = link.split_once("redirect_to=").expect("a redirect");
+        assert_eq!(redirect, site, "{target:?}");
+        assert!(follow(&app, &link).await.starts_with(&format!("{site}#access_token=")), "{target:?}");
     }
+    // The link itself says where to; whoever rewrites it is not believed either.
+    sign_up(&app, "last@test.example", "?redirect_to=https://x.preview.example/in").await;
+    let link = take_link(&app, "last@test.example").await;
+    assert!(link.ends_with("redirect_to=https://x.preview.example/in"), "{link}");
+    let rewritten = link.replace("x.preview.example", "evil.example");
+    assert!(follow(&app, &rewritten).await.starts_with(&format!("{site}#access_token=")));
 }

@@ -10,11 +10,16 @@ mod wire;
 
 mod contract;
 mod enumeration;
+mod factors;
 mod import;
+mod keys;
+mod limits;
 mod links;
+mod logs;
 mod outside;
 mod passwords;
 mod sessions;
+mod settings;
 mod tokens;
 
 use serde_json::Value;

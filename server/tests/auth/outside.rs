@@ -8,13 +8,13 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use serde_json::{Value, json};
 
 /// A server of the outside world: answers `answers` by path, and remembers what it was asked.
-struct Outside {
-    base: String,
+pub struct Outside {
+    pub base: String,
     asked: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 impl Outside {
-    fn start(answers: &'static [(&'static str, u16, &'static str)]) -> Self {
+    pub fn start(answers: &'static [(&'static str, u16, &'static str)]) -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
         let base = format!("http://{}", listener.local_addr().expect("address"));
@@ -40,7 +40,7 @@ impl Outside {
         Self { base, asked }
     }
 
-    fn asked(&self) -> Vec<(String, String)> {
+    pub fn asked(&self) -> Vec<(String, String)> {
         self.asked.lock().expect("lock").clone()
     }
 }

@@ -1,47 +1,70 @@
 //! Sessions: refreshing, replay, and their end.
 
 use crate::support::{PASSWORD, TestApp};
-use crate::text;
+use crate::{hash_of, take_mail, text};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-async fn sign_in(app: &TestApp, email: &str, password: &str) -> Value {
+pub async fn sign_in(app: &TestApp, email: &str, password: &str) -> Value {
     let body = json!({ "email": email, "password": password });
     let reply = app.anon().post("/auth/v1/token?grant_type=password", body).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
     reply.body
 }
 
-async fn refresh(app: &TestApp, token: &str) -> crate::support::Reply {
+pub async fn refresh(app: &TestApp, token: &str) -> crate::support::Reply {
     app.anon().post("/auth/v1/token?grant_type=refresh_token", json!({ "refresh_token": token })).await
 }
 
 #[actix_web::test]
 async fn a_hundred_refreshes_of_one_token_end_with_one_living_family() {
-    for settings in [&[][..], &[("GOTRUE_SECURITY_REFRESH_TOKEN_ALGORITHM_VERSION", "2")][..]] {
-        let app = TestApp::with_settings(settings).await;
-        app.user("ada@test.example").await;
+    for version in ["1", "2"] {
+        let app = TestApp::with_settings(&[("GOTRUE_SECURITY_REFRESH_TOKEN_ALGORITHM_VERSION", version)]).await;
+        let user = app.user("ada@test.example").await;
+        assert_eq!(user.actor.post("/auth/v1/logout", json!({})).await.status, 204);
         let session = sign_in(&app, "ada@test.example", PASSWORD).await;
         let token = text(&session, "refresh_token").to_owned();
         let replies = join_all((0..100).map(|_| refresh(&app, &token))).await;
-        // Who waited too long for its turn is told to come again, as the reference tells.
-        let (served, late): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 200);
-        assert!(!served.is_empty() && late.iter().all(|reply| reply.status == 409), "{:?}", late.first());
-        let mut given: Vec<&str> = served.iter().map(|reply| text(&reply.body, "refresh_token")).collect();
+        for reply in &replies {
+            assert_eq!(reply.status, 200, "nobody is turned away: {}", reply.body);
+        }
+        let mut given: Vec<&str> = replies.iter().map(|reply| text(&reply.body, "refresh_token")).collect();
         given.sort_unstable();
         given.dedup();
         assert_eq!(given.len(), 1, "all were given the same successor");
-        let next = refresh(&app, given[0]).await;
-        assert_eq!(next.status, 200, "and it lives: {}", next.body);
-        let active: i64 = app
+        // Living: one session; of stored tokens one, the successor; of counted ones none is stored.
+        let row = app
             .owner
-            .query_one("select count(*) from auth.refresh_tokens t join auth.mfa_amr_claims c using (session_id)
-                where not t.revoked and t.session_id = (select session_id from auth.refresh_tokens order by id desc limit 1)", &[])
+            .query_one(
+                "select (select count(*) from auth.sessions), (select count(*) from auth.refresh_tokens),
+                coalesce((select string_agg(token, ',') from auth.refresh_tokens where not revoked), ''),
+                (select coalesce(max(refresh_token_counter), 0) from auth.sessions)",
+                &[],
+            )
             .await
-            .expect("count")
-            .get(0);
-        assert!(active <= 1, "{active} living tokens in one session");
+            .expect("what is there");
+        let seen: (i64, i64, String, i64) = (row.get(0), row.get(1), row.get(2), row.get(3));
+        match version {
+            "1" => assert_eq!(seen, (1, 2, given[0].to_owned(), 0)),
+            _ => assert_eq!(seen, (1, 0, String::new(), 1)),
+        }
+        let next = refresh(&app, given[0]).await;
+        assert_eq!(next.status, 200, "and it goes on: {}", next.body);
     }
+}
+
+#[actix_web::test]
+async fn refreshes_at_two_instances_at_once_stay_one_family() {
+    let app = TestApp::start().await;
+    let other = app.another(&[]).await;
+    app.user("ada@test.example").await;
+    let token = text(&sign_in(&app, "ada@test.example", PASSWORD).await, "refresh_token").to_owned();
+    let instances = [&app, &other];
+    let replies = join_all((0..20).map(|n| refresh(instances[n % 2], &token))).await;
+    let mut given: Vec<&str> = replies.iter().map(|reply| text(&reply.body, "refresh_token")).collect();
+    given.sort_unstable();
+    given.dedup();
+    assert_eq!(given.len(), 1, "{given:?}");
 }
 
 #[actix_web::test]
@@ -140,4 +163,42 @@ async fn with_a_second_factor_a_first_level_session_changes_nothing_that_matters
         assert_eq!((reply.status, text(&reply.body, "error_code")), (401, "insufficient_aal"));
     }
     assert_eq!(user.actor.put("/auth/v1/user", json!({ "data": { "a": 1 } })).await.status, 200);
+}
+
+#[actix_web::test]
+async fn who_is_banned_comes_in_by_no_door() {
+    let settings = [
+        ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+        ("GOTRUE_SMTP_MAX_FREQUENCY", "1ns"),
+        ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}"),
+        ("GOTRUE_MAILER_SUBJECTS_MAGIC_LINK", "{{ .Token }}"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
+    app.service().post("/auth/v1/admin/users", body).await;
+    let session = sign_in(&app, "ada@test.example", PASSWORD).await;
+    app.anon().post("/auth/v1/recover", json!({ "email": "ada@test.example" })).await;
+    let (_, mail) = take_mail(&app, "ada@test.example").await.expect("a mail");
+    let hash = hash_of(mail.split_whitespace().find(|word| word.contains("/verify?")).expect("a link"));
+    app.owner.batch_execute("update auth.users set banned_until = now() + interval '1 hour'").await.expect("banned");
+    let mut ada = app.anon();
+    ada.token = Some(text(&session, "access_token").to_owned());
+    let by_link = json!({ "type": "recovery", "token_hash": hash });
+    let by_password = json!({ "email": "ada@test.example", "password": PASSWORD });
+    for (what, reply) in [
+        ("an access token", ada.get("/auth/v1/user").await),
+        ("a second factor", ada.post("/auth/v1/factors", json!({ "factor_type": "totp" })).await),
+        ("a refresh token", refresh(&app, text(&session, "refresh_token")).await),
+        ("a password", app.anon().post("/auth/v1/token?grant_type=password", by_password).await),
+        ("a link", app.anon().post("/auth/v1/verify", by_link.clone()).await),
+    ] {
+        assert!(matches!(reply.status, 400 | 403), "{what}: {}", reply.body);
+        assert_eq!(text(&reply.body, "error_code"), "user_banned", "{what}");
+    }
+    // A code that was sent in spite of it opens nothing either.
+    app.anon().post("/auth/v1/recover", json!({ "email": "ada@test.example" })).await;
+    let (code, _) = take_mail(&app, "ada@test.example").await.expect("a mail");
+    let by_code = json!({ "type": "recovery", "email": "ada@test.example", "token": code });
+    let reply = app.anon().post("/auth/v1/verify", by_code).await;
+    assert_eq!((reply.status, text(&reply.body, "error_code")), (403, "user_banned"));
 }

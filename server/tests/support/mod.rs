@@ -151,13 +151,32 @@ impl TestApp {
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
             }
         }
+        Self::serve(&name, settings).await
+    }
+
+    /// Another server beside this one, on the same database.
+    pub async fn another(&self, settings: &[(&str, &str)]) -> Self {
+        Self::serve(self.owner_url.rsplit('/').next().expect("a database name"), settings).await
+    }
+
+    async fn serve(name: &str, settings: &[(&str, &str)]) -> Self {
+        Self::try_serve(name, settings).await.expect("the server builds")
+    }
+
+    /// Another server beside this one, or why it does not start.
+    pub async fn try_another(&self, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        Self::try_serve(self.owner_url.rsplit('/').next().expect("a database name"), settings).await
+    }
+
+    async fn try_serve(name: &str, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let cluster = cluster();
         let urls = PlatformUrls {
-            rest_url: with_database(&cluster.urls.rest_url, &name),
-            auth_url: with_database(&cluster.urls.auth_url, &name),
-            service_url: with_database(&cluster.urls.service_url, &name),
+            rest_url: with_database(&cluster.urls.rest_url, name),
+            auth_url: with_database(&cluster.urls.auth_url, name),
+            service_url: with_database(&cluster.urls.service_url, name),
         };
-        let owner_url = with_database(&cluster.url, &name);
-        let data = cluster.folder.join(&name);
+        let owner_url = with_database(&cluster.url, name);
+        let data = cluster.folder.join(name);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
         let address = listener.local_addr().expect("address");
 
@@ -167,15 +186,15 @@ impl TestApp {
         for (name, value) in settings {
             source.set(name, *value);
         }
-        let settings = Settings::read(&mut source).expect("settings");
-        let app = App::build(&source, &settings, &urls).await.expect("the server builds");
+        let settings = Settings::read(&mut source)?;
+        let app = App::build(&source, &settings, &urls).await?;
         let (auth, storage) = (std::sync::Arc::clone(&app.auth), app.storage.clone());
         let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
         let server =
             listen::serve(vec![Listener::Tcp(listener)], 1, move || app::actix_app(app.clone())).expect("listening");
         let stop = server.handle();
         actix_web::rt::spawn(server);
-        Self {
+        Ok(Self {
             base: format!("http://{address}"),
             anon_key,
             service_key,
@@ -186,7 +205,7 @@ impl TestApp {
             storage,
             http: reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("client"),
             stop,
-        }
+        })
     }
 
     /// Somebody without an account.

@@ -63,7 +63,7 @@ pub async fn list_users(request: &Request, admin: &Admin) -> AuthResult<HttpResp
     let total: i64 = count.try_get(0).map_err(Fault::from)?;
     let sql = format!("select {} {from} order by {} limit $4 offset $5", user::COLUMNS, order.join(", "));
     let rows = db.query(&sql, &[&aud, &all, &pattern, &limit, &offset]).await.or_internal(failed)?;
-    let users = rows.iter().map(User::from_row).collect::<Result<Vec<_>, _>>()?;
+    let users = rows.iter().map(|row| User::from_row(row, 0)).collect::<Result<Vec<_>, _>>()?;
     let mut response = ok(&json!({ "users": users, "aud": aud }))?;
     page.add_headers(&mut response, request, u64::try_from(total).unwrap_or(0));
     Ok(response)
@@ -358,7 +358,7 @@ async fn set_address(db: &Db, user: &mut User, provider: &str, value: &str, veri
     };
     if std::mem::replace(address, value.to_owned()) != value {
         // What went to the address before is worthless now.
-        user.clear_pending(db).await?;
+        user.spend_pending(db).await?;
     }
     if user.is_anonymous && verified {
         user.is_anonymous = false;

@@ -149,7 +149,7 @@ pub async fn send(request: &Request, db: &Db, user: &User, mail: Mail<'_>) -> Au
     } else if !user.email.is_empty() {
         check_authorized(&user.email, authorized)?;
     }
-    let limited = auth.limits.emails_are_off() || (!config.mailer.autoconfirm && !auth.limits.allow_email());
+    let limited = auth.limits.emails_are_off() || (!config.mailer.autoconfirm && !auth.limits.allow_email().await?);
     if limited {
         return Err(AuthError::too_many_requests(Code::OverEmailSendRateLimit, "email rate limit exceeded"));
     }

@@ -19,16 +19,22 @@ use crate::auth::models::factor::{self, Challenge};
 use crate::auth::models::user::{self, Column, Factor, User};
 use crate::auth::models::{now, refresh_token, session};
 use crate::auth::params::Params;
+use crate::auth::refresh_format::new_key;
 use crate::auth::request::Request;
 use crate::auth::store::Db;
 use crate::auth::tokens::{self, SessionAnswer};
 use crate::auth::webauthn::{self, Assertion, Ceremony, Credential, Registration};
 
-/// What a WebAuthn factor learns from being verified.
-struct Proof {
-    /// The credential it now has; `None` if it had it before.
-    credential: Option<Credential>,
-    ceremony: Value,
+const INVALID_TOTP: &str = "Invalid TOTP code entered";
+
+/// How a challenge was met.
+enum Proof {
+    /// With the code of this step of time.
+    Totp { step: u64 },
+    /// With the code that was sent.
+    Phone,
+    /// With a credential: the one it now has, `None` if it had it before.
+    WebAuthn { credential: Option<Credential>, ceremony: Value },
 }
 
 /// Answers with the session at the second level; the user's sessions below it end.
@@ -132,16 +138,14 @@ async fn verify_totp(
     let secret = encryption::open(encryption, &factor.id.to_string(), &stored)
         .or_internal("Database error verifying MFA TOTP secret")?;
     let now = u64::try_from(Utc::now().timestamp()).unwrap_or(0);
-    let valid = totp::matching_step(&secret, code, now).is_some();
-    ask_hook(request, &db, caller, factor, valid).await?;
-    if !valid {
-        return Err(failed("Invalid TOTP code entered"));
-    }
+    let step = totp::matching_step(&secret, code, now);
+    ask_hook(request, &db, caller, factor, step.is_some()).await?;
+    let step = step.ok_or_else(|| failed(INVALID_TOTP))?;
     if encryption.encrypt && stored == secret {
         let sealed = encryption::seal(encryption, &factor.id.to_string(), &secret)?;
         factor::set_secret(&db, factor.id, &sealed).await?;
     }
-    raise(request, &db, caller, factor, &challenge, None).await
+    raise(request, &db, caller, factor, &challenge, Proof::Totp { step }).await
 }
 
 async fn verify_phone(
@@ -162,7 +166,7 @@ async fn verify_phone(
     if !valid {
         return Err(failed("Invalid MFA Phone code entered"));
     }
-    raise(request, &db, caller, factor, &challenge, None).await
+    raise(request, &db, caller, factor, &challenge, Proof::Phone).await
 }
 
 /// Unlike upstream, an answer of the browser that proves nothing is the caller's fault: 422, not 500.
@@ -214,7 +218,7 @@ async fn verify_webauthn(
         "type": kind,
         "credential_response": response,
     });
-    raise(request, &db, caller, factor, &challenge, Some(Proof { credential, ceremony })).await
+    raise(request, &db, caller, factor, &challenge, Proof::WebAuthn { credential, ceremony }).await
 }
 
 /// Spends the challenge, raises the session, gives it new tokens and ends what is below.
@@ -224,7 +228,7 @@ async fn raise(
     caller: &Caller,
     factor: &Factor,
     challenge: &Challenge,
-    proof: Option<Proof>,
+    proof: Proof,
 ) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
     let ip = request.client_ip_text();
@@ -232,9 +236,19 @@ async fn raise(
     let answer = db
         .transaction(async |db| {
             // Of several requests that meet one challenge the first wins; upstream lets all of them through.
-            let spent = if proof.is_some() { challenge.delete(db).await? } else { challenge.spend(db).await? };
+            let spent = match &proof {
+                Proof::WebAuthn { .. } => challenge.delete(db).await?,
+                Proof::Totp { .. } | Proof::Phone => challenge.spend(db).await?,
+            };
             if !spent {
                 return Err(mismatch());
+            }
+            // Seen once, a code is known to whoever saw it: none works again, under no challenge. Upstream
+            // forgets them.
+            if let Proof::Totp { step } = proof
+                && !factor::advance_step(db, factor.id, step).await?
+            {
+                return Err(failed(INVALID_TOTP));
             }
             Entry::of(&caller.user, Action::VerificationAttempted)
                 .from_address(&ip)
@@ -248,11 +262,11 @@ async fn raise(
             if !factor.is_verified() {
                 factor::mark_verified(db, factor.id).await?;
             }
-            if let Some(proof) = &proof {
-                if let Some(credential) = &proof.credential {
+            if let Proof::WebAuthn { credential, ceremony } = &proof {
+                if let Some(credential) = credential {
                     factor::save_credential(db, factor.id, credential).await?;
                 }
-                factor::save_last_ceremony(db, factor.id, &proof.ceremony).await?;
+                factor::save_last_ceremony(db, factor.id, ceremony).await?;
             }
             let user = user::find_by_id(db, caller.user.id)
                 .await?
@@ -288,10 +302,17 @@ async fn raise_session(
     session.add_method(db, method).await?;
     let refresh_token = match (&session.refresh_token_hmac_key, session.refresh_token_counter) {
         (Some(_), Some(counter)) => {
-            // By two: the token from before is not the one that the grace for lost answers accepts.
-            session.refresh_token_counter = Some(counter + 2);
-            session::set_counter(db, session.id, counter + 2).await.or_internal("Failed to update session")?;
-            tokens::counter_token(request, &session, counter + 2)?
+            // A new key: tokens from before the second factor are nobody's from here on. Upstream keeps the key,
+            // and within the reuse interval such a token is answered with one of the raised session.
+            let encryption = &request.auth.config.security.encryption;
+            let key = encryption::seal(encryption, &session.id.to_string(), &new_key())?;
+            let counter = counter + 2;
+            session::set_key_and_counter(db, session.id, &key, counter)
+                .await
+                .or_internal("Failed to update session")?;
+            session.refresh_token_hmac_key = Some(key);
+            session.refresh_token_counter = Some(counter);
+            tokens::counter_token(request, &session, counter)?
         }
         _ => {
             // The tokens from before the proof go: no grace lets them take part in the raised session. Upstream

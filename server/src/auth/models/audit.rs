@@ -115,15 +115,19 @@ impl<'a> Entry<'a> {
         payload
     }
 
-    /// Writes the entry, unless `log_only` says that the process's log is enough.
-    pub async fn record(self, db: &Db, log_only: bool) -> Result<(), Fault> {
+    /// Notes the entry in the process's log; what is to be written into the database, unless `log_only` says that
+    /// the log is enough.
+    pub fn noted(&self, log_only: bool) -> Option<Value> {
         tracing::info!(target: "ferrobase::audit", action = self.action.as_str(), "audit event");
-        if log_only {
-            return Ok(());
-        }
+        (!log_only).then(|| self.payload())
+    }
+
+    /// Notes the entry and writes it into the database, unless `log_only` says that the process's log is enough.
+    pub async fn record(self, db: &Db, log_only: bool) -> Result<(), Fault> {
+        let Some(payload) = self.noted(log_only) else { return Ok(()) };
         db.execute(
             "insert into auth.audit_log_entries (instance_id, id, payload, created_at, ip_address) values ($1, $2, $3, $4, $5)",
-            &[&Uuid::nil(), &Uuid::new_v4(), &SqlJson(self.payload()), &now(), &self.ip_address],
+            &[&Uuid::nil(), &Uuid::new_v4(), &SqlJson(payload), &now(), &self.ip_address],
         )
         .await?;
         Ok(())

@@ -120,6 +120,20 @@ pub async fn set_secret(db: &Db, id: Uuid, secret: &str) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Notes the step of time whose code was accepted; whether it is later than every one before. Steps only move
+/// forward (RFC 6238, section 5.2).
+pub async fn advance_step(db: &Db, id: Uuid, step: u64) -> Result<bool, Fault> {
+    let step = i64::try_from(step).unwrap_or(i64::MAX);
+    let advanced = db
+        .execute(
+            "insert into auth.totp_steps as known (factor_id, step) values ($1, $2) \
+             on conflict (factor_id) do update set step = excluded.step where known.step < excluded.step",
+            &[&id, &step],
+        )
+        .await?;
+    Ok(advanced == 1)
+}
+
 /// The credentials of the user's verified WebAuthn factors.
 pub async fn credentials(db: &Db, user_id: Uuid) -> Result<Vec<Credential>, Fault> {
     let rows = db

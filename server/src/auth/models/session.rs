@@ -40,6 +40,7 @@ pub struct Session {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Method {
     pub authentication_method: String,
+    pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
 
@@ -70,10 +71,14 @@ pub enum Invalid {
     LowAal,
 }
 
+/// The columns of a session, in the order [`Session::from_row`] reads them.
 pub const COLUMNS: &str = "s.id, s.user_id, coalesce(s.created_at, now()) as created_at, s.factor_id, \
     coalesce(s.aal::text, 'aal1') as aal, s.not_after, s.refreshed_at, s.user_agent, s.ip, s.tag, s.oauth_client_id, \
     s.refresh_token_hmac_key, s.refresh_token_counter, s.scopes, coalesce((select json_agg(c) \
     from auth.mfa_amr_claims c where c.session_id = s.id), '[]') as amr";
+
+/// How many columns [`COLUMNS`] names.
+pub const WIDTH: usize = 15;
 
 impl Session {
     /// Reads [`COLUMNS`] starting at `offset`.
@@ -154,13 +159,20 @@ impl Session {
             &[&Uuid::new_v4(), &self.id, &now, &method],
         )
         .await?;
+        let first = self.amr.iter().find(|known| known.authentication_method == method).map(|known| known.created_at);
         self.amr.retain(|known| known.authentication_method != method);
-        self.amr.push(Method { authentication_method: method.to_owned(), updated_at: now });
+        let created_at = first.unwrap_or(now);
+        self.amr.push(Method { authentication_method: method.to_owned(), created_at, updated_at: now });
         Ok(())
     }
 
     pub fn is_aal2(&self) -> bool {
         self.aal == "aal2"
+    }
+
+    /// When a second factor raised it first; `None` while none has.
+    pub fn raised_at(&self) -> Option<DateTime<Utc>> {
+        self.amr.iter().filter(|method| method.raises_to_aal2()).map(|method| method.created_at).min()
     }
 
     /// Whether it was opened by proof of the mailbox: a code, a link or a recovery.
@@ -261,17 +273,6 @@ pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Notes a refresh: when, by which client, from where.
-pub async fn record_refresh(db: &Db, id: Uuid, user_agent: &str, ip: Option<IpAddr>) -> Result<(), Fault> {
-    let agent = (!user_agent.is_empty()).then_some(user_agent);
-    db.execute(
-        "update auth.sessions set refreshed_at = $2, updated_at = $3, user_agent = $4, ip = $5 where id = $1",
-        &[&id, &now().naive_utc(), &now(), &agent, &ip],
-    )
-    .await?;
-    Ok(())
-}
-
 /// Ends the user's sessions that did not reach the second level.
 pub async fn delete_below_aal2(db: &Db, user_id: Uuid) -> Result<(), Fault> {
     db.execute("delete from auth.sessions where user_id = $1 and (aal is null or aal < 'aal2')", &[&user_id]).await?;
@@ -288,11 +289,11 @@ pub async fn set_level(db: &Db, id: Uuid, aal: &str, factor_id: Option<Uuid>) ->
     Ok(())
 }
 
-/// Sets the counter of a session's tokens of the second format.
-pub async fn set_counter(db: &Db, id: Uuid, counter: i64) -> Result<(), Fault> {
+/// Sets the key and the counter of a session's tokens of the second format.
+pub async fn set_key_and_counter(db: &Db, id: Uuid, sealed_key: &str, counter: i64) -> Result<(), Fault> {
     db.execute(
-        "update auth.sessions set refresh_token_counter = $2, updated_at = $3 where id = $1",
-        &[&id, &counter, &now()],
+        "update auth.sessions set refresh_token_hmac_key = $2, refresh_token_counter = $3, updated_at = $4 where id = $1",
+        &[&id, &sealed_key, &counter, &now()],
     )
     .await?;
     Ok(())

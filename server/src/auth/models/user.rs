@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::flow_state;
 use super::identity::{self, Identity};
 use super::one_time_token::{self, Purpose};
+use super::session::{self, Session};
 use super::{Json, merge, now};
 use crate::auth::error::{AuthResult, Fault, Meaning};
 use crate::auth::store::Db;
@@ -132,6 +133,9 @@ pub const RELATIONS: &str = "coalesce((select json_agg(i order by i.created_at, 
     where i.user_id = u.id), '[]') as identities, \
     coalesce((select json_agg(f order by f.created_at, f.id) from auth.mfa_factors f where f.user_id = u.id), '[]') \
     as factors";
+
+/// How many columns [`COLUMNS`] and [`RELATIONS`] name together.
+pub const WIDTH: usize = 35;
 
 /// A column that is written after the row was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,52 +264,52 @@ impl User {
         }
     }
 
-    /// Reads [`COLUMNS`], and [`RELATIONS`] where they follow.
-    pub fn from_row(row: &Row) -> Result<Self, Fault> {
-        let object = |index| -> Result<Option<Json>, Fault> {
-            let value: Option<Value> = row.try_get(index)?;
+    /// Reads [`COLUMNS`] starting at `offset`, and [`RELATIONS`] where they follow.
+    pub fn from_row(row: &Row, offset: usize) -> Result<Self, Fault> {
+        let object = |index: usize| -> Result<Option<Json>, Fault> {
+            let value: Option<Value> = row.try_get(offset + index)?;
             Ok(Some(match value {
                 Some(Value::Object(object)) => object,
                 _ => Json::new(),
             }))
         };
-        let related = row.len() > 33;
+        let related = row.len() > offset + 33;
         Ok(Self {
-            id: row.try_get(0)?,
-            aud: row.try_get(1)?,
-            role: row.try_get(2)?,
-            email: row.try_get(3)?,
-            is_sso_user: row.try_get(4)?,
-            encrypted_password: row.try_get(5)?,
-            email_confirmed_at: row.try_get(6)?,
-            invited_at: row.try_get(7)?,
-            phone: row.try_get(8)?,
-            phone_confirmed_at: row.try_get(9)?,
-            confirmation_token: row.try_get(10)?,
-            confirmation_sent_at: row.try_get(11)?,
-            confirmed_at: row.try_get(12)?,
-            recovery_token: row.try_get(13)?,
-            recovery_sent_at: row.try_get(14)?,
-            email_change_token_current: row.try_get(15)?,
-            email_change_token_new: row.try_get(16)?,
-            email_change: row.try_get(17)?,
-            email_change_sent_at: row.try_get(18)?,
-            email_change_confirm_status: row.try_get(19)?,
-            phone_change_token: row.try_get(20)?,
-            phone_change: row.try_get(21)?,
-            phone_change_sent_at: row.try_get(22)?,
-            reauthentication_token: row.try_get(23)?,
-            reauthentication_sent_at: row.try_get(24)?,
-            last_sign_in_at: row.try_get(25)?,
+            id: row.try_get(offset)?,
+            aud: row.try_get(offset + 1)?,
+            role: row.try_get(offset + 2)?,
+            email: row.try_get(offset + 3)?,
+            is_sso_user: row.try_get(offset + 4)?,
+            encrypted_password: row.try_get(offset + 5)?,
+            email_confirmed_at: row.try_get(offset + 6)?,
+            invited_at: row.try_get(offset + 7)?,
+            phone: row.try_get(offset + 8)?,
+            phone_confirmed_at: row.try_get(offset + 9)?,
+            confirmation_token: row.try_get(offset + 10)?,
+            confirmation_sent_at: row.try_get(offset + 11)?,
+            confirmed_at: row.try_get(offset + 12)?,
+            recovery_token: row.try_get(offset + 13)?,
+            recovery_sent_at: row.try_get(offset + 14)?,
+            email_change_token_current: row.try_get(offset + 15)?,
+            email_change_token_new: row.try_get(offset + 16)?,
+            email_change: row.try_get(offset + 17)?,
+            email_change_sent_at: row.try_get(offset + 18)?,
+            email_change_confirm_status: row.try_get(offset + 19)?,
+            phone_change_token: row.try_get(offset + 20)?,
+            phone_change: row.try_get(offset + 21)?,
+            phone_change_sent_at: row.try_get(offset + 22)?,
+            reauthentication_token: row.try_get(offset + 23)?,
+            reauthentication_sent_at: row.try_get(offset + 24)?,
+            last_sign_in_at: row.try_get(offset + 25)?,
             app_metadata: object(26)?,
             user_metadata: object(27)?,
-            created_at: row.try_get(28)?,
-            updated_at: row.try_get(29)?,
-            banned_until: row.try_get(30)?,
-            deleted_at: row.try_get(31)?,
-            is_anonymous: row.try_get(32)?,
-            identities: if related { Some(row.try_get::<_, SqlJson<Vec<Identity>>>(33)?.0) } else { None },
-            factors: if related { row.try_get::<_, SqlJson<Vec<Factor>>>(34)?.0 } else { Vec::new() },
+            created_at: row.try_get(offset + 28)?,
+            updated_at: row.try_get(offset + 29)?,
+            banned_until: row.try_get(offset + 30)?,
+            deleted_at: row.try_get(offset + 31)?,
+            is_anonymous: row.try_get(offset + 32)?,
+            identities: if related { Some(row.try_get::<_, SqlJson<Vec<Identity>>>(offset + 33)?.0) } else { None },
+            factors: if related { row.try_get::<_, SqlJson<Vec<Factor>>>(offset + 34)?.0 } else { Vec::new() },
         })
     }
 
@@ -466,10 +470,22 @@ impl User {
         one_time_token::clear_all(db, self.id).await
     }
 
-    pub async fn confirm_reauthentication(&mut self, db: &Db) -> Result<(), Fault> {
-        self.reauthentication_token.clear();
-        self.update(db, &[Column::ReauthenticationToken]).await?;
-        one_time_token::clear_all(db, self.id).await
+    /// Spends the reauthentication token and every one-time token; whether it was still there. Of several
+    /// requests with one code a single one succeeds.
+    pub async fn confirm_reauthentication(&mut self, db: &Db) -> Result<bool, Fault> {
+        let token = std::mem::take(&mut self.reauthentication_token);
+        self.updated_at = now();
+        let spent = db
+            .execute(
+                "update auth.users set reauthentication_token = '', updated_at = $3 \
+                 where id = $1 and reauthentication_token = $2",
+                &[&self.id, &token, &self.updated_at],
+            )
+            .await?;
+        if spent == 1 {
+            one_time_token::clear_all(db, self.id).await?;
+        }
+        Ok(spent == 1)
     }
 
     /// Makes the pending address the address, and its e-mail identity follow.
@@ -523,9 +539,30 @@ impl User {
         self.update(db, &columns).await?;
         one_time_token::clear_all(db, self.id).await?;
         match keep {
-            Some(session) => super::session::delete_others(db, self.id, session).await,
-            None => super::session::delete_all(db, self.id).await,
+            Some(kept) => session::delete_others(db, self.id, kept).await,
+            None => session::delete_all(db, self.id).await,
         }
+    }
+
+    /// Makes every pending link and code worthless; when they were sent stays known.
+    pub async fn spend_pending(&mut self, db: &Db) -> Result<(), Fault> {
+        let sent = (
+            self.confirmation_sent_at,
+            self.recovery_sent_at,
+            self.email_change_sent_at,
+            self.phone_change_sent_at,
+            self.reauthentication_sent_at,
+        );
+        self.forget_pending();
+        (
+            self.confirmation_sent_at,
+            self.recovery_sent_at,
+            self.email_change_sent_at,
+            self.phone_change_sent_at,
+            self.reauthentication_sent_at,
+        ) = sent;
+        self.update(db, &PENDING).await?;
+        one_time_token::clear_all(db, self.id).await
     }
 
     /// Drops every pending confirmation and change.
@@ -617,11 +654,25 @@ async fn find(db: &Db, condition: &str, params: &[crate::auth::store::Param<'_>]
         "select {COLUMNS}, {RELATIONS} from auth.users u where u.instance_id = '{}' and {condition} limit 1",
         Uuid::nil()
     );
-    db.query_opt(&sql, params).await?.as_ref().map(User::from_row).transpose()
+    db.query_opt(&sql, params).await?.map(|row| User::from_row(&row, 0)).transpose()
 }
 
 pub async fn find_by_id(db: &Db, id: Uuid) -> Result<Option<User>, Fault> {
     find(db, "u.id = $1", &[&id]).await
+}
+
+/// A user and, if it is there, the session of that id: what a bearer token names, in one statement.
+pub async fn find_with_session(db: &Db, id: Uuid, session_id: Uuid) -> Result<Option<(User, Option<Session>)>, Fault> {
+    let sql = format!(
+        "select {COLUMNS}, {RELATIONS}, {} from auth.users u left join auth.sessions s on s.id = $2 \
+         where u.id = $1 and u.instance_id = '{}'",
+        session::COLUMNS,
+        Uuid::nil()
+    );
+    let Some(row) = db.query_opt(&sql, &[&id, &session_id]).await? else { return Ok(None) };
+    let session: Option<Uuid> = row.try_get(WIDTH)?;
+    let session = session.map(|_| Session::from_row(&row, WIDTH)).transpose()?;
+    Ok(Some((User::from_row(&row, 0)?, session)))
 }
 
 /// Case does not matter. Users of single sign-on are not found by address.

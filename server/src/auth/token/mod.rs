@@ -11,7 +11,7 @@ use super::error::{AuthError, AuthResult, Code};
 use super::limits::Bucket;
 use super::request::Request;
 
-pub use refresh::{RefreshOf, refresh};
+pub use refresh::{RefreshOf, Turns, refresh};
 
 /// Chooses the grant by the query's `grant_type`.
 ///

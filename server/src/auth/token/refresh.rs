@@ -1,16 +1,22 @@
 //! The refresh grant: both formats of tokens, rotation, grace and reuse detection.
 //! Reference: supabase/auth `internal/tokens/service.go` (`RefreshTokenGrant`).
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix_web::HttpResponse;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use rand::Rng as _;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio_postgres::types::Json as SqlJson;
 use uuid::Uuid;
 
 use crate::auth::encryption;
 use crate::auth::error::{AuthError, AuthResult, Code};
 use crate::auth::models::audit::{Action, Entry};
+use crate::auth::models::now;
 use crate::auth::models::refresh_token::{self, RefreshToken};
 use crate::auth::models::session::{self, Invalid, Session};
 use crate::auth::models::user::{self, User};
@@ -19,7 +25,7 @@ use crate::auth::request::Request;
 use crate::auth::store::Db;
 use crate::auth::tokens::{self, SessionAnswer};
 
-/// How long requests wait for each other's locks on one session.
+/// How long a request waits for locks that another instance holds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Which kind of session a refresh is for.
@@ -29,6 +35,37 @@ pub enum RefreshOf {
     Ordinary,
     /// At `/oauth/token`: sessions of this client.
     Client(Uuid),
+}
+
+/// Requests with one token pass one after the other, in the order they came. Each that follows the first is given
+/// what the first was given, and none of them holds a connection while it waits.
+#[derive(Default)]
+pub struct Turns {
+    lanes: parking_lot::Mutex<HashMap<String, Arc<Mutex<()>>>>,
+}
+
+/// A place in the lane of one token; the last to leave removes the lane.
+struct Place<'a> {
+    turns: &'a Turns,
+    token: &'a str,
+    lane: Arc<Mutex<()>>,
+}
+
+impl Turns {
+    fn queue<'a>(&'a self, token: &'a str) -> Place<'a> {
+        let lane = Arc::clone(self.lanes.lock().entry(token.to_owned()).or_default());
+        Place { turns: self, token, lane }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut lanes = self.turns.lanes.lock();
+        // One count is the map's, one is ours.
+        if Arc::strong_count(&self.lane) <= 2 {
+            lanes.remove(self.token);
+        }
+    }
 }
 
 /// A token as presented.
@@ -58,6 +95,8 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
 /// `user_banned`, `session_not_found`, `session_expired`, `refresh_token_already_used`; 409 `conflict`.
 pub async fn refresh(request: &Request, token: &str, of: RefreshOf) -> AuthResult<SessionAnswer> {
     let presented = parse(token).ok_or_else(|| AuthError::invalid("Refresh token is not valid"))?;
+    let place = request.auth.refreshes.queue(token);
+    let _turn = place.lane.lock().await;
     let started = Instant::now();
     while started.elapsed() < PATIENCE {
         let db = request.db().await?;
@@ -98,19 +137,30 @@ struct Found {
     stored: Option<RefreshToken>,
 }
 
+/// What a good token is answered with, and what that changes.
+struct Issued {
+    token: String,
+    /// The stored token that gives way to the new one; `None` if the tokens stay as they are.
+    replaces: Option<RefreshToken>,
+}
+
+impl Issued {
+    fn again(token: String) -> Self {
+        Self { token, replaces: None }
+    }
+}
+
+/// Two round trips when all is well: what is locked and read, and what is written with the commit.
 async fn attempt(request: &Request, db: &Db, presented: &Presented, of: RefreshOf) -> AuthResult<Outcome> {
     let config = &request.auth.config;
     let found = match presented {
-        Presented::Stored(token) => match find_stored(db, token).await? {
-            Some(found) => found,
-            None => return Ok(Outcome::Locked),
+        Presented::Stored(token) => match find_all(db, token).await? {
+            Some(found) => Some(found),
+            None => find_stored(db, token).await?,
         },
-        Presented::Counter(token) => match find_counter(request, db, token).await? {
-            Some(found) => found,
-            None => return Ok(Outcome::Locked),
-        },
+        Presented::Counter(token) => find_counter(request, db, token).await?,
     };
-    let Found { user, mut session, stored } = found;
+    let Some(Found { user, mut session, stored }) = found else { return Ok(Outcome::Locked) };
     request.add_header("sb-auth-user-id", user.id.to_string());
     request.add_header("sb-auth-session-id", session.id.to_string());
     let token_time = stored.as_ref().map(|token| token.updated_at);
@@ -131,19 +181,76 @@ async fn attempt(request: &Request, db: &Db, presented: &Presented, of: RefreshO
     }
     let issued = match (presented, stored) {
         (Presented::Counter(token), _) => by_counter(request, db, token, &mut session).await?,
-        (Presented::Stored(_), Some(token)) => by_stored(request, db, &token, &user, &mut session).await?,
+        (Presented::Stored(_), Some(token)) => by_stored(request, db, token, &user, &mut session).await?,
         (Presented::Stored(_), None) => Err(refused(Code::RefreshTokenNotFound, "Refresh Token Not Found")),
     };
     let issued = match issued {
         Ok(issued) => issued,
         Err(error) => return Ok(Outcome::Refused(error)),
     };
-    let audit = Entry::of(&user, Action::TokenRefreshed).record(db, config.audit_log_only);
-    let noted =
-        session::record_refresh(db, session.id, request.header("user-agent").unwrap_or(""), request.client_ip());
-    futures_util::try_join!(audit, noted)?;
     let access = tokens::access_token(request, db, &user, &session, "token_refresh").await?;
-    Ok(Outcome::Done(Box::new(SessionAnswer::new(access, issued, user))))
+    write(request, db, &user, &session, &issued).await?;
+    Ok(Outcome::Done(Box::new(SessionAnswer::new(access, issued.token, user))))
+}
+
+/// Writes the rotation, the audit entries and when and from where the session was refreshed, and commits.
+async fn write(request: &Request, db: &Db, user: &User, session: &Session, issued: &Issued) -> AuthResult<()> {
+    let now = now();
+    let mut entries = Vec::with_capacity(2);
+    if issued.replaces.is_some() {
+        entries.push(Entry::of(user, Action::TokenRevoked));
+    }
+    entries.push(Entry::of(user, Action::TokenRefreshed));
+    let payloads: Vec<SqlJson<Value>> =
+        entries.iter().filter_map(|entry| entry.noted(request.auth.config.audit_log_only)).map(SqlJson).collect();
+    let ids: Vec<Uuid> = payloads.iter().map(|_| Uuid::new_v4()).collect();
+    // One after the other, also for who sorts them by time.
+    let times: Vec<DateTime<Utc>> = (0..).map(|step| now + chrono::Duration::microseconds(step)).take(ids.len()).collect();
+    let old = issued.replaces.as_ref();
+    let agent = request.header("user-agent").filter(|agent| !agent.is_empty());
+    db.execute_and_commit(
+        include_str!("refresh.sql"),
+        &[
+            &Uuid::nil(),
+            &now,
+            &ids,
+            &payloads,
+            &times,
+            &old.map(|old| old.id),
+            &old.map(|_| issued.token.as_str()),
+            &user.id.to_string(),
+            &old.map(|old| old.token.as_str()),
+            &session.id,
+            &agent,
+            &request.client_ip(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Finds and locks a stored token and its session, and reads its user, in one statement; `None` when a row is
+/// missing or locked, which [`find_stored`] tells apart.
+async fn find_all(db: &Db, token: &str) -> AuthResult<Option<Found>> {
+    // Both locks are taken on the newest version of their rows: what was revoked meanwhile is seen as revoked.
+    let sql = format!(
+        "with t as materialized (select {tokens} from auth.refresh_tokens t where t.token = $1 for update skip locked), \
+         s as materialized (select {sessions} from auth.sessions s where s.id = (select session_id from t) \
+         for update of s skip locked) \
+         select t.*, s.*, {users}, {relations} from t cross join s join auth.users u on u.id = s.user_id \
+         where u.id::text = t.user_id and u.instance_id = '{instance}'",
+        tokens = refresh_token::COLUMNS,
+        sessions = session::COLUMNS,
+        users = user::COLUMNS,
+        relations = user::RELATIONS,
+        instance = Uuid::nil(),
+    );
+    let Some(row) = db.query_opt(&sql, &[&token]).await? else { return Ok(None) };
+    Ok(Some(Found {
+        stored: Some(RefreshToken::from_row(&row)?),
+        session: Session::from_row(&row, refresh_token::WIDTH)?,
+        user: User::from_row(&row, refresh_token::WIDTH + session::WIDTH)?,
+    }))
 }
 
 /// Finds and locks a stored token, its session and its user; `None` when somebody else holds the locks.
@@ -231,42 +338,49 @@ fn reuse() -> AuthError {
 async fn by_stored(
     request: &Request,
     db: &Db,
-    token: &RefreshToken,
+    token: RefreshToken,
     user: &User,
     session: &mut Session,
-) -> AuthResult<Result<String, AuthError>> {
+) -> AuthResult<Result<Issued, AuthError>> {
     let config = &request.auth.config;
     let security = &config.security;
+    let interval = chrono::Duration::from_std(security.refresh_token_reuse_interval).unwrap_or_default();
+    let late = Utc::now() > token.updated_at + interval;
+    // No grace leads to the second level: who holds a token from before the second factor was proven has not
+    // proven it. Upstream hands out the tokens of the raised session.
+    if session.raised_at().is_some_and(|raised| token.created_at < raised) {
+        if late && security.refresh_token_rotation {
+            refresh_token::revoke_session(db, session.id).await?;
+        }
+        return Ok(Err(reuse()));
+    }
     if token.revoked {
         let active = refresh_token::active_of(db, session.id).await?;
         if let Some(active) = active.as_ref().filter(|active| active.parent == token.token) {
             request.add_header("sb-auth-refresh-token-prefix", &active.token[..active.token.len().min(5)]);
-            return Ok(Ok(active.token.clone()));
+            return Ok(Ok(Issued::again(active.token.clone())));
         }
-        let interval = chrono::Duration::from_std(security.refresh_token_reuse_interval).unwrap_or_default();
         // A family without an active token was revoked on purpose: no interval brings it back. Upstream
         // accepts its last token once more.
         let forgotten = active.is_none() && session.refresh_token_counter.is_none();
-        if forgotten || Utc::now() > token.updated_at + interval {
+        if forgotten || late {
             if security.refresh_token_rotation {
                 refresh_token::revoke_session(db, session.id).await?;
             }
             return Ok(Err(reuse()));
         }
     }
-    let new = refresh_token::generate();
-    let audit = Entry::of(user, Action::TokenRevoked).record(db, config.audit_log_only);
-    let revoked = refresh_token::revoke(db, token.id);
-    let inserted = refresh_token::insert(db, user.id, session.id, &new, Some(&token.token));
-    futures_util::try_join!(audit, revoked, inserted)?;
     request.add_header("sb-auth-refresh-token-reuse", "false");
-    let issued = if upgrades(security.refresh_token_version, security.refresh_token_upgrade_percentage, session.id) {
-        upgrade(request, db, session, &new).await?
-    } else {
-        new
-    };
-    request.add_header("sb-auth-refresh-token-prefix", &issued[..5]);
-    Ok(Ok(issued))
+    if upgrades(security.refresh_token_version, security.refresh_token_upgrade_percentage, session.id) {
+        Entry::of(user, Action::TokenRevoked).record(db, config.audit_log_only).await?;
+        refresh_token::revoke(db, token.id).await?;
+        let upgraded = upgrade(request, db, session).await?;
+        request.add_header("sb-auth-refresh-token-prefix", &upgraded[..5]);
+        return Ok(Ok(Issued::again(upgraded)));
+    }
+    let new = refresh_token::generate();
+    request.add_header("sb-auth-refresh-token-prefix", &new[..5]);
+    Ok(Ok(Issued { token: new, replaces: Some(token) }))
 }
 
 /// Whether a session is among those that move to the second format.
@@ -275,8 +389,8 @@ fn upgrades(version: u8, percentage: u8, session_id: Uuid) -> bool {
     version == 2 && place < u64::from(percentage)
 }
 
-/// Gives a session its key and counter, and revokes the stored token it no longer needs.
-async fn upgrade(request: &Request, db: &Db, session: &mut Session, unneeded: &str) -> AuthResult<String> {
+/// Gives a session its key and counter, which take the place of stored tokens.
+async fn upgrade(request: &Request, db: &Db, session: &mut Session) -> AuthResult<String> {
     let counter = match (&session.refresh_token_hmac_key, session.refresh_token_counter) {
         (Some(_), Some(counter)) => counter + 1,
         _ => {
@@ -292,7 +406,6 @@ async fn upgrade(request: &Request, db: &Db, session: &mut Session, unneeded: &s
         &[&session.id, &session.refresh_token_hmac_key, &session.refresh_token_counter],
     )
     .await?;
-    db.execute("update auth.refresh_tokens set revoked = true where token = $1", &[&unneeded]).await?;
     request.add_header("sb-auth-refresh-token-counter", counter.to_string());
     tokens::counter_token(request, session, counter)
 }
@@ -304,7 +417,7 @@ async fn by_counter(
     db: &Db,
     token: &CounterToken,
     session: &mut Session,
-) -> AuthResult<Result<String, AuthError>> {
+) -> AuthResult<Result<Issued, AuthError>> {
     let security = &request.auth.config.security;
     let current = session.refresh_token_counter.unwrap_or(0);
     let behind = current - token.counter;
@@ -342,5 +455,5 @@ async fn by_counter(
         request.add_header("sb-auth-refresh-token-reuse-cause", causes.join(","));
     }
     request.add_header("sb-auth-refresh-token-counter", counter.to_string());
-    Ok(Ok(tokens::counter_token(request, session, counter)?))
+    Ok(Ok(Issued::again(tokens::counter_token(request, session, counter)?)))
 }

@@ -1,0 +1,155 @@
+//! Second factors: a code works once, and nothing from before one was proven reaches the second level.
+
+use crate::sessions::{refresh, sign_in};
+use crate::support::{Actor, PASSWORD, Reply, TestApp};
+use crate::text;
+use crate::tokens::claims_of;
+use hmac::{Hmac, Mac as _};
+use serde_json::{Value, json};
+use sha1::Sha1;
+
+/// The code of this moment moved by so many steps of 30 seconds (RFC 6238).
+fn code(secret: &str, steps: i64) -> String {
+    let key = data_encoding::BASE32_NOPAD.decode(secret.as_bytes()).expect("base32");
+    let step = u64::try_from(chrono::Utc::now().timestamp() / 30 + steps).expect("after 1970");
+    let mut mac = Hmac::<Sha1>::new_from_slice(&key).expect("key");
+    mac.update(&step.to_be_bytes());
+    let digest = mac.finalize().into_bytes();
+    let offset = usize::from(digest[19] & 15);
+    let word = u32::from_be_bytes(digest[offset..offset + 4].try_into().expect("four bytes"));
+    format!("{:06}", (word & 0x7fff_ffff) % 1_000_000)
+}
+
+pub struct Totp {
+    pub id: String,
+    pub secret: String,
+}
+
+pub async fn enroll(actor: &Actor<'_>) -> Totp {
+    let reply = actor.post("/auth/v1/factors", json!({ "factor_type": "totp" })).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    Totp { id: text(&reply.body, "id").to_owned(), secret: text(&reply.body["totp"], "secret").to_owned() }
+}
+
+impl Totp {
+    /// Meets a new challenge with a code.
+    async fn answer(&self, actor: &Actor<'_>, code: &str) -> Reply {
+        let path = format!("/auth/v1/factors/{}", self.id);
+        let challenge = actor.post(&format!("{path}/challenge"), json!({})).await;
+        assert_eq!(challenge.status, 200, "{}", challenge.body);
+        let body = json!({ "challenge_id": challenge.body["id"], "code": code });
+        actor.post(&format!("{path}/verify"), body).await
+    }
+
+    /// Raises the actor's session with the code of the step before this one, so that later codes stay good.
+    pub async fn raise(&self, actor: &Actor<'_>) -> Value {
+        let reply = self.answer(actor, &code(&self.secret, -1)).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        reply.body
+    }
+}
+
+fn holder<'a>(app: &'a TestApp, session: &Value) -> Actor<'a> {
+    let mut actor = app.anon();
+    actor.token = Some(text(session, "access_token").to_owned());
+    actor
+}
+
+fn aal(session: &Value) -> String {
+    text(&claims_of(text(session, "access_token")), "aal").to_owned()
+}
+
+#[actix_web::test]
+async fn a_code_that_was_used_works_under_no_other_challenge() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada@test.example").await;
+    let factor = enroll(&ada.actor).await;
+    let used = code(&factor.secret, 0);
+    assert_eq!(factor.answer(&ada.actor, &used).await.status, 200);
+    let again = holder(&app, &sign_in(&app, "ada@test.example", PASSWORD).await);
+    for spent in [used, code(&factor.secret, -1)] {
+        let refused = factor.answer(&again, &spent).await;
+        assert_eq!((refused.status, text(&refused.body, "error_code")), (422, "mfa_verification_failed"));
+    }
+    let next = factor.answer(&again, &code(&factor.secret, 1)).await;
+    assert_eq!(next.status, 200, "the code of the next step: {}", next.body);
+}
+
+#[actix_web::test]
+async fn a_refresh_token_from_before_the_second_factor_reaches_nothing_of_it() {
+    for (version, error) in [("1", "refresh_token_already_used"), ("2", "refresh_token_not_found")] {
+        let app = TestApp::with_settings(&[
+            ("GOTRUE_SECURITY_REFRESH_TOKEN_ALGORITHM_VERSION", version),
+            ("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "10"),
+        ])
+        .await;
+        app.user("ada@test.example").await;
+        let session = sign_in(&app, "ada@test.example", PASSWORD).await;
+        let before = text(&session, "refresh_token").to_owned();
+        let ada = holder(&app, &session);
+        let raised = enroll(&ada).await.raise(&ada).await;
+        assert_eq!(aal(&raised), "aal2");
+        for _ in 0..2 {
+            let refused = refresh(&app, &before).await;
+            assert_eq!((refused.status, text(&refused.body, "error_code")), (400, error), "{}", refused.body);
+        }
+        let next = refresh(&app, text(&raised, "refresh_token")).await;
+        assert_eq!((next.status, aal(&next.body).as_str()), (200, "aal2"), "who proved the factor goes on");
+        let refused = refresh(&app, &before).await;
+        assert_eq!(refused.status, 400, "nor right after a refresh: {}", refused.body);
+    }
+}
+
+#[actix_web::test]
+async fn long_after_the_second_factor_a_token_from_before_it_ends_the_family() {
+    let app = TestApp::with_settings(&[("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "10")]).await;
+    app.user("ada@test.example").await;
+    let session = sign_in(&app, "ada@test.example", PASSWORD).await;
+    let ada = holder(&app, &session);
+    let raised = enroll(&ada).await.raise(&ada).await;
+    app.owner
+        .batch_execute("update auth.refresh_tokens set updated_at = updated_at - interval '1 hour' where revoked")
+        .await
+        .expect("an hour passes");
+    assert_eq!(refresh(&app, text(&session, "refresh_token")).await.status, 400);
+    let end = refresh(&app, text(&raised, "refresh_token")).await;
+    assert_eq!((end.status, text(&end.body, "error_code")), (400, "refresh_token_already_used"));
+}
+
+#[actix_web::test]
+async fn no_session_keeps_a_level_that_its_factor_no_longer_gives() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada@test.example").await;
+    let factor = enroll(&ada.actor).await;
+    let raised = factor.raise(&ada.actor).await;
+    let high = holder(&app, &raised);
+    let low = holder(&app, &sign_in(&app, "ada@test.example", PASSWORD).await);
+    for reply in [
+        low.delete(&format!("/auth/v1/factors/{}", factor.id)).await,
+        low.post("/auth/v1/factors", json!({ "factor_type": "totp", "friendly_name": "second" })).await,
+        low.put("/auth/v1/user", json!({ "password": "another-Horse-8" })).await,
+    ] {
+        assert_eq!(text(&reply.body, "error_code"), "insufficient_aal");
+    }
+    // A refresh neither lowers nor lifts.
+    let refreshed = refresh(&app, text(&raised, "refresh_token")).await;
+    assert_eq!(aal(&refreshed.body), "aal2");
+    assert_eq!(high.delete(&format!("/auth/v1/factors/{}", factor.id)).await.status, 200);
+    let fallen = refresh(&app, text(&refreshed.body, "refresh_token")).await;
+    assert_eq!(aal(&fallen.body), "aal1", "without the factor no second level");
+}
+
+#[actix_web::test]
+async fn with_a_limit_a_first_level_session_of_a_user_with_a_factor_ends() {
+    let app = TestApp::with_settings(&[("GOTRUE_SESSIONS_ALLOW_LOW_AAL", "15m")]).await;
+    let ada = app.user("ada@test.example").await;
+    enroll(&ada.actor).await.raise(&ada.actor).await;
+    let low = sign_in(&app, "ada@test.example", PASSWORD).await;
+    assert!(low["expires_in"].as_i64().is_some_and(|seconds| seconds <= 900), "{}", low["expires_in"]);
+    app.owner
+        .batch_execute("update auth.sessions set created_at = created_at - interval '16 minutes' where aal = 'aal1'")
+        .await
+        .expect("time passes");
+    let ended = refresh(&app, text(&low, "refresh_token")).await;
+    assert_eq!((ended.status, text(&ended.body, "error_code")), (400, "session_expired"));
+}

@@ -1,0 +1,109 @@
+//! How often: what is counted for everybody is counted for all instances together, the rest per client.
+
+use crate::outside::Outside;
+use crate::support::{PASSWORD, TestApp, send};
+use crate::text;
+use futures_util::future::join_all;
+use serde_json::json;
+
+async fn sign_up(app: &TestApp, email: String) -> (u16, String) {
+    let reply = app.anon().post("/auth/v1/signup", json!({ "email": email, "password": PASSWORD })).await;
+    (reply.status, reply.body["error_code"].as_str().unwrap_or("").to_owned())
+}
+
+async fn users(app: &TestApp) -> i64 {
+    app.owner.query_one("select count(*) from auth.users", &[]).await.expect("count").get(0)
+}
+
+#[actix_web::test]
+async fn two_instances_send_no_more_mail_than_one_may() {
+    let settings = [("GOTRUE_RATE_LIMIT_EMAIL_SENT", "3"), ("GOTRUE_MAILER_AUTOCONFIRM", "false")];
+    let app = TestApp::with_settings(&settings).await;
+    let other = app.another(&settings).await;
+    let instances = [&app, &other];
+    // All at once, so that nobody may count on what was true a moment ago.
+    let answers =
+        join_all((0..8).map(|n| sign_up(instances[n % 2], format!("u{n}@test.example")))).await;
+    assert_eq!(answers.iter().filter(|(status, _)| *status == 200).count(), 3, "{answers:?}");
+    for refused in answers.iter().filter(|(status, _)| *status != 200) {
+        assert_eq!(*refused, (429, "over_email_send_rate_limit".to_owned()));
+    }
+    assert_eq!(users(&app).await, 3, "what is refused leaves nothing behind");
+    let third = app.another(&settings).await;
+    assert_eq!(sign_up(&third, "late@test.example".to_owned()).await.0, 429, "a restart forgets nothing");
+    app.owner
+        .batch_execute("update auth.message_counts set since = since - interval '1 hour' where kind = 'email'")
+        .await
+        .expect("an hour passes");
+    assert_eq!(sign_up(&app, "next@test.example".to_owned()).await.0, 200, "the next hour has its own");
+}
+
+#[actix_web::test]
+async fn a_bucket_is_shared_too_and_refills_one_by_one() {
+    let settings = [("GOTRUE_RATE_LIMIT_EMAIL_SENT", "2/1h"), ("GOTRUE_MAILER_AUTOCONFIRM", "false")];
+    let app = TestApp::with_settings(&settings).await;
+    let other = app.another(&settings).await;
+    for (instance, status) in [(&app, 200), (&other, 200), (&app, 429), (&other, 429)] {
+        assert_eq!(sign_up(instance, format!("{}@test.example", uuid::Uuid::new_v4())).await.0, status);
+    }
+    app.owner
+        .batch_execute("update auth.message_counts set since = since - interval '1 hour' where kind = 'email'")
+        .await
+        .expect("an hour passes");
+    for (instance, status) in [(&other, 200), (&app, 429)] {
+        assert_eq!(sign_up(instance, format!("{}@test.example", uuid::Uuid::new_v4())).await.0, status);
+    }
+}
+
+#[actix_web::test]
+async fn two_instances_send_no_more_text_messages_than_one_may() {
+    let twilio = Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
+    let settings = [
+        ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
+        ("GOTRUE_SMS_PROVIDER", "twilio"),
+        ("GOTRUE_SMS_TWILIO_ACCOUNT_SID", "AC1"),
+        ("GOTRUE_SMS_TWILIO_AUTH_TOKEN", "twilio-token"),
+        ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "MG1"),
+        ("FERROBASE_SMS_TWILIO_URL", twilio.base.as_str()),
+        ("GOTRUE_RATE_LIMIT_SMS_SENT", "2"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    let other = app.another(&settings).await;
+    for (index, (instance, status)) in [(&app, 200), (&other, 200), (&app, 429), (&other, 429)].iter().enumerate() {
+        let reply = instance.anon().post("/auth/v1/otp", json!({ "phone": format!("+1555000000{index}") })).await;
+        assert_eq!(reply.status, *status, "{}", reply.body);
+        if *status == 429 {
+            assert_eq!(text(&reply.body, "error_code"), "over_sms_send_rate_limit");
+            assert_eq!(text(&reply.body, "msg"), "SMS rate limit exceeded");
+        }
+    }
+    assert_eq!(twilio.asked().len(), 2);
+}
+
+#[actix_web::test]
+async fn the_second_message_to_one_user_waits() {
+    let settings = [("GOTRUE_SMTP_MAX_FREQUENCY", "1m"), ("GOTRUE_MAILER_AUTOCONFIRM", "false")];
+    let app = TestApp::with_settings(&settings).await;
+    let other = app.another(&settings).await;
+    assert_eq!(sign_up(&app, "ada@test.example".to_owned()).await.0, 200);
+    let again = other.anon().post("/auth/v1/resend", json!({ "type": "signup", "email": "ada@test.example" })).await;
+    assert_eq!((again.status, text(&again.body, "error_code")), (429, "over_email_send_rate_limit"));
+    assert!(text(&again.body, "msg").starts_with("For security purposes, you can only request this after "));
+}
+
+#[actix_web::test]
+async fn an_ipv6_client_is_its_network() {
+    let app =
+        TestApp::with_settings(&[("GOTRUE_RATE_LIMIT_HEADER", "x-client"), ("GOTRUE_RATE_LIMIT_OTP", "1")]).await;
+    let ask = async |address: String| {
+        let request = app.anon().request(reqwest::Method::POST, "/auth/v1/recover").header("x-client", address);
+        send(request.json(&json!({ "email": "nobody@test.example" }))).await
+    };
+    for index in 0..30 {
+        assert_eq!(ask(format!("2001:db8:1:2::{index:x}, 10.0.0.{index}")).await.status, 200);
+    }
+    let limited = ask("2001:db8:1:2:ffff::1".to_owned()).await;
+    assert_eq!((limited.status, text(&limited.body, "error_code")), (429, "over_request_rate_limit"));
+    assert_eq!(text(&limited.body, "msg"), "Request rate limit reached");
+    assert_eq!(ask("2001:db8:1:3::1".to_owned()).await.status, 200, "the network beside it");
+}

@@ -1,0 +1,210 @@
+//! Settings with an effect over time: what is removed, what is fetched again, what keeps the server from starting.
+
+use std::sync::{Arc, Mutex};
+
+use crate::support::{PASSWORD, TestApp};
+use crate::take_mail;
+use actix_web::{App, HttpResponse, HttpServer, web};
+use serde_json::json;
+
+/// Rows of every kind that outlives its use, each once old (`o`) and once young (`y`).
+const ROWS: &str = "
+    insert into auth.users (instance_id, id, aud, email, created_at, is_anonymous) values
+    ('00000000-0000-0000-0000-000000000000', '11111111-1111-4111-8111-111111111111', 'authenticated', 'a@test.example', now(), false),
+    ('00000000-0000-0000-0000-000000000000', '22222222-2222-4222-8222-222222222222', 'authenticated', null, now() - interval '31 days', true),
+    ('00000000-0000-0000-0000-000000000000', '33333333-3333-4333-8333-333333333333', 'authenticated', null, now() - interval '29 days', true);
+    insert into auth.sessions (id, user_id, created_at, refreshed_at, not_after, tag)
+    select gen_random_uuid(), '11111111-1111-4111-8111-111111111111', now() - created, now() at time zone 'UTC' - refreshed, now() - ended, tag
+    from (values
+      (interval '0', interval '0', interval '73 hours', 'o ended'), (interval '0', interval '0', interval '71 hours', 'y ended'),
+      (interval '50 hours', interval '0', null, 'o timebox'), (interval '48 hours', interval '0', null, 'y timebox'),
+      (interval '30 hours', interval '28 hours', null, 'o idle'), (interval '30 hours', interval '26 hours', null, 'y idle')
+    ) as rows (created, refreshed, ended, tag);
+    insert into auth.refresh_tokens (instance_id, token, user_id, revoked, created_at, updated_at, session_id)
+    select '00000000-0000-0000-0000-000000000000', token, '11111111-1111-4111-8111-111111111111', revoked, now() - age, now() - age,
+      (select id from auth.sessions where tag = 'y ended')
+    from (values ('o revoked', true, interval '25 hours'), ('y revoked', true, interval '23 hours'), ('y living', false, interval '90 days'))
+      as rows (token, revoked, age);
+    insert into auth.flow_state (id, provider_type, authentication_method, created_at, updated_at)
+    select gen_random_uuid(), kind, 'oauth', now() - age, now() - age
+    from (values ('o flow', interval '25 hours'), ('y flow', interval '23 hours')) as rows (kind, age);
+    insert into auth.mfa_factors (id, user_id, friendly_name, factor_type, status, created_at, updated_at)
+    select gen_random_uuid(), '11111111-1111-4111-8111-111111111111', name, 'totp', status::auth.factor_status, now() - age, now() - age
+    from (values ('o factor', 'unverified', interval '25 hours'), ('y factor', 'unverified', interval '23 hours'),
+      ('y verified', 'verified', interval '90 days')) as rows (name, status, age);
+    insert into auth.mfa_challenges (id, factor_id, created_at, ip_address, otp_code)
+    select gen_random_uuid(), (select id from auth.mfa_factors where friendly_name = 'y verified'), now() - age, '127.0.0.1', code
+    from (values ('o challenge', interval '25 hours'), ('y challenge', interval '23 hours')) as rows (code, age);
+";
+
+const NAMES: &str = "
+    select coalesce(string_agg(name, ', ' order by name), '') from (
+      select tag as name from auth.sessions union all select token from auth.refresh_tokens
+      union all select provider_type from auth.flow_state union all select friendly_name from auth.mfa_factors
+      union all select otp_code from auth.mfa_challenges
+      union all select case when created_at < now() - interval '30 days' then 'o' else 'y' end || ' anonymous'
+        from auth.users where is_anonymous
+    ) as names";
+
+async fn names(app: &TestApp) -> String {
+    app.owner.query_one(NAMES, &[]).await.expect("names").get(0)
+}
+
+const YOUNG: &str = "y anonymous, y challenge, y ended, y factor, y flow, y idle, y living, y revoked, y timebox, y verified";
+
+#[actix_web::test]
+async fn what_has_outlived_its_use_is_removed_if_that_is_wanted() {
+    let limits = [
+        ("GOTRUE_SESSIONS_TIMEBOX", "25h"),
+        ("GOTRUE_SESSIONS_INACTIVITY_TIMEOUT", "3h"),
+        ("GOTRUE_EXTERNAL_ANONYMOUS_USERS_ENABLED", "true"),
+    ];
+    let off = [&limits[..], &[("GOTRUE_DB_CLEANUP_ENABLED", "false")]].concat();
+    let app = TestApp::with_settings(&off).await;
+    app.owner.batch_execute(ROWS).await.expect("rows");
+    let before = names(&app).await;
+    assert_eq!(app.auth.clean_up().await.expect("nothing to do"), 0);
+    assert_eq!(names(&app).await, before);
+
+    // A server that wants it does so by itself, soon after its start.
+    let on = [&limits[..], &[("GOTRUE_DB_CLEANUP_ENABLED", "true")]].concat();
+    let _cleaner = app.another(&on).await;
+    for _ in 0..200 {
+        if names(&app).await == YOUNG {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(names(&app).await, YOUNG);
+}
+
+#[actix_web::test]
+async fn without_limits_no_session_and_no_anonymous_user_is_too_old() {
+    let app = TestApp::with_settings(&[("GOTRUE_DB_CLEANUP_ENABLED", "false")]).await;
+    app.owner.batch_execute(ROWS).await.expect("rows");
+    let cleaner = app.another(&[("GOTRUE_DB_CLEANUP_ENABLED", "true")]).await;
+    cleaner.auth.clean_up().await.expect("cleaned up");
+    let left = names(&app).await;
+    for kept in ["o timebox", "o idle", "o anonymous"] {
+        assert!(left.contains(kept), "{left}");
+    }
+    for gone in ["o ended", "o revoked", "o flow", "o factor", "o challenge"] {
+        assert!(!left.contains(gone), "{left}");
+    }
+}
+
+/// A server of mail templates that answers with what it is told to.
+struct Templates {
+    base: String,
+    answer: Arc<Mutex<(u16, String)>>,
+}
+
+impl Templates {
+    fn start(text: &str) -> Self {
+        let answer = Arc::new(Mutex::new((200, text.to_owned())));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
+        let base = format!("http://{}", listener.local_addr().expect("address"));
+        let told = Arc::clone(&answer);
+        let server = HttpServer::new(move || {
+            let told = Arc::clone(&told);
+            App::new().default_service(web::to(move || {
+                let (status, body) = told.lock().expect("lock").clone();
+                async move {
+                    HttpResponse::build(actix_web::http::StatusCode::from_u16(status).expect("status")).body(body)
+                }
+            }))
+        })
+        .workers(1)
+        .disable_signals()
+        .listen(listener)
+        .expect("listening")
+        .run();
+        actix_web::rt::spawn(server);
+        Self { base, answer }
+    }
+
+    fn tell(&self, status: u16, text: &str) {
+        *self.answer.lock().expect("lock") = (status, text.to_owned());
+    }
+}
+
+/// The text of the mail that a sign-up sends.
+async fn mailed(app: &TestApp) -> String {
+    let email = format!("{}@test.example", uuid::Uuid::new_v4());
+    let reply = app.anon().post("/auth/v1/signup", json!({ "email": email, "password": PASSWORD })).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    take_mail(app, &email).await.expect("a mail").1
+}
+
+#[actix_web::test]
+async fn a_template_at_a_url_is_fetched_again_when_it_is_old() {
+    let templates = Templates::start("<p>first {{ .Email }}</p>");
+    let url = format!("{}/confirmation.html", templates.base);
+    let settings = |age: &'static str| {
+        vec![
+            ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+            ("GOTRUE_MAILER_TEMPLATES_CONFIRMATION", url.as_str()),
+            ("GOTRUE_MAILER_TEMPLATE_MAX_AGE", age),
+            ("GOTRUE_MAILER_TEMPLATE_RETRY_INTERVAL", "0s"),
+        ]
+    };
+    let app = TestApp::with_settings(&settings("1ns")).await;
+    let lasting = app.another(&settings("10m")).await;
+    assert!(mailed(&app).await.starts_with("first "));
+    templates.tell(200, "<p>second</p>");
+    assert_eq!(mailed(&app).await, "second");
+    assert!(mailed(&lasting).await.starts_with("first "), "not old yet");
+    templates.tell(503, "out of order");
+    assert_eq!(mailed(&app).await, "second", "the last good one serves on");
+    templates.tell(200, "{{ if }}");
+    assert_eq!(mailed(&app).await, "second", "also when the new one does not parse");
+    templates.tell(200, "third");
+    assert_eq!(mailed(&app).await, "third");
+}
+
+#[actix_web::test]
+async fn a_url_that_does_not_answer_is_no_reason_not_to_start() {
+    let templates = Templates::start("");
+    templates.tell(404, "no such page");
+    let url = format!("{}/confirmation.html", templates.base);
+    let app = TestApp::with_settings(&[
+        ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+        ("GOTRUE_MAILER_TEMPLATES_CONFIRMATION", url.as_str()),
+        ("GOTRUE_MAILER_TEMPLATE_MAX_AGE", "1ns"),
+        ("GOTRUE_MAILER_TEMPLATE_RETRY_INTERVAL", "0s"),
+    ])
+    .await;
+    assert!(mailed(&app).await.contains("/verify?"), "the default stands in");
+    templates.tell(200, "<p>here again</p>");
+    assert_eq!(mailed(&app).await, "here again");
+}
+
+#[actix_web::test]
+async fn a_template_that_does_not_parse_keeps_the_server_from_starting() {
+    let app = TestApp::start().await;
+    let templates = Templates::start("<p>{{ if .Email }}</p>");
+    for (setting, value, named) in [
+        ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token", "recovery"),
+        ("GOTRUE_MAILER_TEMPLATES_INVITE", "<p>{{ range .Data }}</p>", "invite"),
+        ("GOTRUE_MAILER_TEMPLATES_MAGIC_LINK", templates.base.as_str(), "magic_link"),
+    ] {
+        let error = app.try_another(&[(setting, value)]).await.err().map(|error| format!("{error:#}"));
+        let error = error.unwrap_or_else(|| panic!("{setting} was accepted"));
+        assert!(error.contains(named) && error.contains("does not parse"), "{error}");
+    }
+}
+
+#[actix_web::test]
+async fn settings_that_contradict_each_other_keep_the_server_from_starting() {
+    let app = TestApp::start().await;
+    for settings in [
+        &[("GOTRUE_MAILER_AUTOCONFIRM", "true"), ("GOTRUE_MAILER_ALLOW_UNVERIFIED_EMAIL_SIGN_INS", "true")][..],
+        &[("GOTRUE_JWT_KEYS", "[]")],
+        &[("GOTRUE_JWT_KEYS", r#"[{"kty":"oct","kid":"a","alg":"none","k":"c2VjcmV0","key_ops":["sign"]}]"#)],
+        &[("GOTRUE_SESSIONS_TIMEBOX", "soon")],
+        &[("GOTRUE_HOOK_SEND_EMAIL_ENABLED", "true"), ("GOTRUE_HOOK_SEND_EMAIL_URI", "http://hooks.example/")],
+        &[("GOTRUE_SECURITY_CAPTCHA_ENABLED", "true")],
+    ] {
+        assert!(app.try_another(settings).await.is_err(), "{settings:?}");
+    }
+}
