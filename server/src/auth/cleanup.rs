@@ -34,7 +34,11 @@ impl Auth {
             ("sessions", "r.not_after < now() - interval '72 hours'", None),
         ];
         if let Some(limit) = seconds(sessions.timebox) {
-            due.push(("sessions", "r.created_at + make_interval(secs => $1) < now() - interval '24 hours'", Some(limit)));
+            due.push((
+                "sessions",
+                "r.created_at + make_interval(secs => $1) < now() - interval '24 hours'",
+                Some(limit),
+            ));
         }
         if let Some(limit) = seconds(sessions.inactivity_timeout) {
             // Sessions of old releases do not note when they were refreshed; their living tokens do.

@@ -79,9 +79,9 @@ impl Pool {
     }
 
     fn of(config: tokio_postgres::Config, size: usize, acquire_timeout: Duration) -> Result<Self, DbError> {
-        let manager = Manager::from_config(config.clone(), tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
-        let timeouts =
-            Timeouts { wait: Some(acquire_timeout), create: Some(acquire_timeout), recycle: None };
+        let manager =
+            Manager::from_config(config.clone(), tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let timeouts = Timeouts { wait: Some(acquire_timeout), create: Some(acquire_timeout), recycle: None };
         let inner = deadpool_postgres::Pool::builder(manager)
             .max_size(size)
             .timeouts(timeouts)

@@ -22,8 +22,7 @@ async fn two_instances_send_no_more_mail_than_one_may() {
     let other = app.another(&settings).await;
     let instances = [&app, &other];
     // All at once, so that nobody may count on what was true a moment ago.
-    let answers =
-        join_all((0..8).map(|n| sign_up(instances[n % 2], format!("u{n}@test.example")))).await;
+    let answers = join_all((0..8).map(|n| sign_up(instances[n % 2], format!("u{n}@test.example")))).await;
     assert_eq!(answers.iter().filter(|(status, _)| *status == 200).count(), 3, "{answers:?}");
     for refused in answers.iter().filter(|(status, _)| *status != 200) {
         assert_eq!(*refused, (429, "over_email_send_rate_limit".to_owned()));
@@ -93,8 +92,7 @@ async fn the_second_message_to_one_user_waits() {
 
 #[actix_web::test]
 async fn an_ipv6_client_is_its_network() {
-    let app =
-        TestApp::with_settings(&[("GOTRUE_RATE_LIMIT_HEADER", "x-client"), ("GOTRUE_RATE_LIMIT_OTP", "1")]).await;
+    let app = TestApp::with_settings(&[("GOTRUE_RATE_LIMIT_HEADER", "x-client"), ("GOTRUE_RATE_LIMIT_OTP", "1")]).await;
     let ask = async |address: String| {
         let request = app.anon().request(reqwest::Method::POST, "/auth/v1/recover").header("x-client", address);
         send(request.json(&json!({ "email": "nobody@test.example" }))).await

@@ -246,8 +246,13 @@ async fn of_many_requests_each_kind_of_mailed_or_texted_proof_opens_one_session(
     let (code, _) = take_mail(&app, "ada@test.example").await.expect("a mail");
     app.anon().post("/auth/v1/otp", json!({ "phone": "+15550000001" })).await;
     let sent = twilio.asked().pop().expect("a message").1;
-    let text_code: String =
-        sent.split('&').find_map(|pair| pair.strip_prefix("Body=")).expect("text").chars().filter(char::is_ascii_digit).collect();
+    let text_code: String = sent
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("Body="))
+        .expect("text")
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
     app.service().post("/auth/v1/invite", json!({ "email": "bob@test.example" })).await;
     let invitation = hash_of(&take_link(&app, "bob@test.example").await);
     for body in [
@@ -264,7 +269,8 @@ async fn of_many_requests_each_kind_of_mailed_or_texted_proof_opens_one_session(
 
 #[actix_web::test]
 async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
-    let settings = [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_URI_ALLOW_LIST", "https://allowed.example/**,https://*.preview.example/in")];
+    let settings =
+        [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_URI_ALLOW_LIST", "https://allowed.example/**,https://*.preview.example/in")];
     let app = TestApp::with_settings(&settings).await;
     let site = app.base.clone();
     for (index, target) in [

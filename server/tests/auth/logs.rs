@@ -168,7 +168,8 @@ async fn no_log_of_any_level_holds_a_secret() {
     assert_eq!(post("/auth/v1/verify", body).await.status, 403);
     let verifier = "a-verifier-that-is-long-enough-for-the-rules-0123456789";
     secrets.keep("verifier", verifier);
-    let challenge = json!({ "email": "ada@test.example", "code_challenge": verifier, "code_challenge_method": "plain" });
+    let challenge =
+        json!({ "email": "ada@test.example", "code_challenge": verifier, "code_challenge_method": "plain" });
     assert_eq!(post("/auth/v1/otp", challenge).await.status, 200);
     let (_, hash) = secrets.mail(&app, "magic link", "ada@test.example").await;
     let followed = send(app.plain(Method::GET, &format!("/auth/v1/verify?type=magiclink&token={hash}"))).await;
@@ -200,7 +201,13 @@ async fn no_log_of_any_level_holds_a_secret() {
     // By telephone, anonymously, by invitation, by an administrator's link, with a hash, through a provider.
     assert_eq!(post("/auth/v1/otp", json!({ "phone": "+15550000001" })).await.status, 200);
     let sent = outside.asked().into_iter().rfind(|(path, _)| path.starts_with("/2010")).expect("a message").1;
-    let sms: String = sent.split('&').find_map(|pair| pair.strip_prefix("Body=")).expect("text").chars().filter(char::is_ascii_digit).collect();
+    let sms: String = sent
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("Body="))
+        .expect("text")
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
     secrets.keep("code by telephone", &sms);
     let body = json!({ "type": "sms", "phone": "+15550000001", "token": sms });
     secrets.session("telephone", &post("/auth/v1/verify", body).await.body);
@@ -217,7 +224,8 @@ async fn no_log_of_any_level_holds_a_secret() {
     assert_eq!(app.service().post("/auth/v1/admin/users", body).await.status, 200);
     let begun = send(app.plain(Method::GET, "/auth/v1/authorize?provider=github")).await;
     let state = begun.header("location").split_once("state=").expect("a state").1.to_owned();
-    let ended = send(app.plain(Method::GET, &format!("/auth/v1/callback?code=provider-code-of-ada&state={state}"))).await;
+    let ended =
+        send(app.plain(Method::GET, &format!("/auth/v1/callback?code=provider-code-of-ada&state={state}"))).await;
     secrets.keep("provider's code", "provider-code-of-ada");
     let (_, fragment) = ended.header("location").split_once('#').expect("a fragment");
     assert!(fragment.contains("access_token="), "{fragment}");

@@ -50,7 +50,8 @@ async fn names(app: &TestApp) -> String {
     app.owner.query_one(NAMES, &[]).await.expect("names").get(0)
 }
 
-const YOUNG: &str = "y anonymous, y challenge, y ended, y factor, y flow, y idle, y living, y revoked, y timebox, y verified";
+const YOUNG: &str =
+    "y anonymous, y challenge, y ended, y factor, y flow, y idle, y living, y revoked, y timebox, y verified";
 
 #[actix_web::test]
 async fn what_has_outlived_its_use_is_removed_if_that_is_wanted() {

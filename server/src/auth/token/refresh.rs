@@ -205,7 +205,8 @@ async fn write(request: &Request, db: &Db, user: &User, session: &Session, issue
         entries.iter().filter_map(|entry| entry.noted(request.auth.config.audit_log_only)).map(SqlJson).collect();
     let ids: Vec<Uuid> = payloads.iter().map(|_| Uuid::new_v4()).collect();
     // One after the other, also for who sorts them by time.
-    let times: Vec<DateTime<Utc>> = (0..).map(|step| now + chrono::Duration::microseconds(step)).take(ids.len()).collect();
+    let times: Vec<DateTime<Utc>> =
+        (0..).map(|step| now + chrono::Duration::microseconds(step)).take(ids.len()).collect();
     let old = issued.replaces.as_ref();
     let agent = request.header("user-agent").filter(|agent| !agent.is_empty());
     db.execute_and_commit(
