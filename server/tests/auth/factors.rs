@@ -77,7 +77,7 @@ async fn a_code_that_was_used_works_under_no_other_challenge() {
 
 #[actix_web::test]
 async fn a_refresh_token_from_before_the_second_factor_reaches_nothing_of_it() {
-    for (version, error) in [("1", "refresh_token_already_used"), ("2", "refresh_token_not_found")] {
+    for version in ["1", "2"] {
         let app = TestApp::with_settings(&[
             ("GOTRUE_SECURITY_REFRESH_TOKEN_ALGORITHM_VERSION", version),
             ("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "10"),
@@ -91,29 +91,13 @@ async fn a_refresh_token_from_before_the_second_factor_reaches_nothing_of_it() {
         assert_eq!(aal(&raised), "aal2");
         for _ in 0..2 {
             let refused = refresh(&app, &before).await;
-            assert_eq!((refused.status, text(&refused.body, "error_code")), (400, error), "{}", refused.body);
+            assert_eq!((refused.status, text(&refused.body, "error_code")), (400, "refresh_token_not_found"));
         }
         let next = refresh(&app, text(&raised, "refresh_token")).await;
         assert_eq!((next.status, aal(&next.body).as_str()), (200, "aal2"), "who proved the factor goes on");
         let refused = refresh(&app, &before).await;
         assert_eq!(refused.status, 400, "nor right after a refresh: {}", refused.body);
     }
-}
-
-#[actix_web::test]
-async fn long_after_the_second_factor_a_token_from_before_it_ends_the_family() {
-    let app = TestApp::with_settings(&[("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "10")]).await;
-    app.user("ada@test.example").await;
-    let session = sign_in(&app, "ada@test.example", PASSWORD).await;
-    let ada = holder(&app, &session);
-    let raised = enroll(&ada).await.raise(&ada).await;
-    app.owner
-        .batch_execute("update auth.refresh_tokens set updated_at = updated_at - interval '1 hour' where revoked")
-        .await
-        .expect("an hour passes");
-    assert_eq!(refresh(&app, text(&session, "refresh_token")).await.status, 400);
-    let end = refresh(&app, text(&raised, "refresh_token")).await;
-    assert_eq!((end.status, text(&end.body, "error_code")), (400, "refresh_token_already_used"));
 }
 
 #[actix_web::test]

@@ -83,6 +83,10 @@ async fn challenge_phone(request: &Request, caller: &Caller, factor: &Factor) ->
     let channel = if channel.is_empty() { sms::SMS } else { &channel };
     sms::check_channel(request, channel)?;
     check_frequency(factor.last_challenged_at, config.mfa.phone_max_frequency, Code::OverSmsSendRateLimit)?;
+    // Upstream counts these texts with no others; they cost as much.
+    if !request.auth.limits.allow_sms().await? {
+        return Err(AuthError::too_many_requests(Code::OverSmsSendRateLimit, "SMS rate limit exceeded"));
+    }
     let code = otp::generate(config.mfa.phone_otp_length);
     let mut challenge = Challenge::new(factor.id, address(request));
     challenge.otp_code = Some(encryption::seal(&config.security.encryption, &challenge.id.to_string(), &code)?);

@@ -300,10 +300,12 @@ async fn raise_session(
     };
     let mut session = session::find_and_lock(db, session_id).await?.ok_or_else(gone)?;
     session.add_method(db, method).await?;
+    // The tokens from before the proof go: no grace lets them take part in the raised session. Upstream keeps the
+    // last stored one as the parent of the new one, and the key of counted ones.
+    refresh_token::delete_session(db, session.id).await?;
     let refresh_token = match (&session.refresh_token_hmac_key, session.refresh_token_counter) {
         (Some(_), Some(counter)) => {
-            // A new key: tokens from before the second factor are nobody's from here on. Upstream keeps the key,
-            // and within the reuse interval such a token is answered with one of the raised session.
+            // A new key makes the tokens of the old one nobody's.
             let encryption = &request.auth.config.security.encryption;
             let key = encryption::seal(encryption, &session.id.to_string(), &new_key())?;
             let counter = counter + 2;
@@ -315,11 +317,8 @@ async fn raise_session(
             tokens::counter_token(request, &session, counter)?
         }
         _ => {
-            // The tokens from before the proof go: no grace lets them take part in the raised session. Upstream
-            // keeps the last one as the parent of the new one.
             let token = refresh_token::generate();
             Entry::of(&user, Action::TokenRevoked).record(db, request.auth.config.audit_log_only).await?;
-            refresh_token::delete_session(db, session.id).await?;
             refresh_token::insert(db, user.id, session.id, &token, None).await?;
             user.last_sign_in_at = Some(now());
             user.update(db, &[Column::LastSignInAt]).await?;

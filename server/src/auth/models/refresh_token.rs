@@ -16,18 +16,16 @@ pub struct RefreshToken {
     pub token: String,
     pub user_id: String,
     pub revoked: bool,
-    pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
     pub parent: String,
     pub session_id: Option<Uuid>,
 }
 
 pub const COLUMNS: &str = "t.id, t.token, coalesce(t.user_id, '') as user_id, coalesce(t.revoked, false) as revoked, \
-    coalesce(t.updated_at, t.created_at, now()) as updated_at, coalesce(t.parent, '') as parent, t.session_id, \
-    coalesce(t.created_at, t.updated_at, now()) as created_at";
+    coalesce(t.updated_at, t.created_at, now()) as updated_at, coalesce(t.parent, '') as parent, t.session_id";
 
 /// How many columns [`COLUMNS`] names.
-pub const WIDTH: usize = 8;
+pub const WIDTH: usize = 7;
 
 impl RefreshToken {
     pub fn from_row(row: &Row) -> Result<Self, Fault> {
@@ -39,7 +37,6 @@ impl RefreshToken {
             updated_at: row.try_get(4)?,
             parent: row.try_get(5)?,
             session_id: row.try_get(6)?,
-            created_at: row.try_get(7)?,
         })
     }
 }

@@ -40,7 +40,6 @@ pub struct Session {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Method {
     pub authentication_method: String,
-    pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
 
@@ -159,20 +158,13 @@ impl Session {
             &[&Uuid::new_v4(), &self.id, &now, &method],
         )
         .await?;
-        let first = self.amr.iter().find(|known| known.authentication_method == method).map(|known| known.created_at);
         self.amr.retain(|known| known.authentication_method != method);
-        let created_at = first.unwrap_or(now);
-        self.amr.push(Method { authentication_method: method.to_owned(), created_at, updated_at: now });
+        self.amr.push(Method { authentication_method: method.to_owned(), updated_at: now });
         Ok(())
     }
 
     pub fn is_aal2(&self) -> bool {
         self.aal == "aal2"
-    }
-
-    /// When a second factor raised it first; `None` while none has.
-    pub fn raised_at(&self) -> Option<DateTime<Utc>> {
-        self.amr.iter().filter(|method| method.raises_to_aal2()).map(|method| method.created_at).min()
     }
 
     /// Whether it was opened by proof of the mailbox: a code, a link or a recovery.

@@ -345,26 +345,17 @@ async fn by_stored(
 ) -> AuthResult<Result<Issued, AuthError>> {
     let config = &request.auth.config;
     let security = &config.security;
-    let interval = chrono::Duration::from_std(security.refresh_token_reuse_interval).unwrap_or_default();
-    let late = Utc::now() > token.updated_at + interval;
-    // No grace leads to the second level: who holds a token from before the second factor was proven has not
-    // proven it. Upstream hands out the tokens of the raised session.
-    if session.raised_at().is_some_and(|raised| token.created_at < raised) {
-        if late && security.refresh_token_rotation {
-            refresh_token::revoke_session(db, session.id).await?;
-        }
-        return Ok(Err(reuse()));
-    }
     if token.revoked {
         let active = refresh_token::active_of(db, session.id).await?;
         if let Some(active) = active.as_ref().filter(|active| active.parent == token.token) {
             request.add_header("sb-auth-refresh-token-prefix", &active.token[..active.token.len().min(5)]);
             return Ok(Ok(Issued::again(active.token.clone())));
         }
+        let interval = chrono::Duration::from_std(security.refresh_token_reuse_interval).unwrap_or_default();
         // A family without an active token was revoked on purpose: no interval brings it back. Upstream
         // accepts its last token once more.
         let forgotten = active.is_none() && session.refresh_token_counter.is_none();
-        if forgotten || late {
+        if forgotten || Utc::now() > token.updated_at + interval {
             if security.refresh_token_rotation {
                 refresh_token::revoke_session(db, session.id).await?;
             }
