@@ -29,6 +29,100 @@ const DUMP: &str = r#"
     select setval('auth.refresh_tokens_id_seq', 901);
 "#;
 
+/// Of the same dump: a session of counted tokens, one at the second level, and the factor that raised it.
+const DUMP_OF_FACTORS: &str = r#"
+    insert into auth.mfa_factors (id, user_id, friendly_name, factor_type, status, created_at, updated_at, secret) values
+    ('55555555-5555-4555-8555-555555555555', '22222222-2222-4222-8222-222222222222', 'phone app', 'totp', 'verified',
+     now() - interval '30 days', now() - interval '30 days', 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ');
+    insert into auth.sessions (id, user_id, created_at, updated_at, factor_id, aal, refreshed_at, user_agent, ip,
+      refresh_token_hmac_key, refresh_token_counter) values
+    ('66666666-6666-4666-8666-666666666666', '11111111-1111-4111-8111-111111111111', now(), now(), null, 'aal1', null, null,
+     null, '$KEY', 6),
+    ('77777777-7777-4777-8777-777777777777', '22222222-2222-4222-8222-222222222222', now(), now(),
+     '55555555-5555-4555-8555-555555555555', 'aal2', now(), 'node', '192.0.2.7', null, null);
+    insert into auth.mfa_amr_claims (id, session_id, created_at, updated_at, authentication_method) values
+    (gen_random_uuid(), '66666666-6666-4666-8666-666666666666', now(), now(), 'password'),
+    (gen_random_uuid(), '77777777-7777-4777-8777-777777777777', now(), now(), 'password'),
+    (gen_random_uuid(), '77777777-7777-4777-8777-777777777777', now(), now(), 'totp');
+    insert into auth.refresh_tokens (instance_id, id, token, user_id, revoked, created_at, updated_at, parent, session_id) values
+    ('00000000-0000-0000-0000-000000000000', 902, 'aaaaaaaaaaaa', '22222222-2222-4222-8222-222222222222', true,
+     now() - interval '1 hour', now() - interval '1 hour', null, '77777777-7777-4777-8777-777777777777'),
+    ('00000000-0000-0000-0000-000000000000', 903, 'bbbbbbbbbbbb', '22222222-2222-4222-8222-222222222222', false,
+     now(), now(), 'aaaaaaaaaaaa', '77777777-7777-4777-8777-777777777777');
+    select setval('auth.refresh_tokens_id_seq', 903);
+"#;
+
+/// A token of the second format: version, session, counter as a varint, signature, checksum.
+fn counted_token(session: &str, counter: u8, key: &[u8]) -> String {
+    use base64::Engine as _;
+    use hmac::{Hmac, Mac as _};
+    use sha2::{Digest as _, Sha256};
+    let mut bytes = vec![0];
+    bytes.extend_from_slice(uuid::Uuid::parse_str(session).expect("uuid").as_bytes());
+    bytes.push(counter);
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("key");
+    mac.update(&bytes);
+    bytes.extend_from_slice(&mac.finalize().into_bytes()[..16]);
+    let checksum = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&checksum[..4]);
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn holder<'a>(app: &'a TestApp, token: &str) -> crate::support::Actor<'a> {
+    let mut actor = app.anon();
+    actor.token = Some(token.to_owned());
+    actor
+}
+
+#[actix_web::test]
+async fn sessions_of_both_formats_go_on_and_factors_prove_themselves() {
+    use base64::Engine as _;
+    let app = TestApp::start().await;
+    let key = [9_u8; 32];
+    let sealed = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(key);
+    app.owner.batch_execute(&dump()).await.expect("dump");
+    app.owner.batch_execute(&DUMP_OF_FACTORS.replace("$KEY", &sealed)).await.expect("dump of factors");
+
+    // An access token from before, of the same secret.
+    let claims = json!({ "sub": "22222222-2222-4222-8222-222222222222", "aud": "authenticated", "role": "authenticated",
+        "exp": chrono::Utc::now().timestamp() + 600, "session_id": "77777777-7777-4777-8777-777777777777", "aal": "aal2" });
+    let header = json!({ "alg": "HS256", "typ": "JWT" });
+    let old = crate::tokens::signed(&header, &claims, ferrobase::config::DEVELOPMENT_JWT_SECRET);
+    let me = holder(&app, &old).get("/auth/v1/user").await;
+    assert_eq!((me.status, text(&me.body["factors"][0], "friendly_name")), (200, "phone app"), "{}", me.body);
+
+    // Counted tokens: the current one and the one behind it; then the stored ones of the raised session.
+    let session = "66666666-6666-4666-8666-666666666666";
+    for (counter, next) in [(6, 7), (6, 7), (7, 8)] {
+        let token = counted_token(session, counter, &key);
+        let reply = crate::sessions::refresh(&app, &token).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        assert_eq!(text(&reply.body, "refresh_token"), counted_token(session, next, &key));
+    }
+    let forged = crate::sessions::refresh(&app, &counted_token(session, 8, &[8; 32])).await;
+    assert_eq!(text(&forged.body, "error_code"), "refresh_token_not_found");
+    // The last one whose answer was lost is the parent of the living one.
+    for token in ["aaaaaaaaaaaa", "bbbbbbbbbbbb"] {
+        let reply = crate::sessions::refresh(&app, token).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        let claims = crate::tokens::claims_of(text(&reply.body, "access_token"));
+        assert_eq!(claims["aal"], "aal2");
+        assert_eq!(claims["amr"].as_array().map(Vec::len), Some(2), "{claims}");
+    }
+
+    // The factor raises a new session.
+    let body = json!({ "email": "argon@test.example", "password": "old-Password-2" });
+    let signed_in = app.anon().post("/auth/v1/token?grant_type=password", body).await.body;
+    let factor = crate::factors::Totp {
+        id: "55555555-5555-4555-8555-555555555555".to_owned(),
+        secret: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ".to_owned(),
+    };
+    let raised = factor.raise(&holder(&app, text(&signed_in, "access_token"))).await;
+    assert_eq!(crate::tokens::claims_of(text(&raised, "access_token"))["aal"], "aal2");
+    let identities = app.service().get("/auth/v1/admin/users/11111111-1111-4111-8111-111111111111").await;
+    assert_eq!(identities.body["identities"][0]["provider"], "email");
+}
+
 fn dump() -> String {
     let bcrypt = bcrypt::hash("old-Password-1", 4).expect("hash").replacen("$2b$", "$2y$", 1);
     let argon = {

@@ -269,8 +269,11 @@ async fn of_many_requests_each_kind_of_mailed_or_texted_proof_opens_one_session(
 
 #[actix_web::test]
 async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
-    let settings =
-        [BY_MAIL[0], BY_MAIL[1], ("GOTRUE_URI_ALLOW_LIST", "https://allowed.example/**,https://*.preview.example/in")];
+    let settings = [
+        BY_MAIL[0],
+        BY_MAIL[1],
+        ("GOTRUE_URI_ALLOW_LIST", "https://allowed.example/**,https://*.preview.example/in,http://*/in"),
+    ];
     let app = TestApp::with_settings(&settings).await;
     let site = app.base.clone();
     for (index, target) in [
@@ -281,6 +284,7 @@ async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
         "https://evil.example/https://allowed.example/x",
         "https://evil.example?https://allowed.example/x",
         "https://evil.example#https://allowed.example/x",
+        "http://evil.example#/in",
         "https://evil.example#@allowed.example/x",
         "https://evil.example\\@allowed.example/x",
         "https://allowed.example\\.evil.example/x",
@@ -291,7 +295,12 @@ async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
         "evil.example",
         "javascript:alert(1)",
         "data:text/html,x",
-        "http://2130706433/",
+        "http://2130706433/in",
+        "http://[2001:db8::1]/in",
+        "http://bad_host/in",
+        "http://-evil/in",
+        "http://evil-/in",
+        "http://evil%5F/in",
         "http://0x7f000001/",
         "http://10.0.0.1/",
         "http://169.254.169.254/",

@@ -35,6 +35,10 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
                 return Err(AuthError::unprocessable(Code::FlowStateExpired, message));
             }
             let user = user::find_by_id(db, user_id).await?.ok_or_else(unknown)?;
+            // Upstream hands a session to whoever was banned after the code was.
+            if user.is_banned() {
+                return Err(AuthError::forbidden(Code::UserBanned, "User is banned"));
+            }
             if !state.verify(&verifier) {
                 let message = "code challenge does not match previously saved code verifier";
                 return Err(AuthError::bad_request(Code::BadCodeVerifier, message));

@@ -1,0 +1,58 @@
+//! What a password must be: `GOTRUE_PASSWORD_*`.
+
+use crate::config::Reader;
+
+#[derive(Clone, Debug)]
+pub struct PasswordConfig {
+    /// `GOTRUE_PASSWORD_MIN_LENGTH`, in bytes, at least 6.
+    pub min_length: usize,
+    /// `GOTRUE_PASSWORD_REQUIRED_CHARACTERS`: sets of which each must be met.
+    pub required_characters: Vec<String>,
+    pub hibp_enabled: bool,
+    pub hibp_fail_closed: bool,
+    /// `GOTRUE_PASSWORD_HIBP_URL`, default `https://api.pwnedpasswords.com/range/`.
+    pub hibp_url: String,
+    pub hibp_user_agent: String,
+    /// `FERROBASE_PASSWORD_THREADS`: hashes computed at once; default the number of processors.
+    pub threads: usize,
+}
+
+impl PasswordConfig {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let required = reader.text_or(&["GOTRUE_PASSWORD_REQUIRED_CHARACTERS", "PASSWORD_REQUIRED_CHARACTERS"], "");
+        Self {
+            min_length: reader.parse_or(&["GOTRUE_PASSWORD_MIN_LENGTH"], "a number of bytes", 6_usize).max(6),
+            required_characters: character_sets(&required),
+            hibp_enabled: reader.flag(&["GOTRUE_PASSWORD_HIBP_ENABLED"], false),
+            hibp_fail_closed: reader.flag(&["GOTRUE_PASSWORD_HIBP_FAIL_CLOSED"], false),
+            hibp_url: reader.text_or(&["GOTRUE_PASSWORD_HIBP_URL"], "https://api.pwnedpasswords.com/range/"),
+            hibp_user_agent: reader.text_or(&["GOTRUE_PASSWORD_HIBP_USER_AGENT"], "ferrobase"),
+            threads: reader.parse_or(&["FERROBASE_PASSWORD_THREADS"], "a number of threads", processors).max(1),
+        }
+    }
+}
+
+/// Sets separated by `:`; `\:` is a colon within a set.
+pub(super) fn character_sets(text: &str) -> Vec<String> {
+    let mut sets = vec![String::new()];
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' if characters.peek() == Some(&':') => {
+                characters.next();
+                if let Some(last) = sets.last_mut() {
+                    last.push(':');
+                }
+            }
+            ':' => sets.push(String::new()),
+            other => {
+                if let Some(last) = sets.last_mut() {
+                    last.push(other);
+                }
+            }
+        }
+    }
+    sets.retain(|set| !set.is_empty());
+    sets
+}
