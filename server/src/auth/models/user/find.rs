@@ -1,0 +1,122 @@
+//! Finding users: by id, address, number or token.
+
+use uuid::Uuid;
+
+use super::User;
+use super::columns::{COLUMNS, RELATIONS, WIDTH};
+use crate::auth::error::{AuthResult, Fault, Meaning as _};
+use crate::auth::models::one_time_token::Purpose;
+use crate::auth::models::session::{self, Session};
+use crate::auth::models::{Json, identity};
+use crate::auth::store::{Db, Param};
+
+async fn find(db: &Db, condition: &str, params: &[Param<'_>]) -> Result<Option<User>, Fault> {
+    let sql = format!(
+        "select {COLUMNS}, {RELATIONS} from auth.users u where u.instance_id = '{}' and {condition} limit 1",
+        Uuid::nil()
+    );
+    db.query_opt(&sql, params).await?.map(|row| User::from_row(&row, 0)).transpose()
+}
+
+pub async fn find_by_id(db: &Db, id: Uuid) -> Result<Option<User>, Fault> {
+    find(db, "u.id = $1", &[&id]).await
+}
+
+/// A user and, if it is there, the session of that id: what a bearer token names, in one statement.
+pub async fn find_with_session(db: &Db, id: Uuid, session_id: Uuid) -> Result<Option<(User, Option<Session>)>, Fault> {
+    let sql = format!(
+        "select {COLUMNS}, {RELATIONS}, {} from auth.users u left join auth.sessions s on s.id = $2 \
+         where u.id = $1 and u.instance_id = '{}'",
+        session::COLUMNS,
+        Uuid::nil()
+    );
+    let Some(row) = db.query_opt(&sql, &[&id, &session_id]).await? else { return Ok(None) };
+    let session: Option<Uuid> = row.try_get(WIDTH)?;
+    let session = session.map(|_| Session::from_row(&row, WIDTH)).transpose()?;
+    Ok(Some((User::from_row(&row, 0)?, session)))
+}
+
+/// Case does not matter. Users of single sign-on are not found by address.
+pub async fn find_by_email(db: &Db, email: &str, aud: &str) -> Result<Option<User>, Fault> {
+    let email = email.to_lowercase();
+    find(db, "lower(u.email) = $1 and u.aud = $2 and u.is_sso_user = false", &[&email, &aud]).await
+}
+
+pub async fn find_by_phone(db: &Db, phone: &str, aud: &str) -> Result<Option<User>, Fault> {
+    find(db, "u.phone = $1 and u.aud = $2 and u.is_sso_user = false", &[&phone, &aud]).await
+}
+
+pub async fn find_by_phone_change(db: &Db, phone: &str, aud: &str) -> Result<Option<User>, Fault> {
+    find(db, "u.phone_change = $1 and u.aud = $2 and u.is_sso_user = false", &[&phone, &aud]).await
+}
+
+/// The user of a one-time token of one of `purposes`; the token's row is locked, so that of several requests
+/// with the same token one goes first and the others find it spent.
+pub async fn find_by_token(db: &Db, hash: &str, purposes: &[Purpose]) -> Result<Option<User>, Fault> {
+    let names: Vec<&str> = purposes.iter().map(|purpose| purpose.as_str()).collect();
+    let row = db
+        .query_opt(
+            "select user_id from auth.one_time_tokens where token_hash = $1 and token_type::text = any($2) \
+             limit 1 for update",
+            &[&hash, &names],
+        )
+        .await?;
+    match row {
+        Some(row) => find_by_id(db, row.try_get(0)?).await,
+        None => Ok(None),
+    }
+}
+
+/// Locks the user's row until the transaction ends: what is decided on it is decided once.
+pub async fn lock(db: &Db, id: Uuid) -> Result<(), Fault> {
+    db.execute("select 1 from auth.users where id = $1 for update", &[&id]).await?;
+    Ok(())
+}
+
+/// The user that already has this address, itself or through an identity of the default linking domain;
+/// `current` does not count against itself.
+pub async fn find_duplicate_email(
+    db: &Db,
+    email: &str,
+    aud: &str,
+    current: Option<Uuid>,
+    own_domains: &[&str],
+) -> AuthResult<Option<User>> {
+    let email = email.to_lowercase();
+    let row = db
+        .query_opt(
+            "select i.user_id from auth.identities i join auth.users u on u.id = i.user_id \
+             where i.email = $1 and u.aud = $2 and u.instance_id = $3 and i.provider not like 'sso:%' \
+             and i.provider <> all($4) and ($5::uuid is null or i.user_id <> $5) limit 1",
+            &[&email, &aud, &Uuid::nil(), &own_domains, &current],
+        )
+        .await
+        .or_internal("Database error finding user")?;
+    if let Some(row) = row {
+        return Ok(find_by_id(db, row.try_get(0)?).await?);
+    }
+    Ok(find_by_email(db, &email, aud).await?)
+}
+
+/// Marks `identity_data` keys of the user's identity at `provider`, or makes that identity.
+pub async fn upsert_identity(db: &Db, user: &User, provider: &str, data: &Json) -> Result<bool, Fault> {
+    match identity::find(db, &user.id.to_string(), provider).await? {
+        Some(mut identity) => {
+            identity.merge_data(db, data).await?;
+            Ok(false)
+        }
+        None => {
+            let mut claims = identity::claims(user.id, "", "");
+            claims.extend(data.clone());
+            identity::create(db, user.id, provider, claims).await?;
+            Ok(true)
+        }
+    }
+}
+
+/// The ids of the users with one of these lower-case addresses; users of single sign-on do not count.
+pub async fn ids_by_emails(db: &Db, emails: &[String]) -> Result<Vec<Uuid>, Fault> {
+    let rows =
+        db.query("select id from auth.users where lower(email) = any($1) and is_sso_user = false", &[&emails]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}

@@ -1,0 +1,234 @@
+//! What waits for a proof: tokens that were sent, their confirmation, and their end.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Column, User};
+use crate::auth::error::Fault;
+use crate::auth::models::one_time_token::{self, Purpose};
+use crate::auth::models::{Json, flow_state, merge, now, session};
+use crate::auth::store::Db;
+
+/// Every column of tokens and changes that wait for a confirmation.
+const PENDING: [Column; 14] = [
+    Column::ConfirmationToken,
+    Column::ConfirmationSentAt,
+    Column::RecoveryToken,
+    Column::RecoverySentAt,
+    Column::EmailChange,
+    Column::EmailChangeTokenCurrent,
+    Column::EmailChangeTokenNew,
+    Column::EmailChangeSentAt,
+    Column::EmailChangeConfirmStatus,
+    Column::PhoneChange,
+    Column::PhoneChangeToken,
+    Column::PhoneChangeSentAt,
+    Column::ReauthenticationToken,
+    Column::ReauthenticationSentAt,
+];
+
+impl User {
+    /// Confirms the e-mail address and spends every one-time token.
+    pub async fn confirm(&mut self, db: &Db) -> Result<(), Fault> {
+        self.confirmation_token.clear();
+        self.email_confirmed_at = Some(now());
+        let mut verified = Json::new();
+        verified.insert("email_verified".to_owned(), Value::Bool(true));
+        merge(&mut self.user_metadata, &verified);
+        self.update(db, &[Column::ConfirmationToken, Column::EmailConfirmedAt, Column::UserMetadata]).await?;
+        one_time_token::clear_all(db, self.id).await
+    }
+
+    /// Confirms the phone number and spends every one-time token.
+    pub async fn confirm_phone(&mut self, db: &Db) -> Result<(), Fault> {
+        self.confirmation_token.clear();
+        self.phone_confirmed_at = Some(now());
+        self.update(db, &[Column::ConfirmationToken, Column::PhoneConfirmedAt]).await?;
+        one_time_token::clear_all(db, self.id).await
+    }
+
+    /// Spends the recovery token and every one-time token.
+    pub async fn recover(&mut self, db: &Db) -> Result<(), Fault> {
+        self.recovery_token.clear();
+        self.update(db, &[Column::RecoveryToken]).await?;
+        one_time_token::clear_all(db, self.id).await
+    }
+
+    /// Spends the reauthentication token and every one-time token; whether it was still there. Of several
+    /// requests with one code a single one succeeds.
+    pub async fn confirm_reauthentication(&mut self, db: &Db) -> Result<bool, Fault> {
+        let token = std::mem::take(&mut self.reauthentication_token);
+        self.updated_at = now();
+        let spent = db
+            .execute(
+                "update auth.users set reauthentication_token = '', updated_at = $3 \
+                 where id = $1 and reauthentication_token = $2",
+                &[&self.id, &token, &self.updated_at],
+            )
+            .await?;
+        if spent == 1 {
+            one_time_token::clear_all(db, self.id).await?;
+        }
+        Ok(spent == 1)
+    }
+
+    /// Makes the pending address the address, and its e-mail identity follow.
+    ///
+    /// Codes handed out before go with the tokens: what they stand for proved the address that was. Upstream
+    /// keeps them, and a session made of one would name a mailed method later than the change.
+    pub async fn confirm_email_change(&mut self, db: &Db) -> Result<(), Fault> {
+        self.email = std::mem::take(&mut self.email_change);
+        self.email_change_token_current.clear();
+        self.email_change_token_new.clear();
+        self.email_change_confirm_status = 0;
+        self.update(
+            db,
+            &[
+                Column::Email,
+                Column::EmailChange,
+                Column::EmailChangeTokenCurrent,
+                Column::EmailChangeTokenNew,
+                Column::EmailChangeConfirmStatus,
+            ],
+        )
+        .await?;
+        one_time_token::clear_all(db, self.id).await?;
+        flow_state::delete_issued(db, self.id).await?;
+        if !self.is_confirmed() {
+            self.confirm(db).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the pending number the number.
+    pub async fn confirm_phone_change(&mut self, db: &Db) -> Result<(), Fault> {
+        self.phone = std::mem::take(&mut self.phone_change);
+        self.phone_change_token.clear();
+        self.phone_confirmed_at = Some(now());
+        self.update(db, &[Column::Phone, Column::PhoneChange, Column::PhoneChangeToken, Column::PhoneConfirmedAt])
+            .await?;
+        one_time_token::clear_all(db, self.id).await
+    }
+
+    /// Stores the password already set on the model; spends all tokens and ends all sessions but `keep`.
+    pub async fn update_password(&mut self, db: &Db, keep: Option<Uuid>) -> Result<(), Fault> {
+        let (email_change, phone_change) = (self.email_change.clone(), self.phone_change.clone());
+        self.forget_pending();
+        // What was asked for stays visible, only its tokens go.
+        (self.email_change, self.phone_change) = (email_change, phone_change);
+        let mut columns = vec![Column::EncryptedPassword];
+        columns.extend(PENDING.iter().filter(|column| {
+            !matches!(column, Column::EmailChange | Column::PhoneChange | Column::EmailChangeConfirmStatus)
+        }));
+        self.update(db, &columns).await?;
+        one_time_token::clear_all(db, self.id).await?;
+        match keep {
+            Some(kept) => session::delete_others(db, self.id, kept).await,
+            None => session::delete_all(db, self.id).await,
+        }
+    }
+
+    /// Makes every pending link and code worthless; when they were sent stays known.
+    pub async fn spend_pending(&mut self, db: &Db) -> Result<(), Fault> {
+        let sent = (
+            self.confirmation_sent_at,
+            self.recovery_sent_at,
+            self.email_change_sent_at,
+            self.phone_change_sent_at,
+            self.reauthentication_sent_at,
+        );
+        self.forget_pending();
+        (
+            self.confirmation_sent_at,
+            self.recovery_sent_at,
+            self.email_change_sent_at,
+            self.phone_change_sent_at,
+            self.reauthentication_sent_at,
+        ) = sent;
+        self.update(db, &PENDING).await?;
+        one_time_token::clear_all(db, self.id).await
+    }
+
+    /// Drops every pending confirmation and change.
+    pub async fn clear_pending(&mut self, db: &Db) -> Result<(), Fault> {
+        self.forget_pending();
+        self.update(db, &PENDING).await?;
+        one_time_token::clear_all(db, self.id).await
+    }
+
+    fn forget_pending(&mut self) {
+        for text in [
+            &mut self.confirmation_token,
+            &mut self.recovery_token,
+            &mut self.email_change,
+            &mut self.email_change_token_current,
+            &mut self.email_change_token_new,
+            &mut self.phone_change,
+            &mut self.phone_change_token,
+            &mut self.reauthentication_token,
+        ] {
+            text.clear();
+        }
+        for instant in [
+            &mut self.confirmation_sent_at,
+            &mut self.recovery_sent_at,
+            &mut self.email_change_sent_at,
+            &mut self.phone_change_sent_at,
+            &mut self.reauthentication_sent_at,
+        ] {
+            *instant = None;
+        }
+    }
+
+    /// Sets the token of `purpose` on the model, for the mail that is about to say it.
+    pub fn set_token(&mut self, purpose: Purpose, hash: &str) {
+        let column = match purpose {
+            Purpose::Confirmation => &mut self.confirmation_token,
+            Purpose::Recovery => &mut self.recovery_token,
+            Purpose::Reauthentication => &mut self.reauthentication_token,
+            Purpose::EmailChangeNew => &mut self.email_change_token_new,
+            Purpose::EmailChangeCurrent => &mut self.email_change_token_current,
+            Purpose::PhoneChange => &mut self.phone_change_token,
+        };
+        hash.clone_into(column);
+    }
+
+    /// Stores a new token of `purpose` in its column, with the time it was sent, and as a one-time token.
+    pub async fn save_token(&mut self, db: &Db, purpose: Purpose, hash: String) -> Result<(), Fault> {
+        let sent = Some(now());
+        let columns: &[Column] = match purpose {
+            Purpose::Confirmation => {
+                (self.confirmation_token, self.confirmation_sent_at) = (hash.clone(), sent);
+                &[Column::ConfirmationToken, Column::ConfirmationSentAt]
+            }
+            Purpose::Recovery => {
+                (self.recovery_token, self.recovery_sent_at) = (hash.clone(), sent);
+                &[Column::RecoveryToken, Column::RecoverySentAt]
+            }
+            Purpose::Reauthentication => {
+                (self.reauthentication_token, self.reauthentication_sent_at) = (hash.clone(), sent);
+                &[Column::ReauthenticationToken, Column::ReauthenticationSentAt]
+            }
+            Purpose::EmailChangeNew => {
+                (self.email_change_token_new, self.email_change_sent_at) = (hash.clone(), sent);
+                &[Column::EmailChangeTokenNew, Column::EmailChangeSentAt]
+            }
+            Purpose::EmailChangeCurrent => {
+                (self.email_change_token_current, self.email_change_sent_at) = (hash.clone(), sent);
+                &[Column::EmailChangeTokenCurrent, Column::EmailChangeSentAt]
+            }
+            Purpose::PhoneChange => {
+                (self.phone_change_token, self.phone_change_sent_at) = (hash.clone(), sent);
+                &[Column::PhoneChange, Column::PhoneChangeToken, Column::PhoneChangeSentAt]
+            }
+        };
+        self.update(db, columns).await?;
+        let relates_to = match purpose {
+            Purpose::EmailChangeNew => &self.email_change,
+            Purpose::PhoneChange => &self.phone_change,
+            _ if self.email.is_empty() => &self.phone,
+            _ => &self.email,
+        };
+        one_time_token::create(db, self.id, purpose, relates_to, &hash).await
+    }
+}
