@@ -311,7 +311,7 @@ ${delays(`${bench.whole(tables)} tables`, changing.many)}
 
 psql's read: \`${copy}\`, output thrown away. psql's insert: the same body in \`json_to_recordset\`, sent as one statement.
 Schema changes: four connections ask for one row each, a millisecond apart, while tables are made (told by an event trigger) and
-reloads are asked for by `NOTIFY`, in turn, four times a second. Not measured here: an hour's load.
+reloads are asked for by \`NOTIFY\`, in turn, four times a second. Not measured here: an hour's load.
 
 ## The twin
 
