@@ -213,7 +213,14 @@ async fn who_signed_in_says_the_settings_and_not_the_token() {
     let claims = json!({ "iss": issuer, "aud": "ours", "sub": "7", "exp": now + 600, "iat": now,
         "email": "ada@test.example", "email_verified": true });
     let token = es256(&json!({ "alg": "ES256", "kid": "right" }), &claims, &right_key());
+    // Another issuer that answers and signs as ours does, which nobody has allowed.
+    let stranger = self::issuer();
+    let mut strange = claims.clone();
+    strange["iss"] = json!(stranger);
+    let strange = es256(&json!({ "alg": "ES256", "kid": "right" }), &strange, &right_key());
     for body in [
+        json!({ "issuer": stranger, "client_id": "ours", "id_token": strange }),
+        json!({ "provider": "keycloak", "issuer": stranger, "client_id": "ours", "id_token": strange }),
         // Providers whose issuer is in the token take theirs alone.
         json!({ "provider": "azure", "id_token": token }),
         json!({ "provider": "apple", "id_token": token }),

@@ -276,7 +276,10 @@ async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
     ];
     let app = TestApp::with_settings(&settings).await;
     let site = app.base.clone();
+    let userinfo = [format!("{site}@evil.example/x"), format!("{site}:pass@evil.example/x")];
     for (index, target) in [
+        userinfo[0].as_str(),
+        userinfo[1].as_str(),
         "https://evil.example",
         "https://allowed.example.evil.example/x",
         "https://allowed.example@evil.example/x",
