@@ -238,7 +238,7 @@ fn id_token(request: &Request, client: &OAuthClient, authorization: &Authorizati
         add("iss", json!(issuer));
     }
     add("sub", json!(user.id));
-    add("aud", json!([client.id]));
+    add("aud", json!(client.id));
     add("exp", json!(now + 3600));
     add("iat", json!(now));
     add("auth_time", json!(user.last_sign_in_at.map_or(now, |at| at.timestamp())));
