@@ -1,6 +1,6 @@
 //! What can go wrong with a function call and how it looks.
 //!
-//! Faults of the relay (no such function, a bad token) carry `x-relay-error: true`; faults that the function
+//! Faults of the relay (no such function, a bad token, no database) carry `x-relay-error: true`; faults that the function
 //! raised are its own answers, `{code, message, details, hint}`.
 
 use actix_web::http::StatusCode;
@@ -95,7 +95,7 @@ impl ResponseError for FunctionError {
             },
             Self::Database(error) => {
                 tracing::error!(%error, "a function call failed on the way to the database");
-                response.json(json!({ "code": "UNAVAILABLE", "message": "The function could not be run" }))
+                response.insert_header(("x-relay-error", "true")).json(json!({ "code": "UNAVAILABLE", "message": "The function could not be run" }))
             }
         }
     }

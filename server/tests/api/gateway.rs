@@ -74,6 +74,7 @@ async fn without_a_database_each_api_says_so_and_health_too() {
     assert!(auth.status >= 500, "{auth:?}");
     let function = app.anon().post("/functions/v1/get-categories", json!({})).await;
     assert_eq!((function.status, &function.body["code"]), (503, &json!("UNAVAILABLE")), "{function:?}");
+    assert_eq!(function.header("x-relay-error"), "true", "the function never ran");
     let storage = app.service().post("/storage/v1/object/list/x", json!({ "prefix": "" })).await;
     assert!(storage.status >= 500, "{storage:?}");
     // PostgREST tells what the database said; the others keep it to the log.
