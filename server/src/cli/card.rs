@@ -1,6 +1,6 @@
 //! The card that `up` prints: where everything is.
 
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, SqlSource};
 use crate::embedded_pg::EmbeddedPostgres;
 use crate::gateway::ApiKeys;
 
@@ -14,12 +14,13 @@ const DEMO_ACCOUNTS: [(&str, &str); 5] = [
 ];
 const DEMO_PASSWORD: &str = "aidbridge-demo1A";
 
-/// Prints it to stdout.
-pub(super) fn print(config: &ServerConfig, keys: &ApiKeys, embedded: Option<&EmbeddedPostgres>) {
+/// Prints it to stdout; the demo accounts only where the database holds them.
+pub(super) fn print(config: &ServerConfig, keys: &ApiKeys, embedded: Option<&EmbeddedPostgres>, has_demo: bool) {
     let site = format!("http://{}", config.listen);
     let database = embedded.map_or("the one of DATABASE_URL", |e| e.url.as_str());
     println!();
-    println!("  AidBridge on Ferrobase is running.");
+    let is_ours = config.migrations == SqlSource::Embedded;
+    println!("  {} is running.", if is_ours { "AidBridge on Ferrobase" } else { "Ferrobase" });
     println!();
     println!("  Web app           {site}");
     println!("  API               {site}/{{auth,rest,storage,functions}}/v1");
@@ -31,11 +32,13 @@ pub(super) fn print(config: &ServerConfig, keys: &ApiKeys, embedded: Option<&Emb
     println!("  anon key          {}", keys.anon());
     println!("  service_role key  {}", keys.service_role());
     println!();
-    println!("  Demo accounts, password {DEMO_PASSWORD}");
-    for (email, role) in DEMO_ACCOUNTS {
-        println!("    {email:<32} {role}");
+    if has_demo {
+        println!("  Demo accounts, password {DEMO_PASSWORD}");
+        for (email, role) in DEMO_ACCOUNTS {
+            println!("    {email:<32} {role}");
+        }
+        println!();
     }
-    println!();
     println!("  Ctrl-C stops everything.");
     println!();
 }

@@ -126,7 +126,8 @@ async fn serve(
         tracing::warn!("nothing reads the setting {name}");
     }
     if config.development {
-        card::print(config, &keys, database.embedded.as_ref());
+        let has_demo = config.seed == SqlSource::Embedded && migrate::has_demo_accounts(&database.url).await?;
+        card::print(config, &keys, database.embedded.as_ref(), has_demo);
     } else {
         tracing::info!(listen = %config.listen, "serving");
     }

@@ -1,5 +1,6 @@
 //! The one door to PostgreSQL: pools, and transactions that already carry who acts.
 
+mod causes;
 mod exclusive;
 mod pool;
 mod stream;
@@ -8,6 +9,7 @@ mod transaction;
 mod unit;
 mod wire;
 
+pub use causes::with_causes;
 pub use exclusive::{ExclusiveOptions, ExclusivePool, PoolFigures};
 pub use pool::{DbError, Pool, PoolOptions};
 pub use stream::{Piece, RowStream, StreamUnit};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts};
 
-use super::{Refusal, tls};
+use super::{Refusal, tls, with_causes};
 
 /// How a pool behaves; defaults are PostgREST's.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ impl Pool {
     pub async fn connection(&self) -> Result<Object, DbError> {
         self.inner.get().await.map_err(|error| match error {
             deadpool_postgres::PoolError::Timeout(_) => DbError::PoolTimeout,
-            deadpool_postgres::PoolError::Backend(e) => DbError::Connect(e.to_string()),
+            deadpool_postgres::PoolError::Backend(e) => DbError::Connect(with_causes(&e)),
             other => DbError::Connect(other.to_string()),
         })
     }

@@ -95,7 +95,9 @@ impl ResponseError for FunctionError {
             },
             Self::Database(error) => {
                 tracing::error!(%error, "a function call failed on the way to the database");
-                response.insert_header(("x-relay-error", "true")).json(json!({ "code": "UNAVAILABLE", "message": "The function could not be run" }))
+                response
+                    .insert_header(("x-relay-error", "true"))
+                    .json(json!({ "code": "UNAVAILABLE", "message": "The function could not be run" }))
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use tokio_postgres::error::{DbError, ErrorPosition};
 
+use crate::db::with_causes;
+
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
     #[error("cannot connect to the database: {0}")]
@@ -45,20 +47,13 @@ impl From<tokio_postgres::Error> for MigrateError {
 
 /// The database's own words on one line: message, detail, hint and SQLSTATE.
 pub fn describe(error: &tokio_postgres::Error) -> String {
-    let Some(db) = error.as_db_error() else { return one_line(&error_chain(error)) };
+    let Some(db) = error.as_db_error() else { return one_line(&with_causes(error)) };
     let mut text = one_line(db.message());
     for more in [db.detail(), db.hint()].into_iter().flatten() {
         text.push_str("; ");
         text.push_str(&one_line(more));
     }
     format!("{text} ({})", db.code().code())
-}
-
-fn error_chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", error_chain(source)),
-        None => error.to_string(),
-    }
 }
 
 fn one_line(text: &str) -> String {

@@ -3,7 +3,7 @@
 use tokio_postgres::Client;
 
 use super::Finding;
-use crate::db::tls;
+use crate::db::{tls, with_causes};
 
 /// A question to the catalogs whose every row is one finding: its first column is the sentence.
 struct Question {
@@ -118,7 +118,7 @@ const QUESTIONS: [Question; 10] = [
 pub async fn examine(url: &str, schemas: &[String]) -> anyhow::Result<Vec<Finding>> {
     let (client, connection) = tokio_postgres::connect(url, tls())
         .await
-        .map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))?;
+        .map_err(|error| anyhow::anyhow!("cannot connect to the database: {}", with_causes(&error)))?;
     let connection = tokio::spawn(connection);
     let mut findings = vec![version(&client).await?, rights(&client).await?];
     let are_there: bool = client

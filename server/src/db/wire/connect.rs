@@ -23,7 +23,7 @@ use tokio_postgres::{CancelToken, Config};
 
 use super::connection::Wire;
 use super::stream::Stream;
-use crate::db::{DbError, Query, tls};
+use crate::db::{DbError, Query, tls, with_causes};
 
 /// Where a connection goes.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ async fn connect_to(config: &Config, address: Address, hostname: Option<&str>) -
     let lent = Lent::new(stream);
     let keep = Keep::for_host(hostname)?;
     let logged_in = config.connect_raw(lent.clone(), keep).await;
-    let (client, connection) = logged_in.map_err(|error| DbError::Connect(describe(&error)))?;
+    let (client, connection) = logged_in.map_err(|error| DbError::Connect(with_causes(&error)))?;
     let token = client.cancel_token();
     // Neither has sent anything since the login, nor will: only a connection that is polled says goodbye.
     drop((client, connection));
@@ -176,18 +176,6 @@ fn keep_alive(config: &Config, stream: &TcpStream) -> io::Result<()> {
 
 fn unreachable(error: &io::Error) -> DbError {
     DbError::Connect(format!("error connecting to server: {error}"))
-}
-
-/// An error with its causes, on one line.
-fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }
 
 /// A stream that can be taken back from whoever uses it.
