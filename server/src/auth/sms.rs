@@ -4,20 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::error::{AuthError, AuthResult, Code, Meaning as _};
 use super::hooks::{self, Hook};
 use super::limits::check_frequency;
-use super::mailer::{Delivery, Template};
+use super::mailer::{self, Delivery, Template};
 use super::models::one_time_token::Purpose;
 use super::models::user::User;
 use super::otp;
 use super::request::Request;
 use super::store::Db;
 use crate::config::{SmsConfig, TwilioConfig};
-use crate::mail::{Message, Sender};
+use crate::mail::Message;
 
 /// The channels a message can take.
 pub const SMS: &str = "sms";
@@ -35,8 +35,9 @@ pub struct Text<'a> {
 }
 
 /// Sends text messages; the answer is the provider's id of the message. The error text is for the caller.
+/// `db` is the request's, for senders that write a row.
 pub trait TextSender: Send + Sync {
-    fn send<'a>(&'a self, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, String>>;
+    fn send<'a>(&'a self, db: &'a Db, text: &'a Text<'a>) -> LocalBoxFuture<'a, Result<String, String>>;
 }
 
 /// The sender the settings name, `None` if there is none by that name.
@@ -49,10 +50,7 @@ pub fn sender(config: &SmsConfig, client: reqwest::Client, delivery: &Delivery) 
                 && !twilio.message_service_sid.is_empty();
             complete.then(|| Arc::new(Twilio { config: twilio.clone(), client }) as Arc<dyn TextSender>)
         }
-        "inbox" => match delivery {
-            Delivery::Direct(sender) => Some(Arc::new(Inbox { sender: Arc::clone(sender) })),
-            Delivery::Outbox => None,
-        },
+        "inbox" => Some(Arc::new(Inbox { delivery: delivery.clone() })),
         _ => None,
     }
 }
@@ -64,7 +62,7 @@ struct Twilio {
 }
 
 impl TextSender for Twilio {
-    fn send<'a>(&'a self, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, String>> {
+    fn send<'a>(&'a self, _db: &'a Db, text: &'a Text<'a>) -> LocalBoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let from = &self.config.message_service_sid;
             let number = format!("+{}", text.to);
@@ -114,13 +112,13 @@ impl TextSender for Twilio {
     }
 }
 
-/// Puts messages where mails go: what development looks at.
+/// Puts messages where mails go, which development looks at.
 struct Inbox {
-    sender: Arc<dyn Sender>,
+    delivery: Delivery,
 }
 
 impl TextSender for Inbox {
-    fn send<'a>(&'a self, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, String>> {
+    fn send<'a>(&'a self, db: &'a Db, text: &'a Text<'a>) -> LocalBoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let message = Message {
                 to: format!("+{}@sms.invalid", text.to),
@@ -129,7 +127,10 @@ impl TextSender for Inbox {
                 html: text.body.to_owned(),
                 headers: Vec::new(),
             };
-            self.sender.send(&message).await.map_err(|error| error.to_string())?;
+            mailer::deliver(&self.delivery, db, &message).await.map_err(|fault| {
+                tracing::error!(%fault, "a text message could not be put into the inbox");
+                "the inbox took no message".to_owned()
+            })?;
             Ok(uuid::Uuid::new_v4().to_string())
         })
     }
@@ -164,7 +165,7 @@ pub async fn send_code(
         return Ok(String::new());
     }
     let sender = auth.texts.as_ref().ok_or_else(|| AuthError::internal("Unable to get SMS provider"))?;
-    sender.send(text).await.map_err(|error| {
+    sender.send(db, text).await.map_err(|error| {
         AuthError::unprocessable(Code::SmsSendFailed, format!("Error sending {purpose} OTP to provider: {error}"))
     })
 }

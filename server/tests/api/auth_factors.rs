@@ -101,3 +101,24 @@ async fn a_verified_factor_is_given_up_only_at_the_second_level() {
     let second = low.post("/auth/v1/factors", json!({ "factor_type": "totp", "friendly_name": "2" })).await;
     assert_eq!((second.status, &second.body["error_code"]), (403, &json!("insufficient_aal")));
 }
+
+#[actix_web::test]
+async fn without_a_provider_of_texts_the_code_for_a_phone_is_in_the_inbox() {
+    let settings = [
+        ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
+        ("GOTRUE_SMS_AUTOCONFIRM", "false"),
+        ("GOTRUE_SMS_PROVIDER", "inbox"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    let asked = app.anon().post("/auth/v1/otp", json!({ "phone": "+15551230000" })).await;
+    assert_eq!(asked.status, 200, "{}", asked.body);
+    let row = app
+        .owner
+        .query_one("select body_text from ferrobase.outbox where recipient = '+15551230000@sms.invalid'", &[])
+        .await
+        .expect("one message");
+    let code: String = row.get::<_, String>(0).chars().filter(char::is_ascii_digit).collect();
+    let body = json!({ "type": "sms", "phone": "+15551230000", "token": code });
+    let session = app.anon().post("/auth/v1/verify", body).await;
+    assert_eq!((session.status, &session.body["user"]["phone"]), (200, &json!("15551230000")));
+}

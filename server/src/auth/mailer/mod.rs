@@ -12,5 +12,5 @@ mod templates;
 
 pub use go_template::Template;
 pub use links::{ActionLink, action_link};
-pub use sending::{Delivery, Mail, Notification, notify, send};
+pub use sending::{Delivery, Mail, Notification, deliver, notify, send};
 pub use templates::TemplateStore;

@@ -226,7 +226,8 @@ pub async fn notify(request: &Request, db: &Db, user: &User, notification: Notif
     }
 }
 
-async fn deliver(delivery: &Delivery, db: &Db, message: &Message) -> Result<(), Fault> {
+/// Hands `message` over: sent when this returns, or a row of `db`'s transaction.
+pub async fn deliver(delivery: &Delivery, db: &Db, message: &Message) -> Result<(), Fault> {
     match delivery {
         Delivery::Direct(sender) => sender.send(message).await.map_err(|error| Fault::new(error.to_string())),
         Delivery::Outbox => {
