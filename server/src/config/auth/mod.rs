@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn what_is_not_set_is_as_in_the_reference_but_for_the_reuse_interval() {
         let config = read(&[]).expect("config");
-        let minutes = |n| Duration::from_secs(60 * n);
+        let minutes = |n: u64| Duration::from_secs(60 * n);
         assert_eq!((config.jwt.exp, config.jwt.aud.as_str(), config.jwt.default_group_name.as_str()), (3600, "", ""));
         assert_eq!(config.jwt.admin_roles, ["service_role", "supabase_admin"]);
         assert_eq!((config.mailer.otp_exp, config.sms.otp_exp), (minutes(24 * 60), minutes(1)));
