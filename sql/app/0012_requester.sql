@@ -37,7 +37,7 @@ begin
       from public.request_events e left join public.nonprofits n on n.id = e.nonprofit_id
       where e.request_id = r.id and e.for_requester), '[]'::jsonb),
     'nonprofits', coalesce((select jsonb_agg(jsonb_build_object('id', n.id, 'name', n.name, 'location', n.location,
-        'average_response_time_days', n.average_response_time_days, 'logo_path', n.logo_path, 'state', p.state, 'active', n.status = 'active')
+        'average_response_time_days', n.average_response_time_days, 'logo_path', n.logo_path, 'state', p.state)
         order by array_position(r.nonprofits, n.id))
       from public.nonprofits n left join public.request_nonprofits p on p.nonprofit_id = n.id and p.request_id = r.id
       where n.id = any (r.nonprofits)), '[]'::jsonb),
