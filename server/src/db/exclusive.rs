@@ -174,15 +174,16 @@ impl ExclusivePool {
 }
 
 impl Shared {
-    /// Not forgotten for too long.
+    /// Neither too old nor forgotten for too long.
     fn is_usable(&self, connection: &mut Connection) -> bool {
-        connection.used.elapsed() < self.options.max_idle && connection.backend.is_alive()
+        connection.opened.elapsed() < self.options.max_lifetime
+            && connection.used.elapsed() < self.options.max_idle
+            && connection.backend.is_alive()
     }
 
-    /// Still good for use, but a younger one would be better.
+    /// Still good for use, but one opened since the last [`ExclusivePool::flush`] would be better.
     fn is_old(&self, connection: &Connection) -> bool {
         connection.generation != self.generation.load(Ordering::Relaxed)
-            || connection.opened.elapsed() >= self.options.max_lifetime
     }
 
     async fn granted(self: &Arc<Self>, connection: Option<Connection>, lane: usize) -> Result<Held, DbError> {

@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::EmbeddedError;
 use super::account::{Account, command};
+
+/// How often a copied program is tried again that somebody still has open for writing, 20 ms apart.
+const BUSY_TRIES: usize = 100;
 
 /// Binaries of one PostgreSQL release.
 #[derive(Clone, Debug)]
@@ -78,12 +82,18 @@ impl Binaries {
     pub async fn major_version(&self, account: Option<&Account>, cwd: &Path) -> Result<String, EmbeddedError> {
         let program = self.dir.join("postgres");
         let not_runnable = |reason: String| EmbeddedError::NotRunnable { program: program.clone(), reason };
-        let output = command(&program, account)
-            .arg("--version")
-            .current_dir(cwd)
-            .output()
-            .await
-            .map_err(|e| not_runnable(e.to_string()))?;
+        let mut tries = 0;
+        let output = loop {
+            tries += 1;
+            match command(&program, account).arg("--version").current_dir(cwd).output().await {
+                // A fresh copy is still open for writing in a child that another thread has forked and that has not
+                // reached its own program yet.
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                output => break output.map_err(|e| not_runnable(e.to_string()))?,
+            }
+        };
         let text = String::from_utf8_lossy(&output.stdout);
         parse_major_version(&text).ok_or_else(|| {
             not_runnable(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("").to_owned())

@@ -60,7 +60,10 @@ impl FileBackend {
         let file = loop {
             tries += 1;
             match create_in_folder(&path).await {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound && tries < FOLDER_TRIES => {}
+                // A removal took the folder away: before the file was made in it, or while it was being made.
+                Err(error)
+                    if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::AlreadyExists)
+                        && tries < FOLDER_TRIES => {}
                 outcome => break outcome?,
             }
         };

@@ -110,8 +110,13 @@ async fn statements_survive_a_change_of_the_schema_under_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reload_replaces_connections_and_refuses_nobody() {
     const PIDS: &str = "select coalesce(string_agg(pid::text, ',' order by pid), '') from pg_stat_activity \
-                        where application_name = 'PostgREST 16.2'";
+                        where application_name = 'PostgREST 16.2' and query not ilike 'listen%'";
+    const LISTENERS: &str = "select count(*) from pg_stat_activity where query ilike 'listen%'";
     let fixture = Fixture::start(&[("DB_POOL", "2"), ("DB_POOL_MAX_IDLETIME", "600")]).await;
+    // Before it listens, the listener looks like one of the pool.
+    while fixture.one(LISTENERS).await != "1" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let ask = || async {
         let replies = (0..8).map(|_| fixture.send(fixture.request("anon", "GET", "/rpc/add?a=1")));
         for reply in futures_util::future::join_all(replies).await {
