@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { Page } from "@playwright/test";
 import { mailTo, rpc } from "./fixtures/api";
 import { OwnServer } from "./fixtures/server";
-import { ask, found, invitationToken, write } from "./fixtures/staff";
+import { ask, found, invitationToken, prove, write } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 
 test.describe.configure({ timeout: 240_000 });
@@ -153,6 +153,7 @@ test("an invitation is accepted by the one it was sent to, and by nobody else", 
   accessible,
 }) => {
   const { organization, admin } = await found(request, people);
+  await prove(request, admin);
   const colleague = await people.create("nonprofit", "Ruth Okonkwo");
   await write(request, admin, "nonprofit_team_members", {
     nonprofit_id: organization.id,
@@ -189,6 +190,7 @@ test("an invitation is accepted by the one it was sent to, and by nobody else", 
 
 test("the link at the end of a letter ends the letters", async ({ page, people, request, accessible }) => {
   const { organization, admin } = await found(request, people);
+  await prove(request, admin);
   const giver = `giver-${randomUUID()}@test.example`;
   await rpc(request, admin.accessToken, "record_donation", {
     nonprofit_id: organization.id,
