@@ -28,7 +28,8 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let pool = Pool::new(
         config.db_uri.reveal(),
         &PoolOptions {
-            size: 2,
+            // Two read the schema side by side, the third answers the root document meanwhile.
+            size: 3,
             acquire_timeout: config.pool.acquisition_timeout,
             application_name: format!("PostgREST {COMPATIBLE_VERSION}"),
         },
