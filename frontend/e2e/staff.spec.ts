@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { APIRequestContext, Page } from "@playwright/test";
 import { apiKey, mailTo, rpc } from "./fixtures/api";
-import { ask, found, join, write, type Organization } from "./fixtures/staff";
+import { ask, found, join, prove, write, type Organization } from "./fixtures/staff";
 import { expect, test, type Account } from "./fixtures/test";
 
 // each page is looked at by axe in both themes, which takes its time
@@ -358,6 +358,7 @@ test("a message is new for each donor until that donor has read it", async ({ pa
     nonprofit_id: organization.id,
   });
   for (const pledge of pledges) await rpc(request, admin.accessToken, "receive_donation", { donation_id: pledge.id });
+  await prove(request, admin);
   await rpc(request, admin.accessToken, "send_donor_message", {
     nonprofit_id: organization.id,
     subject: "Winter pantry opens",

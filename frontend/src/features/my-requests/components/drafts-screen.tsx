@@ -23,7 +23,7 @@ function DraftLine({ draft, onDelete }: { draft: Draft; onDelete: () => void }) 
   const name = nameOf(draft);
   return (
     <li className="item">
-      <h3>{name}</h3>
+      <h2>{name}</h2>
       <StatusBadge status="draft" />
       <div className="col-span-full grid gap-2">
         <p className="line-clamp-2 text-soft">{draft.description.trim() || t("myRequests.draftNoWords")}</p>
