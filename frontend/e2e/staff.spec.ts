@@ -3,30 +3,11 @@ import { randomUUID } from "node:crypto";
 import type { APIRequestContext, Page } from "@playwright/test";
 import { apiKey, mailTo, rpc } from "./fixtures/api";
 import { ask, found, join, prove, write, type Organization } from "./fixtures/staff";
+import { answer, figure, isPhone, toast } from "./fixtures/staff-pages";
 import { expect, test, type Account } from "./fixtures/test";
 
 // each page is looked at by axe in both themes, which takes its time
 test.describe.configure({ timeout: 300_000 });
-
-const isPhone = (page: Page) => (page.viewportSize()?.width ?? 0) < 768;
-const toast = (page: Page, title: string) => page.locator(".toast").filter({ hasText: title });
-const figure = (page: Page, label: string) =>
-  page
-    .locator(".figures > div")
-    .filter({ has: page.locator("dt", { hasText: label }) })
-    .locator("dd");
-
-/** Presses an answer: a button of the rail, on phones of the dock or its menu. */
-async function answer(page: Page, name: string) {
-  const dock = page.locator(".dock");
-  await (isPhone(page) ? dock : page.locator(".decide")).waitFor();
-  if (!isPhone(page)) await page.locator(".decide").getByRole("button", { name }).click();
-  else if (await dock.getByRole("button", { name }).isVisible()) await dock.getByRole("button", { name }).click();
-  else {
-    await dock.getByRole("button", { name: "Other answers" }).click();
-    await page.getByRole("menuitem", { name }).click();
-  }
-}
 
 /** One white pixel. */
 const PNG = Buffer.from(
