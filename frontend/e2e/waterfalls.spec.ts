@@ -41,6 +41,40 @@ const REQUESTER = [
   "/dashboard",
 ];
 
+const STAFF = [
+  "/nonprofit-dashboard",
+  "/nonprofit-dashboard?tab=requests",
+  "/nonprofit-dashboard?tab=team",
+  "/nonprofit-dashboard?tab=budget",
+  "/nonprofit-dashboard?tab=categories",
+  "/nonprofit-requests",
+  "/nonprofit-requests?status=pending&q=REQ&page=2",
+  "/nonprofit-request/REQ-001",
+  "/nonprofit-request-details/REQ-002",
+  "/nonprofit-settings",
+  "/nonprofit-team",
+  "/team-management",
+  "/nonprofit-budget",
+  "/budget",
+  "/nonprofit-donor-communication",
+  "/nonprofit-donor-communication?tab=inbox",
+  "/nonprofit-donor-communication?tab=sent",
+  "/categories-management",
+  "/nonprofit-role-selection",
+  "/nonprofit-onboarding",
+  "/notifications",
+  "/dashboard",
+];
+
+const DONOR = [
+  "/donor-dashboard",
+  "/donor-dashboard?donate",
+  "/donor-dashboard?tab=donations",
+  "/donor-dashboard?tab=impact",
+  "/notifications",
+  "/dashboard",
+];
+
 test("public pages", async ({ page }) => {
   for (const address of PUBLIC) {
     const waves = await wavesOf(page, address);
@@ -61,3 +95,17 @@ test("the requester's pages, a saved draft among them", async ({ page, people, r
     expect.soft(waves.length, `${address}: ${JSON.stringify(waves)}`).toBeLessThanOrEqual(DEEPEST);
   }
 });
+
+for (const [who, addresses] of [
+  ["admin", STAFF],
+  ["donor", DONOR],
+] as const) {
+  test(`the ${who}'s pages`, async ({ page, people }) => {
+    await people.signIn(page, { email: `${who}@demo.aidbridge.test`, password: DEMO_PASSWORD });
+    for (const address of addresses) {
+      const waves = await wavesOf(page, address);
+      expect.soft(waves.length, `${address}: ${JSON.stringify(waves)}`).toBeGreaterThan(0);
+      expect.soft(waves.length, `${address}: ${JSON.stringify(waves)}`).toBeLessThanOrEqual(DEEPEST);
+    }
+  });
+}
