@@ -1,4 +1,7 @@
-/** Writes the landing page's markup into dist/index.html: `#root` holds it until the app takes its place. */
+/**
+ * Writes the markup of pages that people arrive at into dist/index.html: `#root` holds it until the app takes its place.
+ * Beside it, for `public/theme.js`, which files the code of these pages is in, so that they are asked for at once.
+ */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "vite";
@@ -16,15 +19,42 @@ await build({
     rolldownOptions: { output: { codeSplitting: true } },
   },
 });
-const { landing } = await import(`${folder}prerender.js`);
+const { landings } = await import(`${folder}prerender.js`);
 rmSync(folder, { recursive: true, force: true });
 
-const page = new URL("../dist/index.html", import.meta.url);
-const empty = '<div id="root"></div>';
+const dist = new URL("../dist/", import.meta.url);
+const manifest = JSON.parse(readFileSync(new URL(".vite/manifest.json", dist), "utf8"));
+function filesOf(key, files = new Set()) {
+  const chunk = manifest[key];
+  if (!chunk || files.has(chunk.file)) return files;
+  files.add(chunk.file);
+  for (const imported of chunk.imports ?? []) filesOf(imported, files);
+  return files;
+}
+const entry = filesOf(Object.keys(manifest).find((key) => manifest[key].isEntry));
+const layout = filesOf("src/app/layouts/data.tsx");
+const screens = { ask: "request-form", login: "login", lookup: "request-status" };
+const files = Object.fromEntries(
+  Object.entries(screens).map(([name, screen]) => {
+    const own = filesOf(`src/app/routes/public/${screen}.tsx`);
+    if (own.size === 0) throw new Error(`${screen} has no file of its own`);
+    return [name, [...new Set([...layout, ...own])].filter((file) => !entry.has(file)).map((file) => `/${file}`)];
+  }),
+);
+
+const page = new URL("index.html", dist);
 const html = readFileSync(page, "utf8");
-if (!html.includes(empty)) throw new Error("dist/index.html has no empty #root");
+function put(text, from, to) {
+  if (!text.includes(from)) throw new Error(`dist/index.html has no ${from}`);
+  return text.replace(from, () => to);
+}
+const withPages = put(html, '<div id="root"></div>', `<div id="root">${landings()}</div>`);
 writeFileSync(
   page,
-  html.replace(empty, () => `<div id="root"><div class="before-app">${landing()}</div></div>`),
+  put(
+    withPages,
+    '<script src="/theme.js">',
+    `<script src="/theme.js" data-files="${JSON.stringify(files).replaceAll('"', "&quot;")}">`,
+  ),
 );
-console.log("the landing page stands in dist/index.html");
+console.log(`in dist/index.html stand: home, ${Object.keys(screens).join(", ")}`);

@@ -1,17 +1,24 @@
 // first: it says in which order the layers of all styles lie
 import "./styles/index.css";
+// of pages that stand in index.html
+import "./styles/requests.css";
+import "./app/routes/public/gate.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { loadAppConfig } from "@/lib/env";
-import { App } from "./app/app";
+import { App, pageLoaded } from "./app/app";
 
 // Early, so that the footer's address and the API's are there when they are wanted; a failure shows where it is needed.
 loadAppConfig().catch(() => undefined);
 
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no #root");
-createRoot(root).render(
-  <StrictMode>
-    <App />
-  </StrictMode>,
-);
+const start = () =>
+  createRoot(root).render(
+    <StrictMode>
+      <App />
+    </StrictMode>,
+  );
+// A page that stands in index.html stays until its code is there: no loading view in between.
+if (document.documentElement.dataset.landing) void pageLoaded().then(start);
+else start();

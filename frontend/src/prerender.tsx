@@ -1,14 +1,21 @@
 /**
- * The landing page as markup, for `scripts/prerender.mjs`: what a visitor sees before the first script has run. Only the
- * signed-out page; `public/theme.js` decides whether it is shown, and the app puts itself in its place.
+ * Pages that people arrive at, as markup, for `scripts/prerender.mjs`: what a visitor sees before the first script has run.
+ * Only as a signed-out visitor finds them; `public/theme.js` decides which of them is shown, and the app puts itself in its
+ * place. Fields cannot be written in before: what is typed would be lost.
  */
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import type { ComponentType } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
 import { StaticRouter } from "react-router-dom";
 import { SessionContext, type Session } from "@/lib/session";
 import "@/messages/en/shell";
+import { SiteFooter } from "./app/layouts/site-footer";
 import { SiteHeader } from "./app/layouts/site-header";
 import { paths } from "./app/paths";
 import { Component as Home } from "./app/routes/public/home";
+import { Component as Login } from "./app/routes/public/login";
+import { Component as RequestForm } from "./app/routes/public/request-form";
+import { Component as RequestStatus } from "./app/routes/public/request-status";
 
 const nothing = () => Promise.resolve();
 const visitor: Session = {
@@ -24,14 +31,35 @@ const visitor: Session = {
   forgetEnd: () => undefined,
 };
 
-export const landing = (): string =>
-  renderToStaticMarkup(
-    <StaticRouter location={paths.home}>
+/** By the name that `public/theme.js` gives the address. */
+const pages: Record<string, [path: string, Screen: ComponentType]> = {
+  home: [paths.home, Home],
+  ask: [paths.requestSubmission, RequestForm],
+  login: [paths.login, Login],
+  lookup: [paths.requestStatusLookup, RequestStatus],
+};
+
+function markup(name: string, path: string, Screen: ComponentType): string {
+  // asks nobody: there is no server while building
+  const queries = new QueryClient({ defaultOptions: { queries: { enabled: false, retry: false } } });
+  const page = renderToStaticMarkup(
+    <StaticRouter location={path}>
       <SessionContext value={visitor}>
-        <SiteHeader />
-        <div className="flex flex-1 flex-col">
-          <Home />
-        </div>
+        <QueryClientProvider client={queries}>
+          <SiteHeader />
+          <div className="flex flex-1 flex-col">
+            <Screen />
+          </div>
+          <SiteFooter />
+        </QueryClientProvider>
       </SessionContext>
     </StaticRouter>,
+    { identifierPrefix: `${name}-` },
   );
+  return page.replaceAll("<form ", "<form inert ").replaceAll("<input ", "<input readonly ");
+}
+
+export const landings = (): string =>
+  Object.entries(pages)
+    .map(([name, [path, Screen]]) => `<div class="before-app" data-at="${name}">${markup(name, path, Screen)}</div>`)
+    .join("");

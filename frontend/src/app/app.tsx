@@ -6,6 +6,18 @@ import { createRouter } from "./router";
 
 const router = createRouter();
 
+/** When the page's own code is there, or it is known that it cannot be had. */
+export function pageLoaded(): Promise<void> {
+  if (router.state.initialized) return Promise.resolve();
+  return new Promise((done) => {
+    const stop = router.subscribe(({ initialized }) => {
+      if (!initialized) return;
+      stop();
+      done();
+    });
+  });
+}
+
 /**
  * The notifications region, downloaded when the first toast is shown. Offline the download fails: the toast then
  * waits for the connection, and the page stays as it is.

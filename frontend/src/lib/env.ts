@@ -65,5 +65,9 @@ function subscribe(listener: () => void) {
 
 /** The settings, or null until they have arrived. */
 export function useAppConfig(): AppConfig | null {
-  return useSyncExternalStore(subscribe, () => current);
+  return useSyncExternalStore(
+    subscribe,
+    () => current,
+    () => null,
+  );
 }

@@ -1,0 +1,49 @@
+/** What stands in index.html: pages that people arrive at, before the app's code has come. */
+import { expect, test } from "./fixtures/test";
+
+const pages = [
+  ["/", "Ask for help once."],
+  ["/request-submission", "Choose type of assistance"],
+  ["/submit-request", "Choose type of assistance"],
+  ["/login", "Welcome Back"],
+  ["/nonprofit-login", "Welcome Back"],
+  ["/request-status", "Request Status"],
+] as const;
+
+test("a page that people arrive at is readable before the app's code has come, and is the same with it", async ({
+  page,
+}) => {
+  for (const [address, heading] of pages) {
+    await page.route(/\/assets\/.*\.js$/, (route) => route.abort());
+    await page.goto(address);
+    const before = page.getByRole("heading", { level: 1, name: heading });
+    await expect(before).toBeVisible();
+    await expect(page.locator(".before-app").filter({ visible: true })).toHaveCount(1);
+    const stood = await before.boundingBox();
+    // what is typed now would be lost, so nothing takes it
+    for (const field of await page.locator("input").filter({ visible: true }).all())
+      await expect(field).not.toBeEditable();
+    await page.unroute(/\/assets\/.*\.js$/);
+
+    await page.goto(address);
+    await expect(page.locator(".before-app")).toHaveCount(0);
+    const after = page.getByRole("heading", { level: 1, name: heading });
+    await expect(after).toBeVisible();
+    expect(await after.boundingBox(), address).toEqual(stood);
+  }
+});
+
+test("it waits for the app where the page may be another one", async ({ page }) => {
+  await page.route(/\/assets\/.*\.js$/, (route) => route.abort());
+  const standing = page.locator(".before-app").filter({ visible: true });
+  for (const address of ["/about-us", "/login?error=access_denied", "/submit-request?form=single", "/my-requests"]) {
+    await page.goto(address);
+    await expect(page.locator(".before-app"), address).not.toHaveCount(0);
+    await expect(standing, address).toHaveCount(0);
+  }
+  // somebody may be signed in
+  await page.evaluate(() => localStorage.setItem("aidbridge-auth", "{}"));
+  await page.goto("/");
+  await expect(page.locator(".before-app")).not.toHaveCount(0);
+  await expect(standing).toHaveCount(0);
+});
