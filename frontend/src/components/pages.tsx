@@ -89,6 +89,8 @@ export function DashboardPage({ title, heading, lead, back, action, children, cl
 }
 
 export interface DetailPageProps extends PageProps {
+  /** Its name in the breadcrumb: the number. */
+  crumb?: string;
   back?: ReactNode;
   heading?: ReactNode;
   /** Number, dates: one line under the title. */
@@ -101,8 +103,19 @@ export interface DetailPageProps extends PageProps {
 }
 
 /** One object: back, title, number, badge; content and a rail. Prints to one sheet. */
-export function DetailPage({ title, heading, back, meta, badge, rail, dock, children, className }: DetailPageProps) {
-  usePageTitle(title);
+export function DetailPage({
+  title,
+  crumb,
+  heading,
+  back,
+  meta,
+  badge,
+  rail,
+  dock,
+  children,
+  className,
+}: DetailPageProps) {
+  usePageTitle(title, crumb);
   return (
     <>
       <main id="main" tabIndex={-1} className={cn("work outline-none", className)}>

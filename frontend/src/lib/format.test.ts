@@ -46,5 +46,8 @@ it("takes the avatar's letter from the name", () => {
   expect(format.avatarFallback("élodie")).toBe("É");
   expect(format.avatarFallback("  ")).toBe("NA");
   expect(format.avatarFallback(undefined)).toBe("NA");
+  expect(format.initialsOf("Marie-Thérèse Désir-Beauvoir")).toBe("MD");
+  expect(format.initialsOf("élodie")).toBe("É");
+  expect(format.initialsOf(" ")).toBe("NA");
   expect(format.firstName("Marie-Thérèse Désir")).toBe("Marie-Thérèse");
 });

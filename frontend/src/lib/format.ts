@@ -76,6 +76,13 @@ export function avatarFallback(fullName: string | null | undefined): string {
   return first ? first.toLocaleUpperCase(LOCALE) : "NA";
 }
 
+/** First letters of a name's first and last word ('MD' of 'Marie-Thérèse Désir'), or 'NA'. */
+export function initialsOf(fullName: string | null | undefined): string {
+  const words = (fullName ?? "").trim().split(/\s+/);
+  const last = words.length > 1 ? [...(words.at(-1) ?? "")][0] : undefined;
+  return avatarFallback(words[0]) + (last?.toLocaleUpperCase(LOCALE) ?? "");
+}
+
 /** 'Marie-Thérèse' of 'Marie-Thérèse Désir'. */
 export function firstName(fullName: string | null | undefined): string {
   return (fullName ?? "").trim().split(/\s+/)[0] ?? "";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import "@/messages/en/shell";
-import { isCurrent, shellMenu } from "./shell-menu";
+import { crumbsOf, isCurrent, shellMenu } from "./shell-menu";
 
 const menu = (role: "admin" | "manager" | "employee" | "volunteer") =>
   shellMenu({ role: "nonprofit", nonprofitRole: role }, { role });
@@ -46,4 +46,37 @@ it("shows a donor the dashboard and the pledge, and marks the dashboard alone as
     ["Dashboard", true],
     ["Make a Donation", false],
   ]);
+});
+
+describe("the breadcrumb", () => {
+  const words = (pathname: string, name: string | null) =>
+    crumbsOf("Harbor Relief Fund", menu("admin"), pathname, name).map(({ label, to }) =>
+      to ? `${label} → ${to}` : label,
+    );
+
+  it.each([
+    ["/nonprofit-dashboard", "Dashboard", ["Harbor Relief Fund", "Dashboard"]],
+    ["/nonprofit-budget", "Budget Management", ["Harbor Relief Fund", "Budget"]],
+    ["/budget", "Budget Management", ["Harbor Relief Fund", "Budget"]],
+    ["/team-management", "Team Management", ["Harbor Relief Fund", "Team Management"]],
+    ["/nonprofit-request/1", "REQ-001", ["Harbor Relief Fund", "Requests → /nonprofit-requests", "REQ-001"]],
+    [
+      "/categories-management",
+      "Manage Categories",
+      ["Harbor Relief Fund", "Settings → /nonprofit-settings", "Manage Categories"],
+    ],
+    ["/notifications", "Notifications", ["Harbor Relief Fund", "Notifications"]],
+    ["/notifications", null, ["Harbor Relief Fund"]],
+  ])("says at %s of %s: %j", (pathname, name, expected) => {
+    expect(words(pathname, name)).toEqual(expected);
+  });
+
+  it("leads from a request back to the requester's list", () => {
+    const items = shellMenu({ role: "requester", nonprofitRole: null }, null);
+    expect(crumbsOf("Requester", items, "/request/REQ-004", "REQ-004")).toEqual([
+      { label: "Requester" },
+      { label: "My Requests", to: "/my-requests" },
+      { label: "REQ-004" },
+    ]);
+  });
 });

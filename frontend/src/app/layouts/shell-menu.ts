@@ -19,13 +19,32 @@ export interface MenuItem {
   /** For the phone's tab bar, where the label is too long. */
   short?: string;
   Icon: LucideIcon;
-  /** Beginnings of further addresses that belong to this entry. */
+  /** A second address of the same page. */
+  alias?: string;
+  /** Beginnings of the addresses of pages below this entry. */
   also?: readonly string[];
 }
 
 /** True when the page at `pathname` lies under this entry. */
-export const isCurrent = ({ to, also = [] }: MenuItem, pathname: string): boolean =>
-  [to, ...also].some((start) => pathname === start || pathname.startsWith(`${start}/`));
+export const isCurrent = ({ to, alias = to, also = [] }: MenuItem, pathname: string): boolean =>
+  [to, alias, ...also].some((start) => pathname === start || pathname.startsWith(`${start}/`));
+
+export interface Crumb {
+  label: string;
+  /** Absent for the page itself, and for a place that has none. */
+  to?: string;
+}
+
+/** Where a page lies: `place` (the organization or the role), the menu's entry, and below an entry the page's own `name`. */
+export function crumbsOf(place: string, items: readonly MenuItem[], pathname: string, name: string | null): Crumb[] {
+  const entry = items.find((item) => isCurrent(item, pathname));
+  if (entry && (pathname === entry.to || pathname === entry.alias)) return [{ label: place }, { label: entry.label }];
+  return [
+    { label: place },
+    ...(entry ? [{ label: entry.label, to: entry.to }] : []),
+    ...(name ? [{ label: name }] : []),
+  ];
+}
 
 /** The sidebar's entries by role (section 6). */
 export function shellMenu(
@@ -52,14 +71,15 @@ export function shellMenu(
           to: paths.nonprofitBudget,
           label: t("shell.menuBudget"),
           Icon: Wallet,
-          also: [paths.budget, paths.donorCommunication],
+          alias: paths.budget,
+          also: [paths.donorCommunication],
         },
         {
           to: paths.nonprofitTeam,
           label: t("shell.menuTeam"),
           short: t("shell.menuTeamShort"),
           Icon: Users,
-          also: [paths.teamManagement],
+          alias: paths.teamManagement,
         },
         {
           to: paths.nonprofitSettings,
@@ -78,7 +98,12 @@ export function shellMenu(
       return [
         { to: paths.requesterDashboard, label: t("shell.menuDashboard"), Icon: LayoutDashboard },
         { to: paths.submitRequest, label: t("shell.menuNewRequest"), Icon: SquarePen },
-        { to: paths.myRequests, label: t("shell.menuMyRequests"), Icon: List },
+        {
+          to: paths.myRequests,
+          label: t("shell.menuMyRequests"),
+          Icon: List,
+          also: ["/request", "/request-details", "/request-status", paths.requestDrafts],
+        },
       ];
     case null:
       return [];

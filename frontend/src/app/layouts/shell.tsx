@@ -11,6 +11,7 @@ import { useSidebarFold } from "@/components/ui/sidebar";
 import { Tooltip, TooltipProvider } from "@/components/ui/tooltip";
 import { waitingCountQuery } from "@/features/incoming-requests/api";
 import { useUnreadCount } from "@/features/notifications/api";
+import { usePageName } from "@/lib/page-title";
 import { can, useSession, type AppUser } from "@/lib/session";
 import { t } from "@/messages";
 import "@/messages/en/shell";
@@ -18,7 +19,7 @@ import { paths } from "../paths";
 import { FocusOnNavigation } from "./focus";
 import { ThemeMenu } from "./header-menus";
 import { roleName } from "./role-name";
-import { isCurrent, shellMenu, type MenuItem } from "./shell-menu";
+import { crumbsOf, isCurrent, shellMenu, type MenuItem } from "./shell-menu";
 import { useLogout } from "./use-logout";
 
 /** Requests that wait for a decision of this person; 0 for those who do not decide. */
@@ -68,7 +69,7 @@ function Me({ user, folded, onNavigate }: { user: AppUser; folded?: boolean; onN
   return (
     <div className="me">
       <div className="who">
-        <Avatar name={user.fullName} src={user.photoUrl} />
+        <Avatar name={user.fullName} src={user.photoUrl} initials />
         <div>
           <span>
             <strong>{user.fullName || user.email}</strong>
@@ -112,18 +113,37 @@ function Me({ user, folded, onNavigate }: { user: AppUser; folded?: boolean; onN
   );
 }
 
+function Breadcrumb({ items }: { items: MenuItem[] }) {
+  const { user, organization } = useSession();
+  const { pathname } = useLocation();
+  const name = usePageName();
+  const crumbs = crumbsOf(organization?.name ?? roleName(user?.role ?? null), items, pathname, name);
+  return (
+    <nav className="crumbs" aria-label={t("shell.breadcrumb")}>
+      <ol>
+        {crumbs.map(({ label, to }, index) => (
+          <li key={`${index} ${label}`} aria-current={index > 0 && index === crumbs.length - 1 ? "page" : undefined}>
+            {to ? <Link to={to}>{label}</Link> : label}
+          </li>
+        ))}
+      </ol>
+    </nav>
+  );
+}
+
 function TopBar({
   user,
+  items,
   folded,
   onFold,
   onMenu,
 }: {
   user: AppUser;
+  items: MenuItem[];
   folded: boolean;
   onFold: () => void;
   onMenu: () => void;
 }) {
-  const { organization } = useSession();
   const unread = useUnreadCount(user.id);
   return (
     <header className="topbar">
@@ -137,7 +157,7 @@ function TopBar({
       >
         <PanelLeft aria-hidden="true" />
       </Button>
-      <p className="crumbs">{organization?.name ?? roleName(user.role)}</p>
+      <Breadcrumb items={items} />
       <ThemeMenu />
       <Button asChild size="icon" className="bell">
         <Link
@@ -178,7 +198,7 @@ export function Component() {
             <Me user={user} folded={folded} />
           </div>
         </aside>
-        <TopBar user={user} folded={folded} onFold={toggle} onMenu={() => setMenuOpen(true)} />
+        <TopBar user={user} items={items} folded={folded} onFold={toggle} onMenu={() => setMenuOpen(true)} />
         <div className="page">
           <Outlet />
         </div>

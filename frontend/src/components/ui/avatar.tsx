@@ -1,15 +1,17 @@
 import { useState } from "react";
 import { cn } from "@/lib/cn";
-import { avatarFallback } from "@/lib/format";
+import { avatarFallback, initialsOf } from "@/lib/format";
 
-/** A person's photo, or the first letter of their name ('NA' without a name). Silent: the name stands beside it. */
+/** A person's photo, or the first letter of their name, or its initials ('NA' without one). Silent: the name stands beside it. */
 export function Avatar({
   name,
   src,
+  initials,
   className,
 }: {
   name: string | null | undefined;
   src?: string | null;
+  initials?: boolean;
   className?: string;
 }) {
   const [broken, setBroken] = useState<string | null>(null);
@@ -18,7 +20,7 @@ export function Avatar({
       {src && broken !== src ? (
         <img src={src} alt="" className="size-full object-cover" onError={() => setBroken(src)} />
       ) : (
-        avatarFallback(name)
+        (initials ? initialsOf : avatarFallback)(name)
       )}
     </span>
   );

@@ -84,6 +84,7 @@ export function Component() {
     return (
       <DetailPage
         title={title}
+        crumb={request.request_number}
         heading={request.category}
         back={back}
         meta={meta}
@@ -104,6 +105,7 @@ export function Component() {
     <>
       <DetailPage
         title={title}
+        crumb={request.request_number}
         heading={request.category}
         back={back}
         meta={meta}

@@ -212,6 +212,7 @@ function Detail({ detail }: { detail: RequestDetail }) {
   return (
     <DetailPage
       title={t("myRequests.detailTitle", { number, category: request.category })}
+      crumb={number}
       heading={request.category}
       meta={
         <span className="row gap-x-2 gap-y-0">
