@@ -93,6 +93,25 @@ test.describe("signing in", () => {
     }
   });
 
+  test("what was sent before is looked for once per sign-in, not at every load", async ({ page, people }) => {
+    const asked: string[] = [];
+    page.on("request", (call) => {
+      if (call.url().endsWith("/rpc/claim_guest_requests")) asked.push(new URL(page.url()).pathname);
+    });
+    const account = await people.create("requester", "Marie Désir");
+    await people.signIn(page, account);
+    await expect(page).toHaveURL("/select-nonprofit");
+    await expect.poll(() => asked.length).toBe(1);
+    for (const path of ["/profile", "/notifications"]) {
+      await page.goto(path);
+      await page.waitForLoadState("networkidle");
+    }
+    expect(asked).toHaveLength(1);
+    await page.evaluate(() => localStorage.removeItem("aidbridge-auth"));
+    await people.signIn(page, account);
+    await expect.poll(() => asked.length).toBe(2);
+  });
+
   test("logging out says so and leads to login", async ({ page, people }) => {
     await people.signIn(page, await people.create("requester", "Marie Désir"));
     await expect(page).toHaveURL("/select-nonprofit");

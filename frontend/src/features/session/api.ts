@@ -7,6 +7,8 @@ export interface AuthUser {
   id: string;
   email?: string;
   phone?: string;
+  /** ISO instant. */
+  last_sign_in_at?: string;
   user_metadata?: Record<string, unknown>;
 }
 

@@ -8,6 +8,7 @@ import { getSupabase, mayHaveSession, whenClient } from "@/lib/supabase";
 import { t } from "@/messages";
 import "@/messages/en/errors";
 import { claimGuestRequests, loadPerson, photoUrl, saveSelectedNonprofit, type AuthUser } from "./api";
+import { noteClaimed, wasClaimed } from "./claimed";
 import { forgetSelection, readSelection, storeSelection } from "./selection";
 
 type State = Omit<Session, "refresh" | "signOut" | "selectNonprofit" | "forgetEnd">;
@@ -99,10 +100,14 @@ export function SessionProvider({ children }: { children: ReactNode }) {
         // supabase-js holds its lock during this callback: read after it
         setTimeout(() => {
           void load(next);
-          if (event !== "SIGNED_IN") return;
+          // supabase-js says 'SIGNED_IN' at every load of the page, too
+          if (event !== "SIGNED_IN" || wasClaimed(next)) return;
           claimGuestRequests().then(
-            // requests came along: what was read before is out of date
-            (claimed) => claimed > 0 && announcePersonChange(),
+            (claimed) => {
+              noteClaimed(next);
+              // requests came along: what was read before is out of date
+              if (claimed > 0) announcePersonChange();
+            },
             () => undefined,
           );
         });
