@@ -1,4 +1,5 @@
 /** The donor's side: empty, a pledge, what it did, a message and its answer. */
+import { randomUUID } from "node:crypto";
 import type { APIRequestContext, Page } from "@playwright/test";
 import { rpc } from "./fixtures/api";
 import { ask, found, write, prove } from "./fixtures/staff";
@@ -103,6 +104,40 @@ test("a donor pledges, sees what the money did, reads and answers a message", as
   await expect(staff.getByText("New", { exact: true })).toHaveCount(0);
   await accessible(staff);
   await context.close();
+});
+
+test("a message opened by the link of its mail or notification is read", async ({ page, request, people }) => {
+  const { organization, admin } = await found(request, people);
+  const donor = await createDonor(request, people);
+  await rpc(request, admin.accessToken, "record_donation", {
+    nonprofit_id: organization.id,
+    donor_name: donor.fullName,
+    donor_email: donor.email,
+    amount: 50,
+    key: randomUUID(),
+  });
+  await prove(request, donor);
+  await prove(request, admin);
+  await people.signIn(page, donor);
+  await rpc(request, admin.accessToken, "send_donor_message", {
+    nonprofit_id: organization.id,
+    subject: "The boiler is paid",
+    message: "It runs since Tuesday.",
+  });
+  const unread = async () => {
+    const { messages } = await rpc<{ messages: { id: string; unread: boolean }[] }>(
+      request,
+      donor.accessToken,
+      "donor_dashboard",
+      {},
+    );
+    return messages;
+  };
+  const [message] = await unread();
+  expect(message?.unread).toBe(true);
+  await page.goto(`/donor-dashboard?message=${message?.id}`);
+  await expect(page.getByRole("dialog")).toContainText("It runs since Tuesday.");
+  await expect.poll(async () => (await unread())[0]?.unread).toBe(false);
 });
 
 test("the demo donor sees the three figures of the specification", async ({ page, people }) => {

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { HandHeart } from "lucide-react";
+import { useEffect } from "react";
 import { useSearchParams } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
@@ -30,6 +31,12 @@ export function Component() {
   const tabParams: Record<string, string> = tab === "overview" ? {} : { tab };
   const openPledge = () => show({ ...tabParams, donate: "" });
   const read = query.data?.messages.find((message) => message.id === readId);
+  const { mutate: markRead } = mark;
+  const newId = read?.unread ? read.id : null;
+  // opened from the list or by a link
+  useEffect(() => {
+    if (newId !== null) markRead(newId);
+  }, [newId, markRead]);
   const name = firstName(user.fullName);
   return (
     <DashboardPage
@@ -68,10 +75,7 @@ export function Component() {
                       data={data}
                       donate={donate}
                       onSeeAll={() => show({ tab: "donations" })}
-                      onRead={(message) => {
-                        show({ message: message.id });
-                        if (message.unread) mark.mutate(message.id);
-                      }}
+                      onRead={(message) => show({ message: message.id })}
                     />
                   );
                 case "donations":
