@@ -13,7 +13,7 @@ try {
     "/request-status": "lookup",
   }[location.pathname];
   // what the address adds would change the page under the reader's eyes
-  var plain = !location.hash && !/[?&](error|error_description|form|step|draft)=/.test(location.search);
+  var plain = !location.hash && !/[?&](code|error|error_description|form|step|draft)=/.test(location.search);
   if (at && plain && localStorage.getItem("aidbridge-auth") === null) document.documentElement.dataset.landing = at;
   var files = JSON.parse(document.currentScript.dataset.files || "{}")[at] || [];
   for (var i = 0; i < files.length; i += 1) {

@@ -10,7 +10,7 @@ export const marketing = define("marketing", {
   mission1:
     "Nobody should have to tell the worst week of their life six times, in six offices, to find out that five of them were the wrong ones.",
   mission2:
-    "So we build one bridge: one form in plain words, a short way to the people who can say yes, and an honest answer either way. It is free for everyone who asks.",
+    "So we build one bridge: one form in plain words, a short way to the people who can say yes, and an honest answer either way. For food assistance, housing, healthcare, education, business support and emergency relief. It is free for everyone who asks.",
   storyTitle: "Our Story",
   story1:
     "It began with a box of paper. A food bank, a rent fund and a school fund in one harbor town found out that they were helping the same families, each with its own form, each with its own waiting list.",
@@ -30,7 +30,7 @@ export const marketing = define("marketing", {
   howSeekers: "For Aid Seekers",
   how1: "Submit a request",
   how1Body:
-    "Say what kind of help you need, choose up to three nonprofits, and write what happened. About three minutes. You can stop at any question, and your answers are kept.",
+    "Say what kind of help you need, choose up to three nonprofits, and write what happened. About three minutes, in English, French or Haitian Creole. You can stop at any question, and your answers are kept.",
   how2: "Track the status",
   how2Body:
     "You get a number like REQ-001. With it you can look up your request at any time. With an account you see every step, from sent to decided.",

@@ -53,7 +53,7 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
     </Button>
   );
   return (
-    <DashboardPage title={t("myRequests.title")} action={<span className="wide-only">{newRequest}</span>}>
+    <DashboardPage title={t("myRequests.title")} action={newRequest}>
       <search className="filters row4">
         <div className="field all">
           <Label htmlFor="requests-search">{t("myRequests.search")}</Label>
