@@ -12,7 +12,13 @@ export const email = () =>
 /** The password of a new account. */
 export const newPassword = () => z.string().min(8, t("validation.password"));
 
-export const fullName = () => z.string().trim().min(2, t("validation.fullName"));
+/** What the database refuses to keep: said at the field, before it is sent. */
+export const tooLong = (max: number) => t("validation.tooLong", { max });
+
+/** At most `max` characters after trimming; may be empty. */
+export const upTo = (max: number) => z.string().trim().max(max, tooLong(max));
+
+export const fullName = () => z.string().trim().min(2, t("validation.fullName")).max(200, tooLong(200));
 
 /** At least `min` characters after trimming, else `message`. */
 export const text = (min: number, message: string) => z.string().trim().min(min, message);

@@ -63,6 +63,7 @@ export type Database = {
           id: string
           nonprofit_id: string
           note: string | null
+          payout_key: string | null
           request_id: string | null
           request_number: string | null
           type: string
@@ -77,6 +78,7 @@ export type Database = {
           id?: string
           nonprofit_id: string
           note?: string | null
+          payout_key?: string | null
           request_id?: string | null
           request_number?: string | null
           type: string
@@ -91,6 +93,7 @@ export type Database = {
           id?: string
           nonprofit_id?: string
           note?: string | null
+          payout_key?: string | null
           request_id?: string | null
           request_number?: string | null
           type?: string
@@ -298,6 +301,7 @@ export type Database = {
           message_id: string
           nonprofit_id: string
           read_at: string | null
+          reply_key: string | null
           subject: string
         }
         Insert: {
@@ -309,6 +313,7 @@ export type Database = {
           message_id: string
           nonprofit_id: string
           read_at?: string | null
+          reply_key?: string | null
           subject: string
         }
         Update: {
@@ -320,6 +325,7 @@ export type Database = {
           message_id?: string
           nonprofit_id?: string
           read_at?: string | null
+          reply_key?: string | null
           subject?: string
         }
         Relationships: [
@@ -1447,12 +1453,17 @@ export type Database = {
         Returns: Json
       }
       record_payout: {
-        Args: { amount: number; note?: string; request_id: string }
+        Args: {
+          amount: number
+          key?: string
+          note?: string
+          request_id: string
+        }
         Returns: Json
       }
       remove_guest_upload_slot: { Args: { id: string }; Returns: boolean }
       reply_to_donor_message: {
-        Args: { message: string; message_id: string }
+        Args: { key?: string; message: string; message_id: string }
         Returns: Json
       }
       request_detail: { Args: { id: string }; Returns: Json }

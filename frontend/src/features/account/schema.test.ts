@@ -38,6 +38,9 @@ describe("profile", () => {
   it("takes the required answers alone", () => expect(first(profileSchema.safeParse(good))).toEqual([]));
   it.each([
     [{ first_name: "A" }, "first_name: First name is required"],
+    [{ first_name: "A".repeat(101) }, "first_name: This is too long. Use at most 100 characters."],
+    [{ phone: "1".repeat(41) }, "phone: This is too long. Use at most 40 characters."],
+    [{ bio: "b".repeat(2001) }, "bio: This is too long. Use at most 2000 characters."],
     [{ last_name: " B " }, "last_name: Last name is required"],
     [{ birthday: "" }, "birthday: Birthday is required"],
     [{ birthday: "2999-01-01" }, "birthday: Please enter a valid birthday"],

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { t } from "@/messages";
 import "@/messages/en/account";
-import { fullName, newPassword, text } from "@/schemas/atoms";
+import { fullName, newPassword, text, tooLong, upTo } from "@/schemas/atoms";
 
 /** A day in the past, 'yyyy-mm-dd'. */
 const birthday = z
@@ -15,16 +15,16 @@ const birthday = z
   }, t("account.birthdayInvalid"));
 
 export const profileSchema = z.object({
-  first_name: text(2, t("account.firstNameRequired")),
-  middle_name: z.string().trim(),
-  last_name: text(2, t("account.lastNameRequired")),
+  first_name: text(2, t("account.firstNameRequired")).max(100, tooLong(100)),
+  middle_name: upTo(100),
+  last_name: text(2, t("account.lastNameRequired")).max(100, tooLong(100)),
   email: z.string(),
-  phone: z.string().trim(),
+  phone: upTo(40),
   birthday,
   country: text(1, t("account.countryRequired")),
   id_type: text(1, t("account.idTypeRequired")),
-  id_number: text(1, t("account.idNumberRequired")),
-  bio: z.string().trim(),
+  id_number: text(1, t("account.idNumberRequired")).max(100, tooLong(100)),
+  bio: upTo(2000),
 });
 export type ProfileForm = z.infer<typeof profileSchema>;
 
@@ -42,5 +42,5 @@ export const passwordSchema = z
   });
 export type PasswordForm = z.infer<typeof passwordSchema>;
 
-export const myProfileSchema = z.object({ fullName: fullName(), email: z.string(), phoneNumber: z.string().trim() });
+export const myProfileSchema = z.object({ fullName: fullName(), email: z.string(), phoneNumber: upTo(40) });
 export type MyProfileForm = z.infer<typeof myProfileSchema>;

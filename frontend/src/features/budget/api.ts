@@ -198,15 +198,19 @@ export const useCancelDonation = (nonprofitId: string) =>
   });
 
 export const useRecordPayout = (nonprofitId: string) =>
-  useBudgetWrite(nonprofitId, async ({ requestId, form }: { requestId: string; form: PayoutForm }) => {
-    const supabase = await getSupabase();
-    const { error } = await supabase.rpc("record_payout", {
-      request_id: requestId,
-      amount: parseAmount(form.amount) ?? 0,
-      note: form.note || undefined,
-    });
-    if (error) throw error;
-  });
+  useBudgetWrite(
+    nonprofitId,
+    async ({ requestId, form, key }: { requestId: string; form: PayoutForm; key: string }) => {
+      const supabase = await getSupabase();
+      const { error } = await supabase.rpc("record_payout", {
+        request_id: requestId,
+        amount: parseAmount(form.amount) ?? 0,
+        note: form.note || undefined,
+        key,
+      });
+      if (error) throw error;
+    },
+  );
 
 /** Writes the lines that changed; each stands alone, so a failed one leaves the others saved. */
 export const useSaveAllocations = (nonprofitId: string) =>

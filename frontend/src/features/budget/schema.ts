@@ -3,11 +3,12 @@ import { z } from "zod";
 import { t } from "@/messages";
 import "@/messages/en/budget";
 import { amountText, parseAmount } from "@/schemas/amount";
+import { tooLong, upTo } from "@/schemas/atoms";
 
 const amount = () => amountText({ required: t("budget.amountRequired"), invalid: t("budget.amountInvalid") });
 
 export const donationSchema = z.object({
-  donor_name: z.string().trim().min(1, t("budget.donorRequired")).max(200),
+  donor_name: z.string().trim().min(1, t("budget.donorRequired")).max(200, tooLong(200)),
   donor_email: z
     .string()
     .trim()
@@ -20,7 +21,7 @@ export type DonationForm = z.infer<typeof donationSchema>;
 export const payoutSchema = (outstanding: number) =>
   z.object({
     amount: amount().refine((text) => (parseAmount(text) ?? 0) <= outstanding, t("budget.payoutTooMuch")),
-    note: z.string().trim().max(1000),
+    note: upTo(1000),
   });
 export type PayoutForm = z.infer<ReturnType<typeof payoutSchema>>;
 
@@ -29,7 +30,7 @@ export const allocationsSchema = z.object({
   lines: z
     .array(
       z.object({
-        category: z.string().trim().min(1, t("budget.categoryRequired")).max(100),
+        category: z.string().trim().min(1, t("budget.categoryRequired")).max(100, tooLong(100)),
         amount: z
           .string()
           .trim()

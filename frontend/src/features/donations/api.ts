@@ -64,9 +64,9 @@ export function useMarkMessageRead(userId: string) {
 export function useReply(userId: string) {
   const cache = useQueryClient();
   return useMutation({
-    mutationFn: async ({ messageId, message }: { messageId: string; message: string }) => {
+    mutationFn: async ({ messageId, message, key }: { messageId: string; message: string; key: string }) => {
       const supabase = await getSupabase();
-      const { error } = await supabase.rpc("reply_to_donor_message", { message_id: messageId, message });
+      const { error } = await supabase.rpc("reply_to_donor_message", { message_id: messageId, message, key });
       if (error) throw error;
     },
     onSuccess: () => cache.invalidateQueries({ queryKey: key(userId) }),

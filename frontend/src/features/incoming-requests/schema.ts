@@ -3,6 +3,7 @@ import { z } from "zod";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import { amountText } from "@/schemas/amount";
+import { tooLong } from "@/schemas/atoms";
 
 export const approveSchema = z.object({
   amount: amountText({ required: t("incoming.amountRequired"), invalid: t("incoming.amountInvalid") }),
@@ -11,11 +12,11 @@ export type ApproveForm = z.infer<typeof approveSchema>;
 
 export const denySchema = z.object({
   reasonCode: z.string().min(1, t("incoming.denyReasonRequired")),
-  reason: z.string().trim().min(1, t("incoming.denyMessageRequired")).max(5000),
+  reason: z.string().trim().min(1, t("incoming.denyMessageRequired")).max(5000, tooLong(5000)),
 });
 export type DenyForm = z.infer<typeof denySchema>;
 
 export const infoSchema = z.object({
-  notes: z.string().trim().min(1, t("incoming.infoNotesRequired")).max(5000),
+  notes: z.string().trim().min(1, t("incoming.infoNotesRequired")).max(5000, tooLong(5000)),
 });
 export type InfoForm = z.infer<typeof infoSchema>;

@@ -67,7 +67,7 @@ export const settingsSchema = z.object({
       .string()
       .trim()
       .regex(/^https?:\/\/\S+\.\S+$/i, t("organization.websiteInvalid"))
-      .max(300),
+      .max(300, t("organization.tooLong", { max: 300 })),
   ]),
   location: optional(200),
   responseDays: z

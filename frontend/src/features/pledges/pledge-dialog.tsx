@@ -15,14 +15,14 @@ import { formatMoney } from "@/lib/format";
 import { newKey } from "@/lib/new-key";
 import { t } from "@/messages";
 import "@/messages/en/marketing";
-import { email, optionalAmount, amountOf, text } from "@/schemas/atoms";
+import { email, optionalAmount, amountOf, text, upTo } from "@/schemas/atoms";
 import { nonprofitNamesQuery, usePledge, type NonprofitName } from "./api";
 
 const schema = z.object({
   nonprofit_id: text(1, t("marketing.pledgeNonprofitRequired")),
   amount: optionalAmount().refine((value) => (amountOf(value) ?? 0) > 0, t("marketing.pledgeAmountRequired")),
   email: email(),
-  name: z.string().trim(),
+  name: upTo(200),
 });
 type Values = z.infer<typeof schema>;
 

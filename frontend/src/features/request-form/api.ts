@@ -218,7 +218,7 @@ export interface SavedDraft {
 export async function saveDraft(answers: Answers, step: number): Promise<SavedDraft> {
   const supabase = await getSupabase();
   const { data, error } = await supabase.rpc("save_draft", {
-    input: { ...columns(answers), step, ...(answers.draftId ? { id: answers.draftId } : {}) },
+    input: { ...columns(answers), step, ...(answers.draftId ? { id: answers.draftId } : { key: answers.key }) },
   });
   if (error) throw error;
   return data as unknown as SavedDraft;

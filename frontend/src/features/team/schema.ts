@@ -2,13 +2,14 @@
 import { z } from "zod";
 import { t } from "@/messages";
 import "@/messages/en/team";
+import { tooLong } from "@/schemas/atoms";
 
 /** Roles offered in the Add Member dialog. Admin is given later, by editing. */
 export const offeredRoles = ["manager", "employee", "volunteer"] as const;
 export const allRoles = ["admin", "manager", "employee", "volunteer"] as const;
 
 export const addMemberSchema = z.object({
-  full_name: z.string().trim().min(1, t("team.nameMissing")).max(200),
+  full_name: z.string().trim().min(1, t("team.nameMissing")).max(200, tooLong(200)),
   email: z
     .string()
     .trim()
@@ -19,7 +20,7 @@ export const addMemberSchema = z.object({
 export type AddMemberForm = z.infer<typeof addMemberSchema>;
 
 export const editMemberSchema = z.object({
-  full_name: z.string().trim().min(1, t("team.nameMissing")).max(200),
+  full_name: z.string().trim().min(1, t("team.nameMissing")).max(200, tooLong(200)),
   role: z.enum(allRoles, { error: t("team.missing") }),
 });
 export type EditMemberForm = z.infer<typeof editMemberSchema>;

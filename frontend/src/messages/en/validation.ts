@@ -9,4 +9,5 @@ export const validation = define("validation", {
   fullName: "Full name is required",
   phone: "Phone number is required",
   amount: "Amount must be a number",
+  tooLong: "This is too long. Use at most {max} characters.",
 });

@@ -110,10 +110,11 @@ export function PayoutDialog({ nonprofitId, grant, onClose }: EntryProps & { gra
     defaultValues: { amount: String(grant.outstanding), note: "" },
   });
   const record = useRecordPayout(nonprofitId);
+  const [key] = useState(newKey);
   const typed = useWatch({ control: form.control, name: "amount" });
   const submit = async (values: PayoutForm) => {
     try {
-      await record.mutateAsync({ requestId: grant.request_id, form: values });
+      await record.mutateAsync({ requestId: grant.request_id, form: values, key });
       toast({
         title: t("budget.payoutToast"),
         description: t("budget.payoutToastBody", {
@@ -164,7 +165,8 @@ export function AllocationsDialog({ nonprofitId, spending, categories, onClose }
     .map((category) => ({ category, amount: "" }));
   const form = useForm<AllocationsForm>({
     resolver: zodResolver(allocationsSchema),
-    mode: "onTouched",
+    // a list of fields is judged at each change of its length: a line just added would begin with an error
+    mode: "onSubmit",
     shouldFocusError: false,
     defaultValues: { lines: [...known, ...more] },
   });

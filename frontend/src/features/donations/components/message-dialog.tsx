@@ -1,4 +1,5 @@
 import { zodResolver } from "@hookform/resolvers/zod";
+import { useState } from "react";
 import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
@@ -6,6 +7,7 @@ import { DialogClose, DialogContent } from "@/components/ui/dialog";
 import { Textarea } from "@/components/ui/input";
 import { formatDate } from "@/lib/format";
 import { readKept, useKeptForm } from "@/lib/kept-form";
+import { newKey } from "@/lib/new-key";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/donations";
@@ -28,6 +30,7 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
   });
   const forget = useKeptForm(form, keptAs);
   const reply = useReply(userId);
+  const [key] = useState(newKey);
   return (
     <DialogContent
       title={message.subject}
@@ -50,7 +53,7 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
         error={reply.error}
         errorTitle={t("donations.replyFailed")}
         onSubmit={async (values) => {
-          await reply.mutateAsync({ messageId: message.id, message: values.message }).then(
+          await reply.mutateAsync({ messageId: message.id, message: values.message, key }).then(
             () => {
               forget();
               toast({

@@ -1,0 +1,59 @@
+-- What is sent twice because its answer got lost is there once.
+begin;
+select tests.start();
+select tests.cast_of_people();
+update private.app_settings set value = '1000' where key = 'rate_limit_factor';
+
+do $$
+declare
+  a constant text := '11111111-1111-4111-8111-111111111111'; b constant text := '22222222-2222-4222-8222-222222222222';
+  one jsonb; two jsonb; n int;
+begin
+  -- a payout
+  one := tests.act('manager', format('select public.record_payout(''r-done'', 100, null, %L)', a));
+  two := tests.act('manager', format('select public.record_payout(''r-done'', 100, null, %L)', a));
+  perform tests.same('first', one, '{"granted": 250, "paid": 100, "outstanding": 150, "repeated": false}'::jsonb);
+  perform tests.same('again', two, '{"granted": 250, "paid": 100, "outstanding": 150, "repeated": true}'::jsonb);
+  two := tests.act('manager', format('select public.record_payout(''r-done'', 150, null, %L)', b));
+  perform tests.same('another', two ->> 'outstanding', '0.00');
+  two := tests.act('manager', format('select public.record_payout(''r-done'', 150, null, %L)', b));
+  perform tests.same('the last one again says what it said, not that nothing is left', two ->> 'repeated', 'true');
+  perform tests.same('payouts', (select count(*) from public.budget_transactions where request_id = 'r-done' and type = 'Payout'), 2::bigint);
+  perform tests.same('events', (select count(*) from public.request_events where request_id = 'r-done' and type = 'paid'), 2::bigint);
+
+  -- a donor's answer
+  one := tests.act('donor', format('select public.reply_to_donor_message(''dm-1'', ''Gladly again'', %L)', a));
+  two := tests.act('donor', format('select public.reply_to_donor_message(''dm-1'', ''Gladly again'', %L)', a));
+  perform tests.same('the same answer', two, jsonb_build_object('id', one ->> 'id', 'repeated', true));
+  perform tests.same('answers', (select count(*) from public.donor_message_replies where message = 'Gladly again'), 1::bigint);
+
+  -- a first save: the same key of the same person is the same draft, another's is another
+  one := tests.act('alice', format('select public.save_draft(%L)', jsonb_build_object('key', a, 'category_id', 't-cat')));
+  two := tests.act('alice', format('select public.save_draft(%L)', jsonb_build_object('key', a, 'category_id', 't-cat', 'description', 'more')));
+  perform tests.same('the same draft', two ->> 'id', one ->> 'id');
+  perform tests.same('with what was typed since', (select description from public.requests where id = one ->> 'id'), 'more');
+  perform tests.same('whose id does not tell the key', (one ->> 'id') = a, false);
+  two := tests.act('bob', format('select public.save_draft(%L)', jsonb_build_object('key', a)));
+  perform tests.same('another person''s', (two ->> 'id') = (one ->> 'id'), false);
+  two := tests.act('alice', format('select public.save_draft(%L)', jsonb_build_object('key', b)));
+  perform tests.same('another key''s', (two ->> 'id') = (one ->> 'id'), false);
+  perform tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', a, 'draft_id', one ->> 'id')) || ')');
+  perform tests.check('alice', format('select public.save_draft(%L)', jsonb_build_object('key', a, 'description', 'late')), 'hint:request_already_decided');
+
+  -- the answer to a question
+  perform tests.act('manager', 'select public.request_more_info(''r-ax'', ''x'', ''The letter?'')');
+  one := tests.act('alice', 'select public.answer_request_info(''r-ax'', '' I have none. '')');
+  two := tests.act('alice', 'select public.answer_request_info(''r-ax'', ''I have none.'')');
+  perform tests.same('first', one ->> 'repeated', 'false');
+  perform tests.same('again', two ->> 'repeated', 'true');
+  perform tests.same('told once', (select count(*) from public.request_events where request_id = 'r-ax' and type = 'info_answered'), 1::bigint);
+  perform tests.check('alice', 'select public.answer_request_info(''r-ax'', ''Other words'')', 'hint:request_already_decided');
+  -- a second question wants a second answer, though it be in the same words
+  perform tests.act('manager', 'select public.request_more_info(''r-ax'', ''x'', ''Any letter?'')');
+  one := tests.act('alice', 'select public.answer_request_info(''r-ax'', ''I have none.'')');
+  perform tests.same('an answer of its own', one ->> 'repeated', 'false');
+  perform tests.same('told twice', (select count(*) from public.request_events where request_id = 'r-ax' and type = 'info_answered'), 2::bigint);
+end $$;
+
+select tests.count() as checks;
+rollback;
