@@ -14,13 +14,13 @@ use serde_json::json;
 
 use crate::admin::Traffic;
 use crate::auth::{self, Auth, Delivery};
-use crate::config::{AuthConfig, AuthMode, Problems, Reader, RestConfig, ServerConfig, Source};
+use crate::config::{AuthConfig, AuthMode, Problems, Reader, RestConfig, Secret, ServerConfig, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::functions::{self, Functions};
 use crate::gateway::{self, ApiKeys, TrustedProxies};
 use crate::http::request_id::request_id;
-use crate::jwt::KeySet;
 use crate::jwt::bearer::Bearer;
+use crate::jwt::{self, KeySet};
 use crate::mail::MailConfig;
 use crate::migrate::PlatformUrls;
 use crate::rest::live::Live;
@@ -84,7 +84,7 @@ impl App {
     pub async fn build(source: &Source, settings: &Settings, urls: &PlatformUrls) -> anyhow::Result<Self> {
         let (config, auth) = (&settings.server, settings.auth.clone());
         let keys = ApiKeys::from_config(config);
-        let tokens = Bearer::new(Arc::new(KeySet::from_secret(config.jwt_secret.reveal().as_bytes())));
+        let tokens = Bearer::new(Arc::new(KeySet::parse(shared_jwt_secret(source, config).as_bytes())?));
         let requests = Pool::new(&urls.rest_url, &PoolOptions::default())?;
         let app = Self {
             rest: build_rest(source, urls).await?,
@@ -218,6 +218,14 @@ async fn log_request(
     Ok(response)
 }
 
+/// The keys under which REST, functions and storage take the tokens of the authentication API.
+fn shared_jwt_secret(source: &Source, config: &ServerConfig) -> String {
+    let reader = Reader::new(source);
+    let key_id = reader.text_or(&["GOTRUE_JWT_KEY_ID"], "");
+    let keys = reader.secret(&["GOTRUE_JWT_KEYS"]);
+    jwt::shared::jwt_secret(config.jwt_secret.reveal(), &key_id, keys.as_ref().map(Secret::reveal))
+}
+
 /// Lays defaults under what is not set: names that two rooms know the same thing by, and in development the
 /// settings of `supabase start` with AidBridge's password rule.
 fn lay_defaults(source: &mut Source, config: &ServerConfig) {
@@ -238,7 +246,7 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
     ] {
         source.set_default(name, value);
     }
-    source.set_default("PGRST_JWT_SECRET", config.jwt_secret.reveal());
+    source.set_default("PGRST_JWT_SECRET", &shared_jwt_secret(source, config));
     source.set_default("GOTRUE_JWT_SECRET", config.jwt_secret.reveal());
     if !config.development {
         return;

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 /// Each room and the rooms it may import, beside itself. The APIs (auth, rest, storage, functions, web) never import
 /// one another: what two of them need lies below them.
-const ROOMS: [(&str, &[&str]); 18] = [
-    ("config", &["jwt"]), // parses keys and the role's path into their types
+const ROOMS: [(&str, &[&str]); 19] = [
+    ("secret", &[]),
+    ("jwt", &["secret"]),
+    ("config", &["jwt", "secret"]), // keys and the role's path are read into their types
     ("http", &["config"]),
-    ("jwt", &["config", "http"]),
     ("db", &["config", "http", "jwt"]),
     ("mail", &["config", "http", "jwt", "db"]),
     ("schema_cache", &["config", "http", "jwt", "db"]),

@@ -189,6 +189,22 @@ async fn an_address_that_is_none_is_given_up_and_kept_for_a_person_to_see() {
     db.stop().await;
 }
 
+#[tokio::test]
+async fn what_a_mail_server_refuses_for_good_is_given_up_and_the_rest_tried_again() {
+    let db = Fixture::new().await;
+    for (answer, given_up) in
+        [("450 4.2.1 busy", 0), ("530 5.7.0 sign in first", 0), ("550 5.1.1 nobody of this name", 1)]
+    {
+        db.run(&format!("delete from ferrobase.outbox; {SEND}")).await;
+        let (port, _received) = smtp_server_that_answers(answer).await;
+        assert!(outbox::deliver_next(&db.pool, &smtp(port)).await.expect("a try"));
+        let tried = "select count(*) from ferrobase.outbox where attempts = 1";
+        assert_eq!(db.number(tried).await, 1, "{answer}");
+        assert_eq!(db.number(&format!("{tried} and failed_at is not null")).await, given_up, "{answer}");
+    }
+    db.stop().await;
+}
+
 fn smtp(port: u16) -> Smtp {
     let from = FromAddress { name: "AidBridge".to_owned(), address: "support@x.example".to_owned() };
     Smtp::new(&SmtpConfig { host: "127.0.0.1".to_owned(), port, login: None, from }).expect("a sender")
@@ -196,6 +212,11 @@ fn smtp(port: u16) -> Smtp {
 
 /// A mail server that takes everything; yields each message's data.
 async fn smtp_server() -> (u16, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    smtp_server_that_answers("250 ok").await
+}
+
+/// The same with an answer of its own to whom a message is for.
+async fn smtp_server_that_answers(recipient: &'static str) -> (u16, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("address").port();
     let (deliver, received) = tokio::sync::mpsc::unbounded_channel();
@@ -206,6 +227,7 @@ async fn smtp_server() -> (u16, tokio::sync::mpsc::UnboundedReceiver<String>) {
                 let (read, mut write) = stream.into_split();
                 let mut lines = BufReader::new(read).lines();
                 let _ = write.write_all(b"220 test\r\n").await;
+                let recipient = format!("{recipient}\r\n");
                 let (mut in_data, mut data) = (false, String::new());
                 while let Ok(Some(line)) = lines.next_line().await {
                     let answer = match line.as_str() {
@@ -224,6 +246,7 @@ async fn smtp_server() -> (u16, tokio::sync::mpsc::UnboundedReceiver<String>) {
                             "354 go on\r\n"
                         }
                         "QUIT" => "221 bye\r\n",
+                        text if text.starts_with("RCPT TO:") => recipient.as_str(),
                         _ => "250 ok\r\n",
                     };
                     let _ = write.write_all(answer.as_bytes()).await;

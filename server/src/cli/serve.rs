@@ -116,7 +116,7 @@ async fn serve(
     let config = &settings.server;
     let app = App::build(source, settings, urls).await?;
     let mail = Mail::start(&settings.mail, urls, config)?;
-    let keys = app.keys.clone();
+    let (keys, rest) = (app.keys.clone(), app.rest.clone());
     crate::storage::sweep::spawn(app.storage.clone());
     let admin = Admin { database: app.health.clone(), rest: Some(app.rest.clone()), traffic: app.traffic.clone() };
     let admin = admin::spawn(listeners.admin, admin)?;
@@ -132,6 +132,7 @@ async fn serve(
         tracing::info!(listen = %config.listen, "serving");
     }
     let outcome = until_stopped(server, stop).await;
+    rest.live.stop();
     tokio::select! {
         () = mail.stop() => {}
         () = stop.urged() => {}

@@ -12,9 +12,10 @@ pub mod rest;
 mod server;
 mod source;
 
+pub use crate::secret::Secret;
 pub use auth::*;
 pub use duration::parse_go_duration;
-pub use reader::{Problems, Reader, Secret};
+pub use reader::{Problems, Reader};
 pub use rest::RestConfig;
 pub use server::{Api, DEVELOPMENT_JWT_SECRET, ServerConfig, SqlSource};
 pub use source::Source;

@@ -5,27 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::Source;
-
-/// A text that is never printed: passwords, keys, tokens.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The secret itself; for the one line that needs it.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
+use crate::secret::Secret;
 
 /// Everything that is wrong with a configuration, each a sentence naming its setting.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ mod claims;
 mod error;
 mod keys;
 mod role_path;
+pub mod shared;
 pub mod sign;
 mod verify;
 

@@ -11,7 +11,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::config::Secret;
+use crate::secret::Secret;
 
 /// Why a set of keys cannot be used.
 #[derive(Debug, thiserror::Error)]

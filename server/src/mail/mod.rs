@@ -33,6 +33,9 @@ pub enum MailError {
     Unusable(String),
     #[error("the mail server did not take a message: {0}")]
     Refused(String),
+    /// RFC 5321, 4.2.1: the same message will not be taken later either.
+    #[error("the mail server will never take a message: {0}")]
+    Rejected(String),
 }
 
 /// Delivers messages. `send` returns once the next hop has accepted the message.

@@ -109,7 +109,7 @@ pub async fn deliver_next(pool: &Pool, sender: &dyn Sender) -> Result<bool, DbEr
             let attempts = row.get::<_, i32>("attempts") + 1;
             // A mail server may answer anything, PostgreSQL stores no NUL.
             let reason = error.to_string().replace('\0', " ");
-            let gives_up = matches!(error, MailError::Unusable(_)) || attempts >= MAX_ATTEMPTS;
+            let gives_up = matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= MAX_ATTEMPTS;
             tracing::warn!(mail = id, attempts, gives_up, %error, "a mail was not delivered");
             transaction
                 .execute(

@@ -75,11 +75,23 @@ fn unusable(error: impl std::fmt::Display) -> MailError {
     MailError::Unusable(error.to_string())
 }
 
+/// Replies that are about our own login (RFC 4954): the message may well be taken once that is put right.
+const LOGIN_REPLIES: [u16; 4] = [530, 534, 535, 538];
+
+fn refused(error: lettre::transport::smtp::Error) -> MailError {
+    let is_about_login = error.status().is_some_and(|code| LOGIN_REPLIES.contains(&u16::from(code)));
+    if error.is_permanent() && !is_about_login {
+        MailError::Rejected(error.to_string())
+    } else {
+        MailError::Refused(error.to_string())
+    }
+}
+
 impl Sender for Smtp {
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
         Box::pin(async move {
             let letter = self.letter(message)?;
-            self.transport.send(letter).await.map_err(|e| MailError::Refused(e.to_string()))?;
+            self.transport.send(letter).await.map_err(refused)?;
             Ok(())
         })
     }

@@ -39,8 +39,7 @@ pub async fn many(
     body: web::Bytes,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let bucket =
-        percent_encoding::percent_decode_str(request.match_info().query("bucket")).decode_utf8_lossy().into_owned();
+    let bucket = super::bucket(&request)?;
     let asked: DeleteRequest = serde_json::from_slice(&body)
         .map_err(|_| StorageError::InvalidRequest("body must have required property 'prefixes'".to_owned()))?;
     let tx = storage.as_caller(&caller, &request, "storage.object.delete_many").await?;

@@ -39,8 +39,7 @@ pub async fn list(
     body: web::Bytes,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let bucket =
-        percent_encoding::percent_decode_str(request.match_info().query("bucket")).decode_utf8_lossy().into_owned();
+    let bucket = super::bucket(&request)?;
     let asked: ListRequest = serde_json::from_slice(&body)
         .map_err(|e| StorageError::InvalidRequest(format!("body is not as expected: {e}")))?;
     let sort_column = asked.sort_by.column.as_deref().unwrap_or("name");

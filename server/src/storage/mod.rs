@@ -113,16 +113,20 @@ impl Storage {
     }
 }
 
+/// The bucket of a route, decoded.
+fn bucket(request: &HttpRequest) -> Result<String, StorageError> {
+    decoded(request, "bucket")
+}
+
 /// The bucket and key of a route, decoded.
 fn bucket_and_key(request: &HttpRequest) -> Result<(String, ObjectKey), StorageError> {
-    let part = |name: &str| {
-        let raw = request.match_info().query(name);
-        percent_encoding::percent_decode_str(raw)
-            .decode_utf8()
-            .map(|text| text.into_owned())
-            .map_err(|_| StorageError::InvalidKey(raw.to_owned()))
-    };
-    Ok((part("bucket")?, ObjectKey::parse(&part("key")?)?))
+    Ok((bucket(request)?, ObjectKey::parse(&decoded(request, "key")?)?))
+}
+
+fn decoded(request: &HttpRequest, part: &str) -> Result<String, StorageError> {
+    let raw = request.match_info().query(part);
+    let text = percent_encoding::percent_decode_str(raw).decode_utf8();
+    text.map(|text| text.into_owned()).map_err(|_| StorageError::InvalidKey(raw.to_owned()))
 }
 
 /// Mounts the routes below the scope they are given.

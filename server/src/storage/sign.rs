@@ -74,8 +74,7 @@ pub async fn sign_downloads(
     body: web::Bytes,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let bucket =
-        percent_encoding::percent_decode_str(request.match_info().query("bucket")).decode_utf8_lossy().into_owned();
+    let bucket = super::bucket(&request)?;
     let asked: SignManyRequest = parse(&body)?;
     if asked.paths.is_empty() || asked.paths.len() > MAX_PATHS {
         return Err(StorageError::InvalidRequest(format!("body/paths must hold 1 to {MAX_PATHS} paths")));

@@ -10,6 +10,7 @@ mod auth_factors;
 mod auth_providers;
 mod functions;
 mod gateway;
+mod keys;
 mod policies;
 mod proofs;
 mod rest;

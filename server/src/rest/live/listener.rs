@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio_postgres::AsyncMessage;
 use tokio_postgres::config::TargetSessionAttrs;
@@ -26,6 +27,9 @@ pub async fn run(live: Arc<Live>) {
             Ok(()) => "the connection was closed".to_owned(),
             Err(error) => error.to_string(),
         };
+        if live.is_stopping.load(Ordering::Acquire) {
+            return;
+        }
         was_lost = true;
         live.listening.notify_one();
         live.note_lost();

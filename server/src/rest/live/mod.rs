@@ -46,6 +46,8 @@ pub struct Live {
     loaded: Notify,
     /// Rung when the database is gone and nobody is to wait for it.
     given_up: Notify,
+    /// The server ends: what fails from now on is no news.
+    is_stopping: AtomicBool,
     pub counters: Counters,
 }
 
@@ -112,6 +114,7 @@ impl Live {
             listening: Notify::new(),
             loaded: Notify::new(),
             given_up: Notify::new(),
+            is_stopping: AtomicBool::new(false),
             counters,
         }))
     }
@@ -170,6 +173,11 @@ impl Live {
     /// Returns once the database was found gone with `db-pool-automatic-recovery` off.
     pub async fn until_given_up(&self) {
         self.given_up.notified().await;
+    }
+
+    /// Tells that the database will go away on purpose.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Release);
     }
 
     /// The database cannot be reached, or not any more. Only a server of this API alone ends for that.

@@ -1,0 +1,68 @@
+//! One meaning of a token for every API of the full server, whichever key the authentication API signs with.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+
+/// The setting `jwt-secret` under which the other APIs take what the authentication API signs: `private_keys` (the
+/// JSON array of `GOTRUE_JWT_KEYS`) without their private members, and `secret`, also under the `kid` that
+/// `GOTRUE_JWT_KEY_ID` gives its tokens (may be empty). The secret always counts: the API keys are signed with it.
+///
+/// Keys that cannot be read are left out here; the authentication API refuses to start with them.
+pub fn jwt_secret(secret: &str, key_id: &str, private_keys: Option<&str>) -> String {
+    if private_keys.is_none() && key_id.is_empty() {
+        return secret.to_owned();
+    }
+    let private_keys: Vec<Map<String, Value>> =
+        private_keys.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let mut keys: Vec<Value> = private_keys.into_iter().map(|jwk| Value::Object(verifying(jwk))).collect();
+    let octets = URL_SAFE_NO_PAD.encode(secret);
+    keys.push(json!({ "kty": "oct", "alg": "HS256", "k": octets }));
+    if !key_id.is_empty() && !keys.iter().any(|key| key["kid"] == key_id) {
+        keys.push(json!({ "kty": "oct", "alg": "HS256", "kid": key_id, "k": octets }));
+    }
+    json!({ "keys": keys }).to_string()
+}
+
+/// What of `jwk` verifies. An RSA or elliptic key's members that only sign are taken away (RFC 7518, 6.2.2 and 6.3.2).
+fn verifying(mut jwk: Map<String, Value>) -> Map<String, Value> {
+    for member in ["d", "p", "q", "dp", "dq", "qi", "oth", "key_ops"] {
+        jwk.remove(member);
+    }
+    jwk
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::KeySet;
+    use super::*;
+
+    const SECRET: &str = "a-secret-of-at-least-thirty-two-bytes";
+
+    fn kids(setting: &str) -> Vec<Value> {
+        let set: Value = serde_json::from_str(setting).expect("a key set");
+        set["keys"].as_array().expect("keys").iter().map(|key| key["kid"].clone()).collect()
+    }
+
+    #[test]
+    fn the_secret_alone_is_itself() {
+        assert_eq!(jwt_secret(SECRET, "", None), SECRET);
+    }
+
+    #[test]
+    fn all_keys_count_and_none_of_them_can_sign() {
+        let private = json!([
+            { "kty": "EC", "kid": "new", "alg": "ES256", "crv": "P-256", "key_ops": ["sign"], "x": "eA", "y": "eQ", "d": "ZA" },
+            { "kty": "oct", "kid": "old", "alg": "HS256", "k": "b2xk" },
+        ]);
+        let setting = jwt_secret(SECRET, "named", Some(&private.to_string()));
+        assert_eq!(kids(&setting), [json!("new"), json!("old"), json!(null), json!("named")]);
+        assert!(!setting.contains("\"d\"") && setting.contains("b2xk"));
+        assert_eq!(kids(&jwt_secret(SECRET, "old", Some(&private.to_string()))).len(), 3, "a kid is one key's");
+    }
+
+    #[test]
+    fn unreadable_keys_leave_the_secret() {
+        assert!(KeySet::parse(jwt_secret(SECRET, "", Some("{")).as_bytes()).is_ok());
+    }
+}

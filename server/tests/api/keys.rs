@@ -1,0 +1,84 @@
+//! Every API takes the tokens that the authentication API signs, and nobody else's.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use p256::ecdsa::signature::Signer as _;
+use p256::ecdsa::{Signature, SigningKey};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Actor, TestApp, send};
+
+const WHO_AM_I: &str = r#"
+    create schema if not exists functions;
+    grant usage on schema functions to anon, authenticated, service_role;
+    create function functions."who-am-i"(input jsonb) returns jsonb language sql as $$ select to_jsonb(auth.uid()) $$;
+    insert into storage.buckets (id, name) values ('own', 'own');
+    create policy "users keep files" on storage.objects for all to authenticated
+      using (bucket_id = 'own' and owner_id = auth.uid()::text) with check (bucket_id = 'own' and owner_id = auth.uid()::text);
+"#;
+
+fn jwk(kid: &str, key: &SigningKey) -> Value {
+    let point = key.verifying_key().to_encoded_point(false);
+    json!({
+        "kty": "EC", "kid": kid, "alg": "ES256", "crv": "P-256", "key_ops": ["sign", "verify"],
+        "x": URL_SAFE_NO_PAD.encode(point.x().expect("x")), "y": URL_SAFE_NO_PAD.encode(point.y().expect("y")),
+        "d": URL_SAFE_NO_PAD.encode(key.to_bytes()),
+    })
+}
+
+/// `token` with `key`'s signature in place of its own.
+fn signed_anew(token: &str, key: &SigningKey) -> String {
+    let (message, _) = token.rsplit_once('.').expect("a signature");
+    let signature: Signature = key.sign(message.as_bytes());
+    format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()))
+}
+
+/// What REST, functions and storage answer: status, and who they took the caller for.
+async fn asked_everywhere(actor: &Actor<'_>) -> Vec<(u16, Value)> {
+    let rest = actor.post("/rest/v1/rpc/me", json!({})).await;
+    let function = actor.post("/functions/v1/who-am-i", json!({})).await;
+    let file = actor.request(Method::POST, "/storage/v1/object/own/note").header("content-type", "text/plain");
+    let storage = send(file.body("note")).await;
+    vec![
+        (rest.status, rest.body["user_id"].clone()),
+        (function.status, function.body),
+        (storage.status, storage.body["Key"].clone()),
+    ]
+}
+
+fn taken_for(id: &Value) -> [(u16, Value); 3] {
+    [(200, id.clone()), (200, id.clone()), (200, json!("own/note"))]
+}
+
+async fn header_of(app: &TestApp) -> (Actor<'_>, Value, Value) {
+    app.owner.batch_execute(WHO_AM_I).await.expect("functions");
+    let user = app.user("ada@test.example").await;
+    let token = user.actor.token.clone().expect("a token");
+    let header = URL_SAFE_NO_PAD.decode(token.split('.').next().expect("a header")).expect("base64");
+    (user.actor, json!(user.id), serde_json::from_slice(&header).expect("JSON"))
+}
+
+#[actix_web::test]
+async fn tokens_of_an_asymmetric_key_count_in_every_api() {
+    let [ours, stranger] = [[7; 32], [9; 32]].map(|secret| SigningKey::from_slice(&secret).expect("a key"));
+    let keys = json!([jwk("new", &ours)]).to_string();
+    let app = TestApp::with_settings(&[("GOTRUE_JWT_KEYS", &keys)]).await;
+    let (mut actor, id, header) = header_of(&app).await;
+    assert_eq!((&header["alg"], &header["kid"]), (&json!("ES256"), &json!("new")));
+    assert_eq!(asked_everywhere(&actor).await, taken_for(&id));
+    actor.token = Some(signed_anew(actor.token.as_deref().expect("a token"), &stranger));
+    for (status, body) in asked_everywhere(&actor).await {
+        assert!((400..404).contains(&status), "{status} {body}");
+    }
+    // The API keys are still signed with the secret.
+    assert_eq!(app.service().post("/functions/v1/who-am-i", json!({})).await.status, 200);
+}
+
+#[actix_web::test]
+async fn a_secret_with_a_name_signs_for_every_api() {
+    let app = TestApp::with_settings(&[("GOTRUE_JWT_KEY_ID", "first")]).await;
+    let (actor, id, header) = header_of(&app).await;
+    assert_eq!((&header["alg"], &header["kid"]), (&json!("HS256"), &json!("first")));
+    assert_eq!(asked_everywhere(&actor).await, taken_for(&id));
+}
