@@ -9,7 +9,8 @@ import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
 import { budgetQuery, type Grant } from "@/features/budget/api";
-import { AllocationsDialog, DonationDialog, PayoutDialog } from "@/features/budget/components/entry-dialogs";
+import { AllocationsForm } from "@/features/budget/components/allocations-form";
+import { DonationDialog, PayoutDialog } from "@/features/budget/components/entry-dialogs";
 import { BudgetFigures, SpendingByCategory } from "@/features/budget/components/figures";
 import { Donations, Payouts, Transactions } from "@/features/budget/components/ledgers";
 import { helpCategoriesQuery } from "@/features/help-categories/api";
@@ -26,7 +27,7 @@ const headings = {
   payouts: "budget.tabPayouts",
 } as const;
 
-type Entry = { kind: "donation" } | { kind: "allocations" } | { kind: "payout"; grant: Grant };
+type Entry = { kind: "donation" } | { kind: "payout"; grant: Grant };
 
 export function Component() {
   const organization = useOrganization();
@@ -36,6 +37,10 @@ export function Component() {
   const tab = tabs.find((known) => known === params.get("tab")) ?? "transactions";
   const [entry, setEntry] = useState<Entry | null>(null);
   const close = () => setEntry(null);
+  /** The allocations are being changed, in the page: that many fields are no dialog. */
+  const changing = params.get("allocations") !== null;
+  const show = (next: Record<string, string>) => setParams(next, { replace: true, preventScrollReset: true });
+  const tabParams: Record<string, string> = tab === "transactions" ? {} : { tab };
   const lists = { nonprofitId: organization.id, organizationName: organization.name };
   return (
     <DashboardPage
@@ -61,7 +66,16 @@ export function Component() {
         {(budget) => (
           <>
             <BudgetFigures budget={budget} />
-            <SpendingByCategory budget={budget} onChange={() => setEntry({ kind: "allocations" })} />
+            {changing && categories.data ? (
+              <AllocationsForm
+                nonprofitId={organization.id}
+                spending={budget.spendingByCategory}
+                categories={categories.data.map((category) => category.name)}
+                onClose={() => show(tabParams)}
+              />
+            ) : (
+              <SpendingByCategory budget={budget} onChange={() => show({ ...tabParams, allocations: "" })} />
+            )}
           </>
         )}
       </QueryView>
@@ -74,7 +88,7 @@ export function Component() {
         <Tabs
           value={tab}
           onValueChange={(next) =>
-            setParams(next === "transactions" ? {} : { tab: next }, { replace: true, preventScrollReset: true })
+            show({ ...(next === "transactions" ? {} : { tab: next }), ...(changing ? { allocations: "" } : {}) })
           }
         >
           <TabsList aria-label={t("budget.tabsLabel")}>
@@ -97,14 +111,6 @@ export function Component() {
         {entry?.kind === "donation" ? <DonationDialog nonprofitId={organization.id} onClose={close} /> : null}
         {entry?.kind === "payout" ? (
           <PayoutDialog nonprofitId={organization.id} grant={entry.grant} onClose={close} />
-        ) : null}
-        {entry?.kind === "allocations" && query.data ? (
-          <AllocationsDialog
-            nonprofitId={organization.id}
-            spending={query.data.spendingByCategory}
-            categories={(categories.data ?? []).map((category) => category.name)}
-            onClose={close}
-          />
         ) : null}
       </Dialog>
     </DashboardPage>

@@ -1,8 +1,7 @@
-/** Recording a donation, a payout, the allocations. What was typed stays when the entry is not taken. */
+/** Recording a donation or a payout. What was typed stays when the entry is not taken. */
 import { zodResolver } from "@hookform/resolvers/zod";
-import { Plus } from "lucide-react";
 import { useMemo, useState } from "react";
-import { useFieldArray, useForm, useWatch } from "react-hook-form";
+import { useForm, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { DialogClose, DialogContent } from "@/components/ui/dialog";
@@ -14,16 +13,8 @@ import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/budget";
 import { parseAmount } from "@/schemas/amount";
-import { useRecordDonation, useRecordPayout, useSaveAllocations, type CategorySpending, type Grant } from "../api";
-import {
-  allocationAmount,
-  allocationsSchema,
-  donationSchema,
-  payoutSchema,
-  type AllocationsForm,
-  type DonationForm,
-  type PayoutForm,
-} from "../schema";
+import { useRecordDonation, useRecordPayout, type Grant } from "../api";
+import { donationSchema, payoutSchema, type DonationForm, type PayoutForm } from "../schema";
 import { MoneyField } from "./money-field";
 
 function Buttons({ submit, busy }: { submit: string; busy: boolean }) {
@@ -144,72 +135,6 @@ export function PayoutDialog({ nonprofitId, grant, onClose }: EntryProps & { gra
           {(control) => <Input autoComplete="off" {...control} />}
         </Field>
         <Buttons submit={recordWords(typed)} busy={record.isPending} />
-      </Form>
-    </DialogContent>
-  );
-}
-
-export interface AllocationsProps extends EntryProps {
-  spending: readonly CategorySpending[];
-  /** Names to offer besides those that have figures: the organization's categories. */
-  categories: readonly string[];
-}
-
-export function AllocationsDialog({ nonprofitId, spending, categories, onClose }: AllocationsProps) {
-  const known = spending.map((line) => ({
-    category: line.category,
-    amount: line.allocated > 0 ? String(line.allocated) : "",
-  }));
-  const more = categories
-    .filter((name) => !spending.some((line) => line.category.toLocaleLowerCase() === name.toLocaleLowerCase()))
-    .map((category) => ({ category, amount: "" }));
-  const form = useForm<AllocationsForm>({
-    resolver: zodResolver(allocationsSchema),
-    // a list of fields is judged at each change of its length: a line just added would begin with an error
-    mode: "onSubmit",
-    shouldFocusError: false,
-    defaultValues: { lines: [...known, ...more] },
-  });
-  const { fields, append } = useFieldArray({ control: form.control, name: "lines" });
-  const [fixed] = useState(known.length + more.length);
-  const save = useSaveAllocations(nonprofitId);
-  const submit = async (values: AllocationsForm) => {
-    try {
-      await save.mutateAsync({ form: values, before: spending });
-      const total = values.lines.reduce((sum, line) => sum + allocationAmount(line.amount), 0);
-      toast({
-        title: t("budget.allocationsToast"),
-        description: t("budget.allocationsToastBody", { amount: formatMoney(total) }),
-      });
-      onClose();
-    } catch {
-      // the form shows why
-    }
-  };
-  return (
-    <DialogContent
-      title={t("budget.allocationsTitle")}
-      description={t("budget.allocationsBody")}
-      dirty={form.formState.isDirty}
-    >
-      <Form form={form} onSubmit={submit} error={save.error} errorTitle={t("budget.failedTitle")}>
-        {fields.map((line, index) =>
-          index < fixed ? (
-            <MoneyField<AllocationsForm> key={line.id} name={`lines.${index}.amount`} label={line.category} />
-          ) : (
-            <div key={line.id} className="grid-2">
-              <Field<AllocationsForm> name={`lines.${index}.category`} label={t("budget.otherCategory")}>
-                {(control) => <Input autoComplete="off" {...control} />}
-              </Field>
-              <MoneyField<AllocationsForm> name={`lines.${index}.amount`} label={t("budget.amount")} />
-            </div>
-          ),
-        )}
-        <Button variant="quiet" className="justify-self-start" onClick={() => append({ category: "", amount: "" })}>
-          <Plus aria-hidden="true" />
-          {t("budget.addCategory")}
-        </Button>
-        <Buttons submit={t("budget.allocationsSave")} busy={save.isPending} />
       </Form>
     </DialogContent>
   );

@@ -1,0 +1,206 @@
+/** Deciding on a request: approve, decline, ask for more; who may, and who was faster. */
+import { mailTo, rpc } from "./fixtures/api";
+import { ask, found, join } from "./fixtures/staff";
+import { answer, figure, toast } from "./fixtures/staff-pages";
+import { expect, test } from "./fixtures/test";
+
+// each page is looked at by axe in both themes, which takes its time
+test.describe.configure({ timeout: 300_000 });
+
+test.describe("deciding on a request", () => {
+  test("a manager approves: list, figures, the person's mail and the other nonprofit follow", async ({
+    page,
+    request,
+    people,
+    accessible,
+  }) => {
+    const { organization, admin } = await found(request, people);
+    const other = await found(request, people);
+    const manager = await join(request, people, admin, organization, "manager");
+    const sent = await ask(request, people, [organization, other.organization]);
+    await rpc(request, admin.accessToken, "record_donation", {
+      nonprofit_id: organization.id,
+      amount: 1000,
+      donor_name: "Daniel",
+    });
+
+    await people.signIn(page, manager);
+    await expect(page).toHaveURL(/\/nonprofit-dashboard$/);
+    await expect(figure(page, "Pending")).toHaveText("1");
+    await accessible(page);
+    await page.getByRole("link", { name: "Review request" }).click();
+    await expect(page.getByRole("heading", { name: "Food Assistance", level: 1 })).toBeVisible();
+    await expect(page.getByText("We need food until my new job starts.")).toBeVisible();
+    await expect(page.getByText(`Also sent to ${other.organization.name}.`)).toBeVisible();
+    await accessible(page);
+
+    await answer(page, "Approve Request");
+    const dialog = page.getByRole("dialog");
+    await expect(dialog.getByText("After this").locator("..")).toContainText("$750");
+    await dialog.getByLabel("Amount").fill("");
+    await expect(dialog.getByRole("button", { name: "Approve Request" })).toBeDisabled();
+    await dialog.getByLabel("Amount").fill("abc");
+    await dialog.getByRole("button", { name: "Approve Request" }).click();
+    await expect(dialog.getByText("Write an amount above 0 with at most two decimals")).toBeVisible();
+    await dialog.getByLabel("Amount").fill("1,200.50");
+    await expect(dialog.getByText("This is more than you have left")).toBeVisible();
+    await accessible(page);
+    await dialog.getByRole("button", { name: "Approve for $1,200.50" }).click();
+
+    await expect(toast(page, "Request Approved")).toContainText(`${sent.number} is approved for $1,200.50.`);
+    await expect(page.getByText("This request has already been approved.")).toBeVisible();
+    await expect(page.locator(".page-head .badge")).toHaveText("Approved");
+    expect((await mailTo(request, sent.person.email, /approved/)).text).toContain("$1200.50");
+
+    await page.goto("/nonprofit-dashboard");
+    await expect(figure(page, "Approved")).toHaveText("1");
+    await expect(figure(page, "Pending")).toHaveText("0");
+
+    await rpc(request, other.admin.accessToken, "open_request", {
+      request_id: sent.id,
+      nonprofit_id: other.organization.id,
+    }).then((opened) => expect(opened).toMatchObject({ visible: false }));
+  });
+
+  test("denying needs a reason from the list and words for the person", async ({
+    page,
+    request,
+    people,
+    accessible,
+  }) => {
+    const { organization, admin } = await found(request, people);
+    const sent = await ask(request, people, [organization]);
+    await people.signIn(page, admin);
+    await page.goto(`/nonprofit-request-details/${sent.id}`);
+    await answer(page, "Deny Request");
+    const dialog = page.getByRole("dialog");
+    const deny = dialog.getByRole("button", { name: "Deny Request" });
+    await expect(deny).toBeDisabled();
+    await dialog.getByLabel("Reason").click();
+    await page.getByRole("option", { name: "Funding limit reached" }).click();
+    await expect(deny).toBeDisabled();
+    await dialog.getByLabel("Message to the person").fill("Our fund is empty until January.");
+    await accessible(page);
+    await deny.click();
+    await expect(toast(page, "Request Declined")).toBeVisible();
+    await expect(page.locator(".page-head .badge")).toHaveText("Declined");
+    expect((await mailTo(request, sent.person.email, /declined/)).text).toContain("Our fund is empty until January.");
+  });
+
+  test("asking for more keeps the request pending; the answer shows", async ({ page, request, people, accessible }) => {
+    const { organization, admin } = await found(request, people);
+    const sent = await ask(request, people, [organization]);
+    await people.signIn(page, admin);
+    await page.goto(`/nonprofit-request/${sent.id}`);
+    await answer(page, "Request More Information");
+    const dialog = page.getByRole("dialog");
+    await expect(dialog.getByRole("button", { name: "Request information" })).toBeDisabled();
+    await dialog.getByLabel("What do you need?").fill("Please send the letter from the new job.");
+    await accessible(page);
+    await dialog.getByRole("button", { name: "Request information" }).click();
+    await expect(toast(page, "Additional Information Requested")).toBeVisible();
+    await expect(page.locator(".page-head .badge")).toHaveText("Needs More Proof");
+    await rpc(request, sent.person.accessToken, "answer_request_info", {
+      id: sent.id,
+      message: "The letter comes on Monday.",
+    });
+    await page.reload();
+    await expect(page.getByText("The person has answered")).toBeVisible();
+    await expect(page.getByText("The letter comes on Monday.")).toBeVisible();
+    await accessible(page);
+  });
+
+  test("a colleague was faster: the page says so and shows the new state", async ({ page, request, people }) => {
+    const { organization, admin } = await found(request, people);
+    const manager = await join(request, people, admin, organization, "manager");
+    const sent = await ask(request, people, [organization]);
+    await people.signIn(page, manager);
+    await page.goto(`/nonprofit-request/${sent.id}`);
+    await answer(page, "Request More Information");
+    await page.getByLabel("What do you need?").fill("A letter, please.");
+    await rpc(request, admin.accessToken, "deny_request", {
+      request_id: sent.id,
+      nonprofit_id: organization.id,
+      reason: "Outside our area.",
+    });
+    await page.getByRole("button", { name: "Request information" }).click();
+    await expect(toast(page, "This request changed while you had it open")).toContainText(
+      "This request has already been declined.",
+    );
+    await expect(page.locator(".page-head .badge")).toHaveText("Declined");
+    await expect(page.getByText("Outside our area.")).toBeVisible();
+  });
+
+  test("above the limit two different people must approve", async ({ page, request, people, browser, accessible }) => {
+    const { organization, admin } = await found(request, people);
+    const manager = await join(request, people, admin, organization, "manager");
+    await rpc(request, admin.accessToken, "set_second_approval", { nonprofit_id: organization.id, above: 100 });
+    await rpc(request, admin.accessToken, "record_donation", {
+      nonprofit_id: organization.id,
+      amount: 5000,
+      donor_name: "Daniel",
+    });
+    const sent = await ask(request, people, [organization], "500");
+    await people.signIn(page, manager);
+    await page.goto(`/nonprofit-request/${sent.id}`);
+    await answer(page, "Approve Request");
+    await expect(page.getByRole("dialog").getByText("This amount needs two approvals.")).toBeVisible();
+    await page.getByRole("button", { name: "Approve for $500" }).click();
+    await expect(toast(page, "First approval given")).toBeVisible();
+    await expect(page.locator(".page-head .badge")).toHaveText("Processing");
+    await expect(page.getByText("You gave the first approval for $500")).toBeVisible();
+    await expect(page.getByRole("button", { name: "Give second approval" })).toHaveCount(0);
+
+    const context = await browser.newContext({ viewport: page.viewportSize() });
+    const second = await context.newPage();
+    await people.signIn(second, admin);
+    await second.goto(`/nonprofit-request/${sent.id}`);
+    await expect(second.getByText("Ruth Okonkwo approved $500")).toBeVisible();
+    await accessible(second);
+    await answer(second, "Give second approval");
+    await second.getByRole("button", { name: "Approve for $500" }).click();
+    await expect(toast(second, "Request Approved")).toBeVisible();
+    await expect(second.locator(".page-head .badge")).toHaveText("Approved");
+    await context.close();
+  });
+
+  test("an unknown request sends back to the list", async ({ page, request, people }) => {
+    const { admin } = await found(request, people);
+    await people.signIn(page, admin);
+    await page.goto("/nonprofit-request/no-such-request");
+    await expect(page).toHaveURL(/\/nonprofit-requests$/);
+    await expect(toast(page, "Request not found")).toContainText("The requested aid request could not be found.");
+  });
+
+  test("an employee reads but does not decide, and sees neither budget nor team", async ({
+    page,
+    request,
+    people,
+    accessible,
+  }) => {
+    const { organization, admin } = await found(request, people);
+    const employee = await join(request, people, admin, organization, "employee");
+    const sent = await ask(request, people, [organization]);
+    await people.signIn(page, employee);
+    await page.goto(`/nonprofit-request/${sent.id}`);
+    await expect(
+      page.getByText("Limited Permissions: Only managers and admins can approve or deny requests."),
+    ).toBeVisible();
+    await expect(page.getByRole("button", { name: /Approve|Deny/ })).toHaveCount(0);
+    await accessible(page);
+    await page.goto("/nonprofit-dashboard");
+    await expect(page.getByRole("tab")).toHaveText([/Overview/, /Aid Requests/]);
+    await expect(page.getByRole("heading", { name: "Help Categories" })).toBeVisible();
+    for (const [path, words] of [
+      ["/nonprofit-budget", "You don't have permission to view the budget page."],
+      ["/budget", "You don't have permission to view the budget page."],
+      ["/nonprofit-team", "You don't have permission to view this page."],
+      ["/team-management", "Only administrators can manage team members."],
+      ["/nonprofit-settings", "You don't have permission to view this page."],
+    ] as const) {
+      await page.goto(path);
+      await expect(page).toHaveURL(/\/nonprofit-dashboard$/);
+      await expect(toast(page, "Access Denied")).toContainText(words);
+    }
+  });
+});

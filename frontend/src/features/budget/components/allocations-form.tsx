@@ -1,0 +1,103 @@
+/** How much is set aside for each kind of help: as many fields as there are kinds, so it stands in the page. */
+import { zodResolver } from "@hookform/resolvers/zod";
+import { Plus } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
+import { useFieldArray, useForm } from "react-hook-form";
+import { Field, Form } from "@/components/form";
+import { SectionHead } from "@/components/pages";
+import { Button } from "@/components/ui/button";
+import { Input } from "@/components/ui/input";
+import { formatMoney } from "@/lib/format";
+import { readKept, useKeptForm } from "@/lib/kept-form";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/budget";
+import { useSaveAllocations, type CategorySpending } from "../api";
+import { allocationAmount, allocationsSchema, type AllocationsForm as Values } from "../schema";
+import { MoneyField } from "./money-field";
+
+export interface AllocationsFormProps {
+  nonprofitId: string;
+  spending: readonly CategorySpending[];
+  /** Names to offer besides those that have figures: the organization's categories. */
+  categories: readonly string[];
+  onClose: () => void;
+}
+
+/** What was typed stays in this tab until it is saved or cancelled. */
+export function AllocationsForm({ nonprofitId, spending, categories, onClose }: AllocationsFormProps) {
+  const known = spending.map((line) => ({
+    category: line.category,
+    amount: line.allocated > 0 ? String(line.allocated) : "",
+  }));
+  const more = categories
+    .filter((name) => !spending.some((line) => line.category.toLocaleLowerCase() === name.toLocaleLowerCase()))
+    .map((category) => ({ category, amount: "" }));
+  const keptAs = `allocations-${nonprofitId}`;
+  const form = useForm<Values>({
+    resolver: zodResolver(allocationsSchema),
+    // a list of fields is judged at each change of its length: a line just added would begin with an error
+    mode: "onSubmit",
+    shouldFocusError: false,
+    defaultValues: readKept<Values>(keptAs, { lines: [...known, ...more] }),
+  });
+  const forget = useKeptForm(form, keptAs);
+  const { fields, append } = useFieldArray({ control: form.control, name: "lines" });
+  const [fixed] = useState(known.length + more.length);
+  const save = useSaveAllocations(nonprofitId);
+  const title = useRef<HTMLElement>(null);
+  useEffect(() => title.current?.focus(), []);
+  const leave = () => {
+    forget();
+    onClose();
+  };
+  const submit = async (values: Values) => {
+    try {
+      await save.mutateAsync({ form: values, before: spending });
+      const total = values.lines.reduce((sum, line) => sum + allocationAmount(line.amount), 0);
+      toast({
+        title: t("budget.allocationsToast"),
+        description: t("budget.allocationsToastBody", { amount: formatMoney(total) }),
+      });
+      leave();
+    } catch {
+      // the form shows why
+    }
+  };
+  return (
+    <section ref={title} tabIndex={-1} aria-labelledby="allocations" className="outline-none">
+      <SectionHead id="allocations" title={t("budget.allocationsTitle")} />
+      <p className="mb-5 text-soft">{t("budget.allocationsBody")}</p>
+      <Form
+        form={form}
+        onSubmit={submit}
+        error={save.error}
+        errorTitle={t("budget.failedTitle")}
+        className="max-w-(--width-form)"
+      >
+        {fields.map((line, index) =>
+          index < fixed ? (
+            <MoneyField<Values> key={line.id} name={`lines.${index}.amount`} label={line.category} />
+          ) : (
+            <div key={line.id} className="grid-2">
+              <Field<Values> name={`lines.${index}.category`} label={t("budget.otherCategory")}>
+                {(control) => <Input autoComplete="off" {...control} />}
+              </Field>
+              <MoneyField<Values> name={`lines.${index}.amount`} label={t("budget.amount")} />
+            </div>
+          ),
+        )}
+        <Button variant="quiet" className="justify-self-start" onClick={() => append({ category: "", amount: "" })}>
+          <Plus aria-hidden="true" />
+          {t("budget.addCategory")}
+        </Button>
+        <div className="actions mt-0!">
+          <Button type="submit" variant="primary" busy={save.isPending} busyLabel={t("budget.saving")}>
+            {t("budget.allocationsSave")}
+          </Button>
+          <Button onClick={leave}>{t("common.cancel")}</Button>
+        </div>
+      </Form>
+    </section>
+  );
+}
