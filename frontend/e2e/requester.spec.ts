@@ -268,7 +268,7 @@ test("a requester chooses a nonprofit, keeps a draft and sends it", async ({ pag
   await page.waitForURL("**/select-nonprofit");
   await expect(page.getByText("No nonprofit selected")).toBeVisible();
   // other journeys found organizations of their own: the list may have more than one page
-  await page.getByLabel(/^Search/).fill("Harbor");
+  await page.getByLabel(/^Search/).fill("Harbor Relief");
   await expect(button(page, /Harbor Relief Fund/)).toBeVisible();
   await accessible(page);
   await button(page, /Harbor Relief Fund/).click();

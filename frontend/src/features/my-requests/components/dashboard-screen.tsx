@@ -47,7 +47,7 @@ function ToDo({ item, first }: { item: Dashboard["to_do"][number]; first: boolea
   );
 }
 
-/** The requester's home: what to do now, `notice`, figures, the latest requests. */
+/** The requester's home: what to do now, figures, the latest requests. `notice` comes first where there are none yet, else last. */
 export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
   const user = useUser();
   const [params, setParams] = useSearchParams();
@@ -76,7 +76,7 @@ export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
       {toDo.map((item, index) => (
         <ToDo key={item.id} item={item} first={index === 0} />
       ))}
-      {notice}
+      {data?.total_requests === 0 ? notice : null}
       {data ? (
         <Figures
           figures={[
@@ -141,6 +141,7 @@ export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
         </QueryView>
         {data && data.drafts > 0 ? <DraftsHint count={data.drafts} /> : null}
       </section>
+      {data && data.total_requests > 0 ? notice : null}
     </DashboardPage>
   );
 }
