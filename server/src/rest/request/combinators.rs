@@ -127,6 +127,11 @@ impl<'a> Parser<'a> {
     /// Runs `inner` with nothing consumed and no trouble yet; tells whether it consumed, and its own trouble.
     fn alone<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> (Parsed<T>, bool, Trouble) {
         let outer_consumed = std::mem::replace(&mut self.consumed, false);
+        if !self.explaining {
+            let result = inner(self);
+            let consumed = std::mem::replace(&mut self.consumed, outer_consumed);
+            return (result, consumed, Trouble::default());
+        }
         let fresh = Trouble::unknown(self.pos);
         let outer_trouble = std::mem::replace(&mut self.trouble, fresh);
         let result = inner(self);
@@ -267,6 +272,28 @@ impl<'a> Parser<'a> {
                     return Ok(items);
                 }
             }
+        }
+    }
+
+    /// The characters from here on that satisfy `test`, without tracking what else was expected; none while an error
+    /// is being explained, when they are to be parsed one by one.
+    pub fn unexplained_run(&mut self, test: impl Fn(char) -> bool) -> Option<String> {
+        if self.explaining {
+            return None;
+        }
+        let rest = &self.input[self.pos..];
+        let length = rest.iter().position(|c| !test(*c)).unwrap_or(rest.len());
+        if length > 0 {
+            self.advance(length);
+        }
+        Some(rest[..length].iter().collect())
+    }
+
+    /// Characters that satisfy `test`, as often as they come.
+    pub fn run(&mut self, test: impl Fn(char) -> bool) -> Parsed<String> {
+        match self.unexplained_run(&test) {
+            Some(run) => Ok(run),
+            None => self.many(|p| p.satisfy(&test)).map(|chars| chars.into_iter().collect()),
         }
     }
 

@@ -11,7 +11,7 @@ use super::types::*;
 type P<'a> = Parser<'a>;
 
 fn blanks(p: &mut P<'_>) -> Parsed<()> {
-    p.many(|p| p.satisfy(|c| c == ' ' || c == '\t')).map(drop)
+    p.run(|c| c == ' ' || c == '\t').map(drop)
 }
 
 fn lexeme<T>(p: &mut P<'_>, inner: impl FnOnce(&mut P<'_>) -> Parsed<T>) -> Parsed<T> {
@@ -50,6 +50,10 @@ fn quoted(p: &mut P<'_>) -> Parsed<String> {
 }
 
 fn identifier(p: &mut P<'_>) -> Parsed<String> {
+    let is_part = |c: char| c.is_alphabetic() || c.is_ascii_digit() || matches!(c, '_' | ' ' | '$');
+    if let Some(name) = p.unexplained_run(is_part) {
+        return if name.is_empty() { p.reject() } else { Ok(name.trim().to_owned()) };
+    }
     let one = |p: &mut P<'_>| {
         p.either(|p| p.either(|p| p.letter(), |p| p.digit()), |p| p.satisfy(|c| matches!(c, '_' | ' ' | '$')))
     };
@@ -57,13 +61,16 @@ fn identifier(p: &mut P<'_>) -> Parsed<String> {
 }
 
 fn joined_by_dashes(p: &mut P<'_>, word: impl Fn(&mut P<'_>) -> Parsed<String>) -> Parsed<String> {
-    let words = p.separated1(&word, |p| {
+    let mut words = p.separated1(&word, |p| {
         p.attempt(|p| {
             p.char('-')?;
             p.not_followed_by(|c| c == '>')
         })
     })?;
-    Ok(words.join("-"))
+    if words.len() > 1 {
+        return Ok(words.join("-"));
+    }
+    Ok(words.pop().unwrap_or_default())
 }
 
 /// The name of a column, relation, alias or hint.
@@ -354,36 +361,40 @@ fn one_of_words<T: Copy>(p: &mut P<'_>, words: &[(&'static str, T)]) -> Parsed<T
     }
 }
 
+/// Longer words before those that they begin with.
+pub const SIMPLE_WORDS: [(&str, SimpleOp); 9] = [
+    ("neq", SimpleOp::NotEqual),
+    ("cs", SimpleOp::Contains),
+    ("cd", SimpleOp::Contained),
+    ("ov", SimpleOp::Overlap),
+    ("sl", SimpleOp::StrictlyLeft),
+    ("sr", SimpleOp::StrictlyRight),
+    ("nxr", SimpleOp::NotExtendsRight),
+    ("nxl", SimpleOp::NotExtendsLeft),
+    ("adj", SimpleOp::Adjacent),
+];
+
+/// As [`SIMPLE_WORDS`], of the operators that take a quantifier.
+pub const QUANTIFIED_WORDS: [(&str, QuantOp); 9] = [
+    ("eq", QuantOp::Equal),
+    ("gte", QuantOp::GreaterOrEqual),
+    ("gt", QuantOp::Greater),
+    ("lte", QuantOp::LessOrEqual),
+    ("lt", QuantOp::Less),
+    ("like", QuantOp::Like),
+    ("ilike", QuantOp::ILike),
+    ("match", QuantOp::Match),
+    ("imatch", QuantOp::IMatch),
+];
+
 fn simple(p: &mut P<'_>, value: fn(&mut P<'_>) -> Parsed<String>) -> Parsed<Operation> {
-    const WORDS: [(&str, SimpleOp); 9] = [
-        ("neq", SimpleOp::NotEqual),
-        ("cs", SimpleOp::Contains),
-        ("cd", SimpleOp::Contained),
-        ("ov", SimpleOp::Overlap),
-        ("sl", SimpleOp::StrictlyLeft),
-        ("sr", SimpleOp::StrictlyRight),
-        ("nxr", SimpleOp::NotExtendsRight),
-        ("nxl", SimpleOp::NotExtendsLeft),
-        ("adj", SimpleOp::Adjacent),
-    ];
-    let op = p.label("unknown single value operator", |p| one_of_words(p, &WORDS))?;
+    let op = p.label("unknown single value operator", |p| one_of_words(p, &SIMPLE_WORDS))?;
     delimiter(p)?;
     Ok(Operation::Simple(op, value(p)?))
 }
 
 fn quantified(p: &mut P<'_>, value: fn(&mut P<'_>) -> Parsed<String>) -> Parsed<Operation> {
-    const WORDS: [(&str, QuantOp); 9] = [
-        ("eq", QuantOp::Equal),
-        ("gte", QuantOp::GreaterOrEqual),
-        ("gt", QuantOp::Greater),
-        ("lte", QuantOp::LessOrEqual),
-        ("lt", QuantOp::Less),
-        ("like", QuantOp::Like),
-        ("ilike", QuantOp::ILike),
-        ("match", QuantOp::Match),
-        ("imatch", QuantOp::IMatch),
-    ];
-    let op = p.label("unknown single value operator", |p| one_of_words(p, &WORDS))?;
+    let op = p.label("unknown single value operator", |p| one_of_words(p, &QUANTIFIED_WORDS))?;
     let quantifier = p.optional(|p| {
         p.attempt(|p| {
             p.char('(')?;
@@ -444,11 +455,11 @@ fn is_value(p: &mut P<'_>) -> Parsed<IsValue> {
 
 /// A value at the top level: the rest, verbatim.
 pub fn rest(p: &mut P<'_>) -> Parsed<String> {
-    p.many(|p| p.satisfy(|_| true)).map(text)
+    p.run(|_| true)
 }
 
 fn until_delimiter(p: &mut P<'_>) -> Parsed<String> {
-    p.many(|p| p.satisfy(|c| c != ',' && c != ')')).map(text)
+    p.run(|c| c != ',' && c != ')')
 }
 
 fn quoted_to_delimiter(p: &mut P<'_>) -> Parsed<String> {

@@ -60,6 +60,9 @@ impl PlanOption {
 impl MediaType {
     /// Reads one media type with its parameters; whatever is not known is [`MediaType::Other`].
     pub fn parse(text: &str) -> Self {
+        if text == "application/json" {
+            return Self::Json;
+        }
         let Some((main, sub, params)) = tokenize(text) else { return Self::Other(text.to_owned()) };
         let param = |name: &str| params.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let stripped = param("nulls") == Some("stripped");
@@ -167,6 +170,12 @@ fn parameter(text: &str) -> Option<(&str, &str, &str)> {
 pub fn parse_accept(header: &str) -> Vec<MediaType> {
     if header.is_empty() {
         return Vec::new();
+    }
+    // What most clients send.
+    match header {
+        "application/json" => return vec![MediaType::Json],
+        "*/*" => return vec![MediaType::Any],
+        _ => {}
     }
     let mut ranked: Vec<(f64, isize, String)> = header
         .split(',')

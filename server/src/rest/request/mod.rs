@@ -10,6 +10,7 @@ mod csv;
 mod grammar;
 pub mod media;
 pub mod payload;
+mod plain;
 pub mod prefer;
 pub mod query;
 pub mod range;
@@ -274,7 +275,9 @@ fn headers_json(raw: &RawRequest) -> String {
 
 /// `text` in quotes.
 fn json_string(out: &mut String, text: &str) {
-    if text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+    // Without a way out in the middle, the bytes are looked at many at a time.
+    let needs_escapes = text.bytes().fold(false, |found, b| found | (b < b' ') | (b == b'"') | (b == b'\\'));
+    if !needs_escapes {
         out.push('"');
         out.push_str(text);
         out.push('"');

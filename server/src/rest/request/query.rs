@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::combinators::{self, Parsed, Parser};
-use super::grammar;
+use super::{grammar, plain};
 use super::range::{RowRange, read_integer};
 use super::types::*;
 use crate::rest::error::{ApiError, Limit};
@@ -178,7 +178,7 @@ pub fn parse(raw: &[u8], reading_call: bool) -> Result<QueryParams, ApiError> {
         }
     }
     for (key, value) in orders {
-        let (path, _) = parse_part("tree path", key, key, grammar::tree_path)?;
+        let (path, _) = tree_path(key)?;
         params.order.push((path, parse_part("order", value, value, grammar::order)?));
     }
     for (key, value) in logics {
@@ -190,17 +190,24 @@ pub fn parse(raw: &[u8], reading_call: bool) -> Result<QueryParams, ApiError> {
         params.columns = Some(parse_part("columns parameter", columns, columns, grammar::columns)?);
     }
     let select = lookup("select").unwrap_or("*");
-    params.select = parse_part("select parameter", select, select, grammar::select)?;
+    params.select = match plain::select(select) {
+        Some(items) => items,
+        None => parse_part("select parameter", select, select, grammar::select)?,
+    };
     for (key, value) in filters {
-        let (path, field) = parse_part("tree path", key, key, grammar::tree_path)?;
+        let (path, field) = tree_path(key)?;
         params.filter_keys.push(key.clone());
-        let op = parse_part("filter", value, value, |p| {
-            if reading_call {
-                p.optional(|p| grammar::op_expr(p, grammar::rest))
-            } else {
-                grammar::op_expr(p, grammar::rest).map(Some)
-            }
-        })?;
+        let op = match plain::operation(value) {
+            Some(op) => Some(op),
+            None if reading_call && plain::is_no_operation(value) => None,
+            None => parse_part("filter", value, value, |p| {
+                if reading_call {
+                    p.optional(|p| grammar::op_expr(p, grammar::rest))
+                } else {
+                    grammar::op_expr(p, grammar::rest).map(Some)
+                }
+            })?,
+        };
         match op {
             Some(op) => params.filters.push((path, Filter { field, op })),
             None => params.arguments.push((field.name, value.to_owned())),
@@ -231,7 +238,14 @@ fn join_ranges(limits: BTreeMap<String, RowRange>, offsets: BTreeMap<String, Row
 
 /// The embed path of a level of [`QueryParams::ranges`].
 pub fn range_path(level: &str) -> Result<EmbedPath, ApiError> {
-    parse_part("tree path", level, level, grammar::tree_path).map(|(path, _)| path)
+    tree_path(level).map(|(path, _)| path)
+}
+
+fn tree_path(key: &str) -> Result<(EmbedPath, Field), ApiError> {
+    match plain::tree_path(key) {
+        Some(found) => Ok(found),
+        None => parse_part("tree path", key, key, grammar::tree_path),
+    }
 }
 
 fn parse_part<T>(

@@ -16,11 +16,15 @@ pub struct Sql {
 
 impl Sql {
     pub fn new() -> Self {
-        Self { text: String::with_capacity(512), params: Vec::new() }
+        Self { text: String::with_capacity(640), params: Vec::with_capacity(8) }
     }
 
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    pub fn into_text(self) -> String {
+        self.text
     }
 
     pub fn params(&self) -> &[Param] {
@@ -101,7 +105,10 @@ impl Sql {
     pub fn bind_param(&mut self, param: Param) -> &mut Self {
         self.params.push(param);
         self.text.push('$');
-        self.text.push_str(&self.params.len().to_string());
+        match u8::try_from(self.params.len()) {
+            Ok(number @ 0..10) => self.text.push(char::from(b'0' + number)),
+            _ => self.text.push_str(&self.params.len().to_string()),
+        }
         self
     }
 

@@ -29,7 +29,7 @@ pub struct TransactionSettings<'a> {
 /// One `SELECT set_config(…)` for all settings: `SET LOCAL` could not be given parameters.
 pub fn settings_query(settings: &TransactionSettings<'_>) -> Sql {
     let mut sql = Sql::new();
-    sql.raw("select set_config('search_path', ").bind(&search_path(settings)).raw(", true)");
+    sql.raw("select set_config('search_path', ").bind_bytes(&search_path(settings).into()).raw(", true)");
     let mut dynamic = |name: &str, value: &str| {
         sql.raw(", set_config(").bind(name).raw(", ").bind(value).raw(", true)");
     };
@@ -63,7 +63,7 @@ fn search_path(settings: &TransactionSettings<'_>) -> String {
     path.list(", ", schemas, |path, schema| {
         path.ident(schema);
     });
-    path.text().to_owned()
+    path.into_text()
 }
 
 /// The call of `db-pre-request`.
