@@ -25,7 +25,7 @@ pub struct Identity {
 
 /// Verified tokens by their text; evictions are counted.
 type VerifiedTokens =
-    Cache<Box<str>, Arc<Verified>, quick_cache::UnitWeighter, quick_cache::DefaultHashBuilder, CountEvictions>;
+    Cache<Box<str>, Arc<Verified>, quick_cache::UnitWeighter, foldhash::fast::RandomState, CountEvictions>;
 
 /// Checks tokens by one configuration; made anew when that is reloaded.
 pub struct Authenticator {

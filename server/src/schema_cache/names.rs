@@ -1,8 +1,9 @@
 //! Names as the database spells them.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 /// An identifier, unquoted, case kept. Shared, so that plans can keep it without copying.
 pub type Name = Arc<str>;

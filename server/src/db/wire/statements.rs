@@ -1,8 +1,10 @@
 //! Which statements a connection has prepared.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use foldhash::{HashMap, HashMapExt};
 
 /// A statement that the connection has prepared.
 #[derive(Clone, Debug)]
@@ -43,7 +45,7 @@ struct Entry {
 
 impl Statements {
     pub fn new(capacity: usize) -> Self {
-        Self { capacity, clock: 0, made: 0, hasher: RandomState::new(), entries: HashMap::new(), closing: Vec::new() }
+        Self { capacity, clock: 0, made: 0, hasher: RandomState::default(), entries: HashMap::new(), closing: Vec::new() }
     }
 
     /// How to send `text` as `role`; counts as a use.
