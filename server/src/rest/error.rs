@@ -17,6 +17,7 @@ pub enum Limit {
     Nesting,
     Url,
     Body,
+    BodyNesting,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +118,7 @@ impl ApiError {
             Self::Database(fault) => fault.status(),
             Self::TooLarge(Limit::Url) => 414,
             Self::TooLarge(Limit::Body) => 413,
-            Self::TooLarge(Limit::Parameters | Limit::Nesting) => 400,
+            Self::TooLarge(Limit::Parameters | Limit::Nesting | Limit::BodyNesting) => 400,
         }
     }
 
@@ -151,7 +152,7 @@ impl ApiError {
             Self::NoSchemaCache => "PGRST002",
             Self::Database(fault) => return fault.code(),
             Self::TooLarge(Limit::Parameters | Limit::Nesting | Limit::Url) => "PGRST100",
-            Self::TooLarge(Limit::Body) => "PGRST102",
+            Self::TooLarge(Limit::Body | Limit::BodyNesting) => "PGRST102",
             Self::NotUtf8 => "PGRST100",
         };
         code.to_owned()
@@ -195,6 +196,7 @@ impl ApiError {
             Self::TooLarge(Limit::Parameters) => "Too many query parameters",
             Self::TooLarge(Limit::Nesting) => "The query string is nested too deeply",
             Self::TooLarge(Limit::Url) => "The request URL is too long",
+            Self::TooLarge(Limit::BodyNesting) => "The request body is nested too deeply",
             Self::TooLarge(Limit::Body) => "The request body is too large",
             Self::NotUtf8 => "Something went wrong",
         };

@@ -58,11 +58,11 @@ async fn too_much_is_refused_with_a_clear_answer() {
 
     let member = [("Authorization".to_owned(), format!("Bearer {}", House::token(r#"{"role":"sky_member"}"#)))];
     let json = |depth: usize| format!("{{\"id\": 9, \"jb\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
-    let reply = send(&house.address, "POST", "/zoo", &member, json(1000).as_bytes()).await;
+    // PostgreSQL's own limit comes later, and would look like a fault of ours.
+    let reply = send(&house.address, "POST", "/zoo", &member, json(9_000).as_bytes()).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
-    // PostgreSQL has a limit of its own here, and tells.
     let reply = send(&house.address, "POST", "/zoo", &member, json(1_000_000).as_bytes()).await;
-    assert_eq!(refusal(&reply), told(500, "54001", "stack depth limit exceeded"));
+    assert_eq!(refusal(&reply), told(400, "PGRST102", "The request body is nested too deeply"));
     let rows = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let reply = send(&house.address, "POST", "/zoo", &member, rows.as_bytes()).await;
     assert_eq!((reply.status, refusal(&reply).1.as_str()), (400, "PGRST102"));

@@ -13,7 +13,10 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use super::csv;
 use super::media::MediaType;
 use super::query::split_pairs;
-use crate::rest::error::ApiError;
+use crate::rest::error::{ApiError, Limit};
+
+/// Deepest nesting of a JSON body. PostgreSQL itself gives up somewhat later, with the stack it has as shipped.
+pub const MAX_BODY_NESTING: usize = 10_000;
 
 /// A body as the database will get it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +57,9 @@ pub fn parse(
     columns: Option<&[String]>,
 ) -> Result<(Payload, BTreeSet<String>), ApiError> {
     let arguments = purpose == Purpose::Arguments;
+    if *content_type == MediaType::Json && is_too_deep(&body) {
+        return Err(ApiError::TooLarge(Limit::BodyNesting));
+    }
     match content_type {
         MediaType::Json => match columns {
             Some(columns) => Ok((Payload::UncheckedJson(body), columns.iter().cloned().collect())),
@@ -90,6 +96,29 @@ pub fn parse(
         }
         other => Err(ApiError::Body(format!("Content-Type not acceptable: {}", other.mime()))),
     }
+}
+
+/// Whether brackets of a JSON text, those in strings apart, are open more than [`MAX_BODY_NESTING`] deep.
+fn is_too_deep(body: &[u8]) -> bool {
+    let opening = |b: &u8| matches!(b, b'[' | b'{');
+    if body.iter().filter(|b| opening(b)).count() <= MAX_BODY_NESTING {
+        return false;
+    }
+    let (mut depth, mut in_string, mut bytes) = (0usize, false, body.iter());
+    while let Some(b) = bytes.next() {
+        match (in_string, b) {
+            (_, b'"') => in_string = !in_string,
+            (true, b'\\') => drop(bytes.next()),
+            (true, _) => {}
+            (false, b'[' | b'{') => depth += 1,
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            (false, _) => {}
+        }
+        if depth > MAX_BODY_NESTING {
+            return true;
+        }
+    }
+    false
 }
 
 fn json(body: Bytes) -> Result<(Payload, BTreeSet<String>), ApiError> {
@@ -276,6 +305,17 @@ mod tests {
         parse(Bytes::copy_from_slice(body.as_bytes()), &MediaType::Json, Purpose::Rows, None)
             .map(|(_, keys)| keys.into_iter().collect())
             .map_err(|error| error.message())
+    }
+
+    #[test]
+    fn a_body_may_be_large_but_not_deep() {
+        let nested = |depth: usize| Bytes::from(format!("{}{}", "[".repeat(depth), "]".repeat(depth)));
+        assert!(!is_too_deep(&nested(MAX_BODY_NESTING)));
+        assert!(is_too_deep(&nested(MAX_BODY_NESTING + 1)));
+        let wide = format!("[{}]", r#"{"a":"\"[[{"},"#.repeat(MAX_BODY_NESTING));
+        assert!(!is_too_deep(wide.as_bytes()));
+        let refused = parse(nested(1_000_000), &MediaType::Json, Purpose::Rows, Some(&["a".to_owned()]));
+        assert!(matches!(refused, Err(ApiError::TooLarge(Limit::BodyNesting))));
     }
 
     #[test]
