@@ -28,8 +28,8 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let pool = Pool::new(
         config.db_uri.reveal(),
         &PoolOptions {
-            // Two read the schema side by side, the third answers the root document meanwhile.
-            size: 3,
+            // For the root document; the schema is read over connections of its own.
+            size: 2,
             acquire_timeout: config.pool.acquisition_timeout,
             application_name: format!("PostgREST {COMPATIBLE_VERSION}"),
         },

@@ -18,7 +18,7 @@ pub struct Rest {
     pub pool: ExclusivePool,
     /// The path under which the API is mounted, without a slash at its end; empty for the root.
     pub mount: Arc<str>,
-    /// The schema cache that the pool's prepared statements belong to.
+    /// [`Live::session_epoch`] of the pool's connections.
     epoch: Arc<AtomicU64>,
 }
 
@@ -42,10 +42,13 @@ impl Rest {
         Ok(Self { live, pool, mount: mount.trim_end_matches('/').into(), epoch: Arc::new(AtomicU64::new(0)) })
     }
 
-    /// The schema cache as of now. Statements prepared under an older one are given up.
+    /// The schema cache as of now. Connections stay when it changes, other than PostgREST's: PostgreSQL itself finds out
+    /// which prepared statements no longer fit, and one opened anew has to learn the catalogs at some request's cost.
+    /// They are replaced when a new one would begin with other settings.
     pub fn cache(&self) -> Option<Arc<SchemaCache>> {
         let cache = self.live.cache()?;
-        if self.epoch.swap(cache.epoch, Ordering::Relaxed) != cache.epoch {
+        let sessions = self.live.session_epoch();
+        if self.epoch.load(Ordering::Relaxed) != sessions && self.epoch.swap(sessions, Ordering::Relaxed) != sessions {
             self.pool.flush();
         }
         Some(cache)

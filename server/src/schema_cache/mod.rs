@@ -233,9 +233,9 @@ impl SchemaCacheHandle {
         self.current.load_full()
     }
 
-    /// Makes `cache` the newest, numbered after the one before it.
-    pub fn store(&self, mut cache: SchemaCache) {
+    /// Makes `cache` the newest, numbered after the one before it, which is returned.
+    pub fn store(&self, mut cache: SchemaCache) -> Option<Arc<SchemaCache>> {
         cache.epoch = self.epoch.fetch_add(1, Ordering::Relaxed) + 1;
-        self.current.store(Some(Arc::new(cache)));
+        self.current.swap(Some(Arc::new(cache)))
     }
 }

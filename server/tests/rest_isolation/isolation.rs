@@ -106,9 +106,10 @@ async fn statements_survive_a_change_of_the_schema_under_them() {
     fixture.stop().await;
 }
 
-/// After a reload every connection is replaced by one that knows nothing of the old schema, beside the requests.
+/// A reload leaves connections alone until a new one would begin with other settings; then every one is replaced, beside
+/// the requests.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reload_replaces_connections_and_refuses_nobody() {
+async fn changed_settings_of_the_login_replace_connections_and_refuse_nobody() {
     const PIDS: &str = "select coalesce(string_agg(pid::text, ',' order by pid), '') from pg_stat_activity \
                         where application_name = 'PostgREST 16.2' and query not ilike 'listen%'";
     const LISTENERS: &str = "select count(*) from pg_stat_activity where query ilike 'listen%'";
@@ -126,7 +127,21 @@ async fn a_reload_replaces_connections_and_refuses_nobody() {
     ask().await;
     let before: Vec<String> = fixture.one(PIDS).await.split(',').map(str::to_owned).collect();
     assert!((1..=2).contains(&before.len()), "{before:?}");
-    fixture.one("notify pgrst").await;
+    let timeout = || async { fixture.send(fixture.request("anon", "GET", "/rpc/lock_timeout")).await.body };
+    fixture
+        .one("create function lock_timeout() returns text stable language sql as $$ select current_setting('lock_timeout') $$; notify pgrst")
+        .await;
+    for _ in 0..200 {
+        if timeout().await == "\"0\"" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    ask().await;
+    let same = fixture.one(PIDS).await;
+    assert!(before.iter().all(|pid| same.split(',').any(|kept| kept == pid)), "{same}");
+
+    fixture.one("alter role authenticator set lock_timeout = '4321ms'; notify pgrst").await;
     let mut after = fixture.one(PIDS).await;
     for _ in 0..200 {
         ask().await;
@@ -138,6 +153,7 @@ async fn a_reload_replaces_connections_and_refuses_nobody() {
     }
     assert!(!after.is_empty() && !after.split(',').any(|pid| before.iter().any(|old| old == pid)), "{after}");
     assert!(after.split(',').count() <= 2, "{after}");
+    assert_eq!(timeout().await, "\"4321ms\"");
     fixture.stop().await;
 }
 

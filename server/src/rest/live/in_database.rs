@@ -62,6 +62,11 @@ pub async fn load_settings(client: &Client, pre_config: Option<&FunctionName>) -
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
+/// Equal texts mean that a session opened now would begin like one opened then.
+pub async fn load_session_defaults(client: &Client) -> Result<String, Error> {
+    client.query_one(include_str!("session_defaults.sql"), &[]).await?.try_get(0)
+}
+
 pub async fn load_role_settings(client: &Client) -> Result<RoleSettings, Error> {
     let rows = client.query(include_str!("role_settings.sql"), &[]).await?;
     let rows: Vec<(String, String, String)> =

@@ -64,6 +64,7 @@ async fn listen(
                 *backoff = Backoff::new();
                 tracing::info!(channel, "listening for reloads");
                 if was_lost {
+                    live.sessions.forget();
                     live.request(Reload::Schema);
                 }
             }

@@ -7,12 +7,14 @@
 
 mod in_database;
 mod listener;
+mod loader;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::authenticate::{Authenticator, CacheCounters};
@@ -36,8 +38,11 @@ pub struct Live {
     /// Environment and file; what lies in the database is laid over it at every reload.
     source: Source,
     pool: Pool,
+    /// The loading thread's own: who opens a connection is woken by it.
+    loading: Pool,
     settings: ArcSwap<Settings>,
     cache: SchemaCacheHandle,
+    sessions: Sessions,
     wanted: Wanted,
     is_loaded: AtomicBool,
     /// Rung when the listener listens, or has failed to.
@@ -57,6 +62,29 @@ pub enum Reload {
     /// The schema cache, and the configuration before it.
     Schema,
     Configuration,
+}
+
+/// What sessions begin with, as of the last load.
+#[derive(Default)]
+struct Sessions {
+    defaults: Mutex<Option<String>>,
+    epoch: AtomicU64,
+}
+
+impl Sessions {
+    /// Open ones no longer fit if a new one would begin with other settings, or if it is not known.
+    fn note(&self, defaults: String) {
+        let mut known = self.defaults.lock();
+        if known.as_ref() != Some(&defaults) {
+            *known = Some(defaults);
+            self.epoch.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// The database may be another one when it is reached again.
+    fn forget(&self) {
+        *self.defaults.lock() = None;
+    }
 }
 
 /// At most one of each kind waits.
@@ -106,7 +134,9 @@ impl Live {
         let authenticator = Authenticator::new(&config, counters.tokens.clone());
         Ok(Arc::new(Self {
             source,
+            loading: pool.beside(2).map_err(|error| Problems(vec![error.to_string()]))?,
             pool,
+            sessions: Sessions::default(),
             settings: ArcSwap::from_pointee(Settings { config, authenticator, roles: RoleSettings::default() }),
             cache: SchemaCacheHandle::default(),
             wanted: Wanted::default(),
@@ -123,6 +153,13 @@ impl Live {
     ///
     /// Errors if the configuration in the database is wrong; a database that cannot be reached is waited for.
     pub async fn start(self: &Arc<Self>) -> Result<(), Problems> {
+        loader::start(self).await?;
+        tokio::spawn(self.clone().watch_signals());
+        Ok(())
+    }
+
+    /// Only what lies in the database and is wrong is an error.
+    async fn load_first_configuration(&self) -> Result<(), Problems> {
         match self.load_configuration().await {
             Err(ConfigurationFault::Wrong(problems)) => return Err(problems),
             Err(ConfigurationFault::Database(error)) => {
@@ -130,18 +167,12 @@ impl Live {
             }
             Ok(()) => {}
         }
-        // Listening comes before loading, so that no change falls between the two unnoticed.
-        if self.settings().config.channel_enabled {
-            tokio::spawn(listener::run(self.clone()));
-            let _ = tokio::time::timeout(LISTEN_PATIENCE, self.listening.notified()).await;
-        }
-        if let Err(error) = self.load_schema().await {
-            tracing::error!(%error, "the schema cache could not be loaded, retrying");
-            self.request(Reload::Schema);
-        }
-        tokio::spawn(self.clone().serve_reloads());
-        tokio::spawn(self.clone().watch_signals());
         Ok(())
+    }
+
+    /// Counts how often a session that is open has become unlike one that would be opened now.
+    pub fn session_epoch(&self) -> u64 {
+        self.sessions.epoch.load(Ordering::Acquire)
     }
 
     /// The configuration as of now.
@@ -201,7 +232,7 @@ impl Live {
         self.wanted.bell.notify_one();
     }
 
-    async fn serve_reloads(self: Arc<Self>) {
+    async fn serve_reloads(self: &Arc<Self>) {
         loop {
             self.wanted.bell.notified().await;
             let configuration = self.wanted.configuration.swap(false, Ordering::AcqRel);
@@ -232,10 +263,11 @@ impl Live {
         let settings = self.settings();
         let loaded = self.introspect(&settings.config).await;
         match loaded {
-            Ok(cache) => {
+            Ok((cache, session_defaults)) => {
                 let summary = cache.summary();
-                self.cache.store(cache);
-                self.pool.flush();
+                let replaced = self.cache.store(cache);
+                self.sessions.note(session_defaults);
+                replaced.into_iter().for_each(loader::release);
                 self.is_loaded.store(true, Ordering::Release);
                 self.counters.loads.fetch_add(1, Ordering::Relaxed);
                 let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -249,6 +281,8 @@ impl Live {
                 self.counters.failed_loads.fetch_add(1, Ordering::Relaxed);
                 // A connection that failed may not be the only one that is dead.
                 self.pool.flush();
+                self.loading.flush();
+                self.sessions.forget();
                 if is_gone(&error) {
                     self.note_lost();
                 }
@@ -257,18 +291,23 @@ impl Live {
         }
     }
 
-    async fn introspect(&self, config: &RestConfig) -> Result<SchemaCache, DbError> {
+    /// The cache, and what a new session begins with. A reload runs its queries one after another: two at a time would
+    /// leave requests no processor on a machine that has two.
+    async fn introspect(&self, config: &RestConfig) -> Result<(SchemaCache, String), DbError> {
         let scope = Scope {
             schemas: config.schemas.clone(),
             extra_search_path: config.extra_search_path.clone(),
             hoisted_settings: config.hoisted_tx_settings.clone(),
         };
-        let first = self.pool.connection().await?;
-        if config.pool.size < 2 {
-            return Ok(load(&first, &first, &scope).await?);
-        }
-        let second = self.pool.connection().await?;
-        Ok(load(&first, &second, &scope).await?)
+        let first = self.loading.connection().await?;
+        let session_defaults = in_database::load_session_defaults(&first).await?;
+        let cache = if config.pool.size < 2 || self.is_loaded() {
+            load(&first, &first, &scope).await?
+        } else {
+            let second = self.loading.connection().await?;
+            load(&first, &second, &scope).await?
+        };
+        Ok((cache, session_defaults))
     }
 
     /// The environment is that of the start; the settings file, files named by settings and what lies in the
@@ -277,7 +316,7 @@ impl Live {
         let source = self.source.reread();
         let environment = RestConfig::load(&source).map_err(ConfigurationFault::Wrong)?;
         let (config, roles) = if environment.db_config {
-            let connection = self.pool.connection().await?;
+            let connection = self.loading.connection().await?;
             let stored = in_database::load_settings(&connection, environment.pre_config.as_ref()).await?;
             let roles = in_database::load_role_settings(&connection).await?;
             let source = over(&source, &stored);
