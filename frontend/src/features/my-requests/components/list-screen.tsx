@@ -79,7 +79,11 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
       <section aria-labelledby="results" aria-busy={requests.isFetching}>
         <div className="section-head">
           <h2 id="results" className="text-base" aria-live="polite">
-            {requests.data ? t("myRequests.count", { count: requests.data.total }) : t("myRequests.loading")}
+            {requests.data
+              ? t("myRequests.count", { count: requests.data.total })
+              : requests.isError
+                ? t("myRequests.title")
+                : t("myRequests.loading")}
           </h2>
           {filtered ? (
             <Button variant="quiet" className="-mr-3" onClick={clear}>
