@@ -1,0 +1,92 @@
+/** What changes elsewhere while a page is open: another tab, and an admin who removes a member. */
+import type { APIRequestContext } from "@playwright/test";
+import { apiKey, rpc } from "./fixtures/api";
+import { ask, found, join } from "./fixtures/staff";
+import { answer } from "./fixtures/staff-pages";
+import { expect, test, type Account } from "./fixtures/test";
+
+test.describe.configure({ timeout: 60_000 });
+
+/** What an admin's 'Deactivate' or removal does, by the API. */
+async function removeFromTeam(request: APIRequestContext, admin: Account, member: Account) {
+  const response = await request.delete(`/rest/v1/nonprofit_team_members?user_id=eq.${member.id}`, {
+    headers: { apikey: await apiKey(request), authorization: `Bearer ${admin.accessToken}` },
+  });
+  expect(response.ok(), await response.text()).toBe(true);
+}
+
+test("a member who is removed while deciding is told so, keeps the words, and has no way in afterwards", async ({
+  page,
+  request,
+  people,
+}) => {
+  const { organization, admin } = await found(request, people);
+  const manager = await join(request, people, admin, organization, "manager");
+  const sent = await ask(request, people, [organization]);
+  await people.signIn(page, manager);
+  await page.goto(`/nonprofit-request/${sent.id}`);
+  await answer(page, "Request More Information");
+  await page.getByLabel("What do you need?").fill("Please send the letter from your landlord.");
+  await removeFromTeam(request, admin, manager);
+  await page.getByRole("dialog").getByRole("button", { name: "Request Information" }).click();
+  await expect(page.getByRole("dialog").getByRole("alert")).toContainText(
+    "You are not an active member of this organization. Ask your admin for an invitation.",
+  );
+  await expect(page.getByLabel("What do you need?")).toHaveValue("Please send the letter from your landlord.");
+  await page.goto("/nonprofit-requests");
+  await expect(page.getByText(sent.number)).toHaveCount(0);
+  await expect(page.getByText(/ask your admin for an invitation/i).first()).toBeVisible();
+});
+
+test("logging out in one tab ends the session in the other", async ({ page, context, people }) => {
+  const person = await people.create("requester", "Marie-Thérèse Désir");
+  await people.signIn(page, person);
+  await expect(page).toHaveURL("/select-nonprofit");
+  const other = await context.newPage();
+  await other.goto("/profile-settings");
+  await expect(other.getByLabel("First name")).toBeVisible();
+  await page.getByRole("button", { name: `Account of ${person.fullName}` }).click();
+  await page.getByRole("menuitem", { name: "Logout" }).click();
+  await expect(page).toHaveURL("/login");
+  // the other tab shows nothing of the account any more
+  await expect(other).toHaveURL(/\/login/);
+  await expect(other.getByText(person.email)).toHaveCount(0);
+});
+
+test("the same request sent from two tabs is one request", async ({ page, context, people, request }) => {
+  const person = await people.create("requester", "Marie-Thérèse Désir");
+  await people.signIn(page, person);
+  const draft = await rpc<{ id: string }>(request, person.accessToken, "save_draft", {
+    input: {
+      category_id: "cat-001",
+      nonprofits: ["np-001"],
+      description: "We need food until my new job starts.",
+      first_name: "Marie-Thérèse",
+      last_name: "Désir",
+      email: person.email,
+      phone: "+1 207 555 0142",
+      address: "18 Saint-Germain Street",
+      city: "Portland",
+      state: "ME",
+      postal_code: "04101",
+      contact_consent: true,
+      step: 4,
+    },
+  });
+  const other = await context.newPage();
+  for (const tab of [page, other]) {
+    await tab.goto(`/submit-request?draft=${draft.id}&form=single`);
+    await expect(tab.getByRole("button", { name: "Submit Request" })).toBeVisible();
+  }
+  await page.getByRole("button", { name: "Submit Request" }).click();
+  await expect(page.getByText(/REQ-\d+/).first()).toBeVisible();
+  await other.getByRole("button", { name: "Submit Request" }).click();
+  await expect(other.getByText(/REQ-\d+|already been submitted/).first()).toBeVisible();
+  const { total_requests } = await rpc<{ total_requests: number }>(
+    request,
+    person.accessToken,
+    "requester_dashboard",
+    {},
+  );
+  expect(total_requests).toBe(1);
+});
