@@ -285,7 +285,7 @@ test("a requester chooses a nonprofit, keeps a draft and sends it", async ({ pag
   // a draft saves itself
   await page.getByRole("main").getByRole("link", { name: "New Request" }).first().click();
   await button(page, /^School Tuition/).click();
-  await page.getByLabel("Search nonprofits").fill("Harbor");
+  await page.getByLabel("Search nonprofits").fill("Harbor Relief");
   await page
     .getByRole("group", { name: "Nonprofits" })
     .getByRole("checkbox", { name: /Harbor Relief Fund/ })
