@@ -57,7 +57,6 @@ async fn read(first: &Client, second: &Client, scope: &Scope) -> Result<assemble
     };
     let narrow = async {
         let relations = rows::relations(second, schemas, &mut more_names).await?;
-        let types = rows::types(second, schemas, &mut more_names).await?;
         let functions = rows::functions(second, schemas, &scope.hoisted_settings, &mut more_names).await?;
         let views = rows::views(second, &view_schemas)
             .await?
@@ -67,11 +66,13 @@ async fn read(first: &Client, second: &Client, scope: &Scope) -> Result<assemble
         let representations = rows::representations(second, &mut more_names).await?;
         let media_handlers = rows::media_handlers(second, schemas, &mut more_names).await?;
         let schema_comments = rows::schema_comments(second, schemas, &mut more_names).await?;
-        Ok::<_, Error>((relations, types, functions, views, representations, media_handlers, schema_comments))
+        Ok::<_, Error>((relations, functions, views, representations, media_handlers, schema_comments))
     };
     let (wide, narrow) = futures_util::future::join(wide, narrow).await;
     let (columns, enum_labels, constraints) = wide?;
-    let (relations, types, functions, views, representations, media_handlers, schema_comments) = narrow?;
+    let (relations, functions, views, representations, media_handlers, schema_comments) = narrow?;
+    // Asked for by number: to find them in the catalogs would mean to read all columns once more.
+    let types = rows::types(first, &columns, &functions, &mut names).await?;
     Ok(assemble::Rows {
         relations,
         columns,
@@ -91,8 +92,8 @@ async fn read(first: &Client, second: &Client, scope: &Scope) -> Result<assemble
 pub async fn load_executable_functions(client: &Client, schema: &str) -> Result<Vec<Function>, Error> {
     let mut names = rows::Interner::default();
     let schemas = [schema.to_owned()];
-    let types = rows::types(client, &schemas, &mut names).await?;
     let mut found = rows::functions(client, &schemas, &[], &mut names).await?;
     found.retain(|function| function.executable);
+    let types = rows::types(client, &[], &found, &mut names).await?;
     Ok(assemble::functions(&found, &types))
 }

@@ -152,8 +152,19 @@ pub async fn columns(client: &Client, schemas: &[String], names: &mut Interner) 
         .collect()
 }
 
-pub async fn types(client: &Client, schemas: &[String], names: &mut Interner) -> Result<HashMap<Oid, TypeRow>, Error> {
-    let rows = client.query(include_str!("types.sql"), &[&schemas]).await?;
+/// What `columns` and `functions` are made of, and all domains.
+pub async fn types(
+    client: &Client,
+    columns: &[ColumnRow],
+    functions: &[FunctionRow],
+    names: &mut Interner,
+) -> Result<HashMap<Oid, TypeRow>, Error> {
+    let of_columns = columns.iter().map(|column| column.type_oid);
+    let of_functions = functions.iter().flat_map(|f| f.input_types.iter().copied().chain([f.return_type]));
+    let mut wanted: Vec<Oid> = of_columns.chain(of_functions).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let rows = client.query(include_str!("types.sql"), &[&wanted]).await?;
     rows.iter()
         .map(|row| {
             let row = TypeRow {
