@@ -246,7 +246,7 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
     ] {
         source.set_default(name, value);
     }
-    source.set_default("PGRST_JWT_SECRET", &shared_jwt_secret(source, config));
+    source.set_default("PGRST_JWT_SECRET", shared_jwt_secret(source, config));
     source.set_default("GOTRUE_JWT_SECRET", config.jwt_secret.reveal());
     if !config.development {
         return;
