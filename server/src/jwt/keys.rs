@@ -235,7 +235,7 @@ impl Key {
 }
 
 /// An uncompressed point (SEC 1); coordinates may come without their leading zeros.
-fn point(x: &[u8], y: &[u8], size: usize) -> Vec<u8> {
+pub(super) fn point(x: &[u8], y: &[u8], size: usize) -> Vec<u8> {
     let mut bytes = vec![4];
     for coordinate in [x, y] {
         bytes.resize(bytes.len() + size.saturating_sub(coordinate.len()), 0);

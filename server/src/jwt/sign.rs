@@ -7,10 +7,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::Utc;
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use jsonwebtoken::{DecodingKey, EncodingKey};
+use p521::ecdsa::signature::{Signer as _, Verifier as _};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::keys::{Algorithm, point};
 use crate::secret::Secret;
 
 /// Why a set of keys cannot be used.
@@ -20,7 +22,7 @@ pub enum KeyError {
     Json,
     #[error("the key '{0}' lacks '{1}' or has a bad one")]
     Member(String, &'static str),
-    #[error("the key '{0}' has an algorithm that is not supported (HS256, RS256, RS512, ES256, EdDSA are)")]
+    #[error("the key '{0}' has an algorithm that is not supported (HS256, RS256, RS512, ES256, ES512, EdDSA are)")]
     Algorithm(String),
     #[error("exactly one key must have 'sign' among its key_ops; {0} do")]
     Signers(usize),
@@ -43,21 +45,68 @@ pub enum TokenError {
     Early,
 }
 
+/// What signs. The library knows P-521 not.
+enum Signer {
+    Known(EncodingKey, jsonwebtoken::Algorithm),
+    P521(Box<p521::ecdsa::SigningKey>),
+}
+
+impl Signer {
+    /// The signature of `message` in base64url.
+    fn sign(&self, message: &str) -> Result<String, jsonwebtoken::errors::Error> {
+        match self {
+            Self::Known(key, algorithm) => jsonwebtoken::crypto::sign(message.as_bytes(), key, *algorithm),
+            Self::P521(key) => {
+                let signature: p521::ecdsa::Signature = key.sign(message.as_bytes());
+                Ok(URL_SAFE_NO_PAD.encode(signature.to_bytes()))
+            }
+        }
+    }
+}
+
+/// What checks signatures.
+enum Verifier {
+    Known(DecodingKey, jsonwebtoken::Algorithm),
+    P521(Box<p521::ecdsa::VerifyingKey>),
+}
+
+impl Verifier {
+    fn secret(bytes: &[u8]) -> Self {
+        Self::Known(DecodingKey::from_secret(bytes), jsonwebtoken::Algorithm::HS256)
+    }
+
+    /// Whether `signature`, in base64url, is one of `message` by this key.
+    fn accepts(&self, message: &str, signature: &str) -> bool {
+        match self {
+            Self::Known(key, algorithm) => {
+                jsonwebtoken::crypto::verify(signature, message.as_bytes(), key, *algorithm).unwrap_or(false)
+            }
+            Self::P521(key) => URL_SAFE_NO_PAD
+                .decode(signature)
+                .ok()
+                .and_then(|bytes| p521::ecdsa::Signature::from_slice(&bytes).ok())
+                .is_some_and(|signature| key.verify(message.as_bytes(), &signature).is_ok()),
+        }
+    }
+}
+
 struct Key {
     kid: String,
     algorithm: Algorithm,
-    verifier: DecodingKey,
+    verifier: Verifier,
     /// What the key set publishes; `None` for symmetric keys.
     public: Option<Value>,
 }
 
 /// The signing key, every verifying key and the algorithms that are accepted.
 pub struct SigningKeys {
-    header: Header,
-    signer: EncodingKey,
+    algorithm: Algorithm,
+    /// The header of every token, as it stands in it.
+    header: String,
+    signer: Signer,
     keys: Vec<Key>,
     /// HS256 under the shared secret, for tokens whose `kid` names no key.
-    secret: DecodingKey,
+    secret: Verifier,
     valid_methods: Vec<String>,
 }
 
@@ -73,14 +122,13 @@ impl SigningKeys {
         valid_methods: Option<&[String]>,
     ) -> Result<Self, KeyError> {
         let shared = secret.reveal().as_bytes();
-        let (header, signer, mut keys) = match jwks {
+        let (signing, mut keys) = match jwks {
             Some(jwks) => read_jwks(jwks.reveal())?,
-            None => (Header::new(Algorithm::HS256), EncodingKey::from_secret(shared), Vec::new()),
+            None => {
+                let signer = Signer::Known(EncodingKey::from_secret(shared), jsonwebtoken::Algorithm::HS256);
+                (SigningKey { algorithm: Algorithm::HS256, kid: key_id.to_owned(), signer }, Vec::new())
+            }
         };
-        let mut header = header;
-        if jwks.is_none() && !key_id.is_empty() {
-            header.kid = Some(key_id.to_owned());
-        }
         let methods = match valid_methods {
             Some(methods) => methods.to_vec(),
             None if keys.is_empty() => vec![name(Algorithm::HS256).to_owned()],
@@ -90,21 +138,36 @@ impl SigningKeys {
             keys.push(Key {
                 kid: key_id.to_owned(),
                 algorithm: Algorithm::HS256,
-                verifier: DecodingKey::from_secret(shared),
+                verifier: Verifier::secret(shared),
                 public: None,
             });
         }
-        Ok(Self { header, signer, keys, secret: DecodingKey::from_secret(shared), valid_methods: methods })
+        let mut header = json!({ "alg": name(signing.algorithm), "typ": "JWT" });
+        if !signing.kid.is_empty() {
+            header["kid"] = json!(signing.kid);
+        }
+        Ok(Self {
+            algorithm: signing.algorithm,
+            header: URL_SAFE_NO_PAD.encode(header.to_string()),
+            signer: signing.signer,
+            keys,
+            secret: Verifier::secret(shared),
+            valid_methods: methods,
+        })
     }
 
     /// Whether tokens are signed with a key that others can check by the published set.
     pub fn is_asymmetric(&self) -> bool {
-        self.header.alg != Algorithm::HS256
+        self.algorithm != Algorithm::HS256
     }
 
     /// A compact token over `claims`.
     pub fn sign(&self, claims: &impl Serialize) -> Result<String, jsonwebtoken::errors::Error> {
-        jsonwebtoken::encode(&self.header, claims, &self.signer)
+        let mut token = format!("{}.{}", self.header, URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims)?));
+        let signature = self.signer.sign(&token)?;
+        token.push('.');
+        token.push_str(&signature);
+        Ok(token)
     }
 
     /// The claims of `token` if its signature, `exp` and `nbf` hold (no leeway; both may be absent).
@@ -134,13 +197,16 @@ impl SigningKeys {
             None if algorithm == Algorithm::HS256 => &self.secret,
             None => return Err(TokenError::UnknownKey(kid.unwrap_or("<nil>").to_owned(), method)),
         };
-        let mut validation = Validation::new(algorithm);
-        validation.required_spec_claims.clear();
-        validation.validate_exp = false;
-        validation.validate_aud = false;
-        let claims = jsonwebtoken::decode::<Map<String, Value>>(token, verifier, &validation)
-            .map_err(|_| TokenError::Signature)?
-            .claims;
+        let (message, signature) = token.rsplit_once('.').unwrap_or((token, ""));
+        if !verifier.accepts(message, signature) {
+            return Err(TokenError::Signature);
+        }
+        let payload = message.split_once('.').map_or("", |(_, payload)| payload);
+        let claims: Map<String, Value> = URL_SAFE_NO_PAD
+            .decode(payload)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .ok_or(TokenError::Signature)?;
         let now = Utc::now().timestamp_millis() as f64 / 1000.0;
         if instant(&claims, "exp")?.is_some_and(|exp| exp.trunc() <= now) {
             return Err(TokenError::Expired);
@@ -170,38 +236,40 @@ fn name(algorithm: Algorithm) -> &'static str {
         Algorithm::RS256 => "RS256",
         Algorithm::RS512 => "RS512",
         Algorithm::ES256 => "ES256",
+        Algorithm::ES512 => "ES512",
         Algorithm::EdDSA => "EdDSA",
         _ => "HS256",
     }
 }
 
-fn by_name(name: &str) -> Option<Algorithm> {
-    match name {
-        "HS256" => Some(Algorithm::HS256),
-        "RS256" => Some(Algorithm::RS256),
-        "RS512" => Some(Algorithm::RS512),
-        "ES256" => Some(Algorithm::ES256),
-        "EdDSA" => Some(Algorithm::EdDSA),
-        _ => None,
-    }
+/// The algorithms that the reference signs with; others are none here.
+fn by_name(text: &str) -> Option<Algorithm> {
+    Algorithm::by_name(text).filter(|algorithm| name(*algorithm) == text)
 }
 
-type ReadKeys = (Header, EncodingKey, Vec<Key>);
+/// The key that signs, and its name in tokens (may be empty).
+struct SigningKey {
+    algorithm: Algorithm,
+    kid: String,
+    signer: Signer,
+}
 
-fn read_jwks(text: &str) -> Result<ReadKeys, KeyError> {
+fn read_jwks(text: &str) -> Result<(SigningKey, Vec<Key>), KeyError> {
     let jwks: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(|_| KeyError::Json)?;
     let mut signing = Vec::new();
     let mut keys = Vec::new();
     for jwk in jwks {
         let kid = jwk.get("kid").and_then(Value::as_str).unwrap_or("").to_owned();
         let kind = jwk.get("kty").and_then(Value::as_str).unwrap_or("");
+        let curve = jwk.get("crv").and_then(Value::as_str);
         let stated = jwk.get("alg").and_then(Value::as_str);
         let algorithm = stated.and_then(by_name).ok_or_else(|| KeyError::Algorithm(kid.clone()))?;
         let fits = match algorithm {
             Algorithm::HS256 => kind == "oct",
             Algorithm::RS256 | Algorithm::RS512 => kind == "RSA",
-            Algorithm::ES256 => kind == "EC" && jwk.get("crv").and_then(Value::as_str) == Some("P-256"),
-            _ => kind == "OKP" && jwk.get("crv").and_then(Value::as_str) == Some("Ed25519"),
+            Algorithm::ES256 => kind == "EC" && curve == Some("P-256"),
+            Algorithm::ES512 => kind == "EC" && curve == Some("P-521"),
+            _ => kind == "OKP" && curve == Some("Ed25519"),
         };
         if !fits {
             return Err(KeyError::Algorithm(kid));
@@ -211,16 +279,14 @@ fn read_jwks(text: &str) -> Result<ReadKeys, KeyError> {
             .and_then(Value::as_array)
             .is_some_and(|ops| ops.iter().any(|op| op.as_str() == Some("sign")));
         if signs {
-            let mut header = Header::new(algorithm);
-            header.kid = (!kid.is_empty()).then(|| kid.clone());
-            signing.push((header, private_key(&jwk, &kid, algorithm)?));
+            signing.push(SigningKey { algorithm, signer: private_key(&jwk, &kid, algorithm)?, kid: kid.clone() });
         }
         let (verifier, public) = public_key(&jwk, &kid, algorithm)?;
         keys.push(Key { kid, algorithm, verifier, public });
     }
     let count = signing.len();
     match (signing.pop(), count) {
-        (Some((header, signer)), 1) => Ok((header, signer, keys)),
+        (Some(signing), 1) => Ok((signing, keys)),
         _ => Err(KeyError::Signers(count)),
     }
 }
@@ -235,40 +301,63 @@ fn bytes(jwk: &Map<String, Value>, kid: &str, member: &'static str) -> Result<Ve
         .map_err(|_| KeyError::Member(kid.to_owned(), member))
 }
 
-fn private_key(jwk: &Map<String, Value>, kid: &str, algorithm: Algorithm) -> Result<EncodingKey, KeyError> {
-    let key = match algorithm {
-        Algorithm::HS256 => EncodingKey::from_secret(&bytes(jwk, kid, "k")?),
-        Algorithm::ES256 => EncodingKey::from_ec_der(&der::p256_pkcs8(&bytes(jwk, kid, "d")?)),
-        Algorithm::EdDSA => EncodingKey::from_ed_der(&der::ed25519_pkcs8(&bytes(jwk, kid, "d")?)),
-        _ => {
+fn private_key(jwk: &Map<String, Value>, kid: &str, algorithm: Algorithm) -> Result<Signer, KeyError> {
+    use jsonwebtoken::Algorithm as Known;
+    let unusable = || KeyError::Member(kid.to_owned(), "d");
+    let signer = match algorithm {
+        Algorithm::ES512 => {
+            let d = bytes(jwk, kid, "d")?;
+            // A number may come without its leading zeros.
+            let mut scalar = vec![0; 66_usize.saturating_sub(d.len())];
+            scalar.extend(d);
+            Signer::P521(Box::new(p521::ecdsa::SigningKey::from_slice(&scalar).map_err(|_| unusable())?))
+        }
+        Algorithm::ES256 => {
+            Signer::Known(EncodingKey::from_ec_der(&der::p256_pkcs8(&bytes(jwk, kid, "d")?)), Known::ES256)
+        }
+        Algorithm::EdDSA => {
+            Signer::Known(EncodingKey::from_ed_der(&der::ed25519_pkcs8(&bytes(jwk, kid, "d")?)), Known::EdDSA)
+        }
+        Algorithm::RS256 | Algorithm::RS512 => {
             let members = ["n", "e", "d", "p", "q", "dp", "dq", "qi"];
             let numbers = members.iter().map(|m| bytes(jwk, kid, m)).collect::<Result<Vec<_>, _>>()?;
-            EncodingKey::from_rsa_der(&der::rsa_pkcs1(&numbers))
+            let known = if algorithm == Algorithm::RS256 { Known::RS256 } else { Known::RS512 };
+            Signer::Known(EncodingKey::from_rsa_der(&der::rsa_pkcs1(&numbers)), known)
         }
+        _ => Signer::Known(EncodingKey::from_secret(&bytes(jwk, kid, "k")?), Known::HS256),
     };
     // A key that cannot sign is found at start, not at the first sign-in.
-    jsonwebtoken::encode(&Header::new(algorithm), &json!({}), &key)
-        .map_err(|_| KeyError::Member(kid.to_owned(), "d"))?;
-    Ok(key)
+    signer.sign("").map_err(|_| unusable())?;
+    Ok(signer)
 }
 
 fn public_key(
     jwk: &Map<String, Value>,
     kid: &str,
     algorithm: Algorithm,
-) -> Result<(DecodingKey, Option<Value>), KeyError> {
+) -> Result<(Verifier, Option<Value>), KeyError> {
+    use jsonwebtoken::Algorithm as Known;
     let bad = |member| move |_| KeyError::Member(kid.to_owned(), member);
-    let (verifier, members): (DecodingKey, &[&'static str]) = match algorithm {
-        Algorithm::HS256 => return Ok((DecodingKey::from_secret(&bytes(jwk, kid, "k")?), None)),
-        Algorithm::ES256 => (
-            DecodingKey::from_ec_components(text(jwk, kid, "x")?, text(jwk, kid, "y")?).map_err(bad("x"))?,
-            &["crv", "x", "y"],
-        ),
-        Algorithm::EdDSA => (DecodingKey::from_ed_components(text(jwk, kid, "x")?).map_err(bad("x"))?, &["crv", "x"]),
-        _ => (
-            DecodingKey::from_rsa_components(text(jwk, kid, "n")?, text(jwk, kid, "e")?).map_err(bad("n"))?,
-            &["n", "e"],
-        ),
+    let (verifier, members): (Verifier, &[&'static str]) = match algorithm {
+        Algorithm::ES512 => {
+            let point = point(&bytes(jwk, kid, "x")?, &bytes(jwk, kid, "y")?, 66);
+            let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(&point);
+            (Verifier::P521(Box::new(key.map_err(|_| KeyError::Member(kid.to_owned(), "x"))?)), &["crv", "x", "y"])
+        }
+        Algorithm::ES256 => {
+            let key = DecodingKey::from_ec_components(text(jwk, kid, "x")?, text(jwk, kid, "y")?).map_err(bad("x"))?;
+            (Verifier::Known(key, Known::ES256), &["crv", "x", "y"])
+        }
+        Algorithm::EdDSA => {
+            let key = DecodingKey::from_ed_components(text(jwk, kid, "x")?).map_err(bad("x"))?;
+            (Verifier::Known(key, Known::EdDSA), &["crv", "x"])
+        }
+        Algorithm::RS256 | Algorithm::RS512 => {
+            let key = DecodingKey::from_rsa_components(text(jwk, kid, "n")?, text(jwk, kid, "e")?).map_err(bad("n"))?;
+            let known = if algorithm == Algorithm::RS256 { Known::RS256 } else { Known::RS512 };
+            (Verifier::Known(key, known), &["n", "e"])
+        }
+        _ => return Ok((Verifier::secret(&bytes(jwk, kid, "k")?), None)),
     };
     let mut public = Map::new();
     for member in ["kty", "kid", "alg"].iter().chain(members) {
@@ -338,6 +427,7 @@ mod der {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jsonwebtoken::Header;
 
     fn secret_keys() -> SigningKeys {
         SigningKeys::new(&Secret::new("a-secret-of-at-least-thirty-two-bytes"), "", None, None).expect("keys")
@@ -379,7 +469,7 @@ mod tests {
         assert_eq!(keys.verify(&none).map(|_| ()), Err(TokenError::Method("none".into())));
         // Signed with the shared secret, and with the public key as if it were a secret.
         for secret in ["shared", "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"] {
-            let mut header = Header::new(Algorithm::HS256);
+            let mut header = Header::new(jsonwebtoken::Algorithm::HS256);
             header.kid = Some("k1".to_owned());
             let forged = jsonwebtoken::encode(&header, &json!({}), &EncodingKey::from_secret(secret.as_bytes()));
             assert_eq!(keys.verify(&forged.expect("token")).map(|_| ()), Err(TokenError::Method("HS256".into())));
@@ -391,7 +481,7 @@ mod tests {
         let methods = ["HS256".to_owned(), "ES256".to_owned()];
         let jwks = Secret::new(format!("[{EC}]"));
         let keys = SigningKeys::new(&Secret::new("shared"), "", Some(&jwks), Some(&methods)).expect("keys");
-        let mut header = Header::new(Algorithm::HS256);
+        let mut header = Header::new(jsonwebtoken::Algorithm::HS256);
         header.kid = Some("k1".to_owned());
         let forged = jsonwebtoken::encode(&header, &json!({}), &EncodingKey::from_secret(b"shared")).expect("token");
         assert_eq!(keys.verify(&forged).map(|_| ()), Err(TokenError::Signature));
@@ -408,6 +498,30 @@ mod tests {
         assert_eq!(secret_keys().public_jwks(), json!({"keys": []}));
         let published = ec_keys().public_jwks().to_string();
         assert!(published.contains(r#""use":"sig""#) && !published.contains(r#""d""#), "{published}");
+    }
+
+    // Made for this test.
+    const P521: &str = r#"{"kty":"EC","kid":"k5","alg":"ES512","crv":"P-521","key_ops":["sign","verify"],
+        "x":"ADc_aL4fWF9mwGGP93c1pOZr0NpWQ-3gaDMp6-wa5TJFt51CZ58TwV5F-LT8SDt-_nL77TowwAIgDMaKRbuzs5MG",
+        "y":"ALJBieD9_Q_fw-Yz6Iozb_zfHG0RfwJgJgNZuDP0PHhRqE0SsUbm5bjo_faxoVMvbGkq0Ym3lFBEghMf_h17Uq8j",
+        "d":"AdtB82Vd0-1_h4ApxKhNJBh8wLJhoN1AOsoRHrTYBieC5t6tdylzbnz8KLu5_Y4TD0m78WMejhVkpq84RjtN9-6f"}"#;
+
+    #[test]
+    fn p521_signs_es512_which_the_verifier_of_other_tokens_accepts() {
+        let keys = |jwk: &str| SigningKeys::new(&Secret::new(""), "", Some(&Secret::new(format!("[{jwk}]"))), None);
+        let own = keys(P521).expect("keys");
+        let token = own.sign(&json!({"sub": "x"})).expect("token");
+        assert_eq!(own.verify(&token).expect("claims").get("sub"), Some(&json!("x")));
+        let published = own.public_jwks();
+        let set = crate::jwt::KeySet::from_jwks(published.as_object().expect("a set")).expect("a set");
+        assert!(crate::jwt::verify(&token, &set).is_ok());
+        let (signed, _) = token.rsplit_once('.').expect("three parts");
+        let foreign = format!("{signed}.{}", URL_SAFE_NO_PAD.encode([1; 132]));
+        assert_eq!(own.verify(&foreign).map(|_| ()), Err(TokenError::Signature));
+        // Of another curve, and not on the curve.
+        for broken in [P521.replace("ES512", "ES256"), P521.replace("\"x\":\"A", "\"x\":\"B")] {
+            assert!(keys(&broken).is_err(), "{broken}");
+        }
     }
 
     #[test]
