@@ -14,6 +14,7 @@ use ctr::cipher::{KeyIvInit as _, StreamCipher as _};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 
+use super::yielding;
 use crate::auth::error::{AuthError, AuthResult};
 
 /// bcrypt's cost of new hashes.
@@ -48,14 +49,7 @@ impl Hasher {
     /// A new hash. Only the first 72 bytes of a password count in bcrypt; longer ones are refused before.
     pub async fn hash(&self, password: &str) -> AuthResult<String> {
         let password = password.to_owned();
-        self.run(move || {
-            bcrypt::hash_with_result(password, COST).map(|parts| parts.format_for_version(bcrypt::Version::TwoA))
-        })
-        .await?
-        .map_err(|error| {
-            AuthError::internal("Error hashing the password")
-                .caused_by(crate::auth::error::Fault::new(error.to_string()))
-        })
+        self.run(move || yielding::hash(&password, COST)).await
     }
 
     /// Whether `password` is the one of `hash`. Without a hash one is compared all the same, and never matches.
@@ -104,7 +98,7 @@ fn compare(password: &str, hash: &str) -> bool {
         FirebaseHash::parse(hash).is_some_and(|parsed| parsed.is_met_by(password))
     } else {
         // More than 72 bytes never match: upstream compares the first 72 only.
-        password.len() <= 72 && bcrypt::verify(password, hash).unwrap_or(false)
+        password.len() <= 72 && yielding::verify(password, hash)
     }
 }
 
