@@ -49,6 +49,11 @@ pub fn seal(config: &EncryptionConfig, id: &str, value: &str) -> AuthResult<Stri
     Ok(serde_json::to_string(&sealed).map_err(|error| Fault::new(error.to_string()))?)
 }
 
+/// Whether a stored text is to be sealed anew: encryption is on, and it is not sealed with the key of today.
+pub fn is_outdated(config: &EncryptionConfig, stored: &str) -> bool {
+    config.encrypt && Sealed::parse(stored).is_none_or(|sealed| sealed.key_id != config.key_id)
+}
+
 /// The value behind a stored text, encrypted or not.
 pub fn open(config: &EncryptionConfig, id: &str, stored: &str) -> AuthResult<String> {
     let Some(sealed) = Sealed::parse(stored) else { return Ok(stored.to_owned()) };

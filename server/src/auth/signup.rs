@@ -7,6 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::address::{parse_email, parse_phone};
+use super::encryption;
 use super::error::{AuthError, AuthResult, Code, Meaning as _};
 use super::hooks;
 use super::limits::{Bucket, check_frequency};
@@ -164,7 +165,8 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
         Some(user) => user,
         None => {
             let mut user = User::new(&signup.email, &signup.phone, &aud, signup.data.clone());
-            user.encrypted_password = Some(hash);
+            let encryption = &config.security.encryption;
+            user.encrypted_password = Some(encryption::seal(encryption, &user.id.to_string(), &hash)?);
             user.app_metadata = Some(provider_metadata(&[provider]));
             hooks::before_user_created(request, &db, &user).await?;
             user
@@ -173,12 +175,12 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
     // Upstream confirms an address that waits for its confirmation as soon as autoconfirm is on, whoever asks.
     // Only who knows its password may have the session.
     let autoconfirm = if provider == "email" { config.mailer.autoconfirm } else { config.sms.autoconfirm };
-    if autoconfirm
-        && !is_new
-        && proves
-        && !auth.hasher.verify(&signup.password, user.encrypted_password.as_deref()).await?
-    {
-        return Err(AuthError::unprocessable(Code::UserAlreadyExists, "User already registered"));
+    if autoconfirm && !is_new && proves {
+        let stored = user.encrypted_password.as_deref().unwrap_or("");
+        let hash = encryption::open(&config.security.encryption, &user.id.to_string(), stored)?;
+        if !auth.hasher.verify(&signup.password, Some(&hash)).await? {
+            return Err(AuthError::unprocessable(Code::UserAlreadyExists, "User already registered"));
+        }
     }
     let stored = db.transaction(async |db| store(request, db, user, is_new, &signup, challenge.as_ref()).await).await;
     let mut user = match stored {

@@ -7,6 +7,7 @@ use serde_json::json;
 use url::form_urlencoded::Serializer;
 
 use super::address::{parse_email, parse_phone};
+use super::encryption;
 use super::error::{AuthError, AuthResult, Code, Meaning as _};
 use super::limits::Bucket;
 use super::mailer::{self, Notification};
@@ -395,7 +396,9 @@ async fn confirm_signup(request: &Request, db: &Db, user: &mut User) -> AuthResu
     let auth = &request.auth;
     if !user.has_password() && user.invited_at.is_some() {
         let password = otp::unknown_password(&[]);
-        user.encrypted_password = Some(auth.hasher.hash(&password).await?);
+        let hash = auth.hasher.hash(&password).await?;
+        let sealed = encryption::seal(&auth.config.security.encryption, &user.id.to_string(), &hash)?;
+        user.encrypted_password = Some(sealed);
         user.update_password(db, None).await.or_internal("Error storing password")?;
     }
     Entry::of(user, Action::UserSignedUp)

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::auth::address::parse_email;
 use crate::auth::bearer::Admin;
+use crate::auth::encryption;
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::hooks;
 use crate::auth::mailer::{ActionLink, action_link};
@@ -69,7 +70,9 @@ pub async fn generate_link(request: &Request, admin: &Admin) -> AuthResult<HttpR
                 return Err(AuthError::invalid("Signup requires a valid password"));
             }
             auth.password_rules.check(&password).await?;
-            user.encrypted_password = Some(auth.hasher.hash(&password).await?);
+            let hash = auth.hasher.hash(&password).await?;
+            let sealed = encryption::seal(&config.security.encryption, &user.id.to_string(), &hash)?;
+            user.encrypted_password = Some(sealed);
         }
         hooks::before_user_created(request, &db, &user).await?;
         Some(user)

@@ -8,6 +8,7 @@ use crate::auth::encryption;
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::hooks::{self, Hook};
 use crate::auth::models::audit::{Action, Entry};
+use crate::auth::models::user::Column;
 use crate::auth::models::{session, user};
 use crate::auth::request::Request;
 use crate::auth::tokens;
@@ -87,8 +88,16 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     };
     let provider = if by_email { "email" } else { "phone" };
     let grant = request.grant();
+    let mut user = user;
+    let stored = user.encrypted_password.as_deref().unwrap_or("");
+    let outdated = hash.filter(|_| encryption::is_outdated(&config.security.encryption, stored));
     let mut answer = db
         .transaction(async |db| {
+            if let Some(hash) = &outdated {
+                let sealed = encryption::seal(&config.security.encryption, &user.id.to_string(), hash)?;
+                user.encrypted_password = Some(sealed);
+                user.update(db, &[Column::EncryptedPassword]).await?;
+            }
             Entry::of(&user, Action::Login)
                 .with(json!({ "provider": provider }))
                 .record(db, config.audit_log_only)
