@@ -58,7 +58,8 @@ pub fn settings(request: &Request) -> AuthResult<HttpResponse> {
         "mailer_autoconfirm": config.mailer.autoconfirm,
         "phone_autoconfirm": config.sms.autoconfirm,
         "sms_provider": config.sms.provider,
-        "saml_enabled": config.saml_enabled,
+        // Whatever the settings say: everything below `/sso` answers so too.
+        "saml_enabled": false,
         // Upstream reports so whether or not there is a next key.
         "saml_private_key_next_configured": true,
         "passkeys_enabled": config.webauthn.passkey_enabled,

@@ -104,6 +104,13 @@ impl Auth {
         mount: &str,
         trusted_proxies: Vec<IpAddr>,
     ) -> anyhow::Result<Self> {
+        for (name, is_on) in
+            [("GOTRUE_SAML_ENABLED", config.saml_enabled), ("GOTRUE_EXPERIMENTAL_SCIM_ENABLED", config.scim_enabled)]
+        {
+            if is_on {
+                tracing::warn!(setting = name, "this is not served: its paths answer as if it were off");
+            }
+        }
         let config = Arc::new(config);
         let jwt = &config.jwt;
         let keys = SigningKeys::new(&jwt.secret, &jwt.key_id, jwt.keys.as_ref(), jwt.valid_methods.as_deref())

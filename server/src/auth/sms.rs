@@ -43,7 +43,7 @@ pub trait TextSender: Send + Sync {
 /// The sender the settings name, `None` if there is none by that name.
 pub fn sender(config: &SmsConfig, client: reqwest::Client, delivery: &Delivery) -> Option<Arc<dyn TextSender>> {
     match config.provider.as_str() {
-        "twilio" | "twilio_verify" => {
+        "twilio" => {
             let twilio = &config.twilio;
             let complete = !twilio.account_sid.is_empty()
                 && !twilio.auth_token.reveal().is_empty()
@@ -51,7 +51,14 @@ pub fn sender(config: &SmsConfig, client: reqwest::Client, delivery: &Delivery) 
             complete.then(|| Arc::new(Twilio { config: twilio.clone(), client }) as Arc<dyn TextSender>)
         }
         "inbox" => Some(Arc::new(Inbox { delivery: delivery.clone() })),
-        _ => None,
+        "" => None,
+        other => {
+            tracing::warn!(
+                provider = other,
+                "GOTRUE_SMS_PROVIDER names a provider that is not served: twilio and inbox are"
+            );
+            None
+        }
     }
 }
 

@@ -42,7 +42,7 @@ impl SessionAnswer {
         Self {
             access_token: access.text,
             token_type: "bearer",
-            expires_in: access.expires_at - Utc::now().timestamp(),
+            expires_in: access.expires_in,
             expires_at: access.expires_at,
             refresh_token,
             user,
@@ -77,6 +77,8 @@ impl SessionAnswer {
 /// A signed access token.
 pub struct AccessToken {
     pub text: String,
+    /// Seconds from when it was signed: the same number however long the answer takes.
+    pub expires_in: i64,
     /// Unix seconds.
     pub expires_at: i64,
 }
@@ -160,7 +162,8 @@ pub async fn access_token(
         .keys
         .sign(&claims)
         .map_err(|error| AuthError::internal("error generating jwt token").caused_by(Fault::new(error.to_string())))?;
-    Ok(AccessToken { text, expires_at: expires_at.timestamp() })
+    let expires_at = expires_at.timestamp();
+    Ok(AccessToken { text, expires_in: expires_at - issued_at.timestamp(), expires_at })
 }
 
 fn claims(

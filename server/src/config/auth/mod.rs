@@ -79,9 +79,9 @@ pub struct AuthConfig {
     /// `GOTRUE_CUSTOM_OAUTH_ENABLED`, default true; `_MAX_PROVIDERS`, 0 = no limit.
     pub custom_oauth_enabled: bool,
     pub custom_oauth_max_providers: usize,
-    /// `GOTRUE_SAML_ENABLED`, default false.
+    /// `GOTRUE_SAML_ENABLED`, default false; SAML is not served, so that true only warns at the start.
     pub saml_enabled: bool,
-    /// `GOTRUE_EXPERIMENTAL_SCIM_ENABLED`, default false.
+    /// `GOTRUE_EXPERIMENTAL_SCIM_ENABLED`, default false; as with SAML.
     pub scim_enabled: bool,
     /// `GOTRUE_EXPERIMENTAL_PROVIDER_LINKING_DOMAINS` (`provider=domain,…`) and the older
     /// `…_PROVIDERS_WITH_OWN_LINKING_DOMAIN`: providers that link only within their domain.

@@ -14,7 +14,7 @@ pub struct SmsConfig {
     pub otp_exp: Duration,
     pub otp_length: usize,
     pub max_frequency: Duration,
-    /// `GOTRUE_SMS_PROVIDER`: twilio, twilio_verify, messagebird, textlocal, vonage; ours: inbox.
+    /// `GOTRUE_SMS_PROVIDER`: twilio, or ours: inbox. twilio_verify, messagebird, textlocal and vonage are not served.
     pub provider: String,
     /// `GOTRUE_SMS_TEMPLATE`, default `Your code is {{ .Code }}`.
     pub template: String,
@@ -45,29 +45,12 @@ impl SmsConfig {
             template: reader.text_or(&["GOTRUE_SMS_TEMPLATE"], "Your code is {{ .Code }}"),
             test_otp,
             test_otp_valid_until: reader.parse(&["GOTRUE_SMS_TEST_OTP_VALID_UNTIL"], "a time (RFC 3339)"),
-            twilio: {
-                let verify = reader.text(&["GOTRUE_SMS_PROVIDER"]).as_deref() == Some("twilio_verify");
-                let names: [&[&'static str]; 3] = if verify {
-                    [
-                        &["GOTRUE_SMS_TWILIO_VERIFY_ACCOUNT_SID"],
-                        &["GOTRUE_SMS_TWILIO_VERIFY_AUTH_TOKEN"],
-                        &["GOTRUE_SMS_TWILIO_VERIFY_MESSAGE_SERVICE_SID"],
-                    ]
-                } else {
-                    [
-                        &["GOTRUE_SMS_TWILIO_ACCOUNT_SID"],
-                        &["GOTRUE_SMS_TWILIO_AUTH_TOKEN"],
-                        &["GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID"],
-                    ]
-                };
-                let default = if verify { "https://verify.twilio.com" } else { "https://api.twilio.com" };
-                TwilioConfig {
-                    account_sid: reader.text_or(names[0], ""),
-                    auth_token: reader.secret(names[1]).unwrap_or_else(|| Secret::new("")),
-                    message_service_sid: reader.text_or(names[2], ""),
-                    content_sid: reader.text_or(&["GOTRUE_SMS_TWILIO_CONTENT_SID"], ""),
-                    base_url: reader.text_or(&["FERROBASE_SMS_TWILIO_URL"], default),
-                }
+            twilio: TwilioConfig {
+                account_sid: reader.text_or(&["GOTRUE_SMS_TWILIO_ACCOUNT_SID"], ""),
+                auth_token: reader.secret(&["GOTRUE_SMS_TWILIO_AUTH_TOKEN"]).unwrap_or_else(|| Secret::new("")),
+                message_service_sid: reader.text_or(&["GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID"], ""),
+                content_sid: reader.text_or(&["GOTRUE_SMS_TWILIO_CONTENT_SID"], ""),
+                base_url: reader.text_or(&["FERROBASE_SMS_TWILIO_URL"], "https://api.twilio.com"),
             },
         }
     }
