@@ -1,9 +1,11 @@
 //! Second factors: a code works once, and nothing from before one was proven reaches the second level.
 
+use crate::outside::Outside;
 use crate::sessions::{refresh, sign_in};
 use crate::support::{Actor, PASSWORD, Reply, TestApp};
-use crate::text;
 use crate::tokens::claims_of;
+use crate::{meet, text};
+use futures_util::future::join_all;
 use hmac::{Hmac, Mac as _};
 use serde_json::{Value, json};
 use sha1::Sha1;
@@ -41,9 +43,9 @@ impl Totp {
         actor.post(&format!("{path}/verify"), body).await
     }
 
-    /// Raises the actor's session with the code of the step before this one, so that later codes stay good.
+    /// Raises the actor's session. With the code of this step: should the next begin meanwhile, it is good all the same.
     pub async fn raise(&self, actor: &Actor<'_>) -> Value {
-        let reply = self.answer(actor, &code(&self.secret, -1)).await;
+        let reply = self.answer(actor, &code(&self.secret, 0)).await;
         assert_eq!(reply.status, 200, "{}", reply.body);
         reply.body
     }
@@ -73,6 +75,57 @@ async fn a_code_that_was_used_works_under_no_other_challenge() {
     }
     let next = factor.answer(&again, &code(&factor.secret, 1)).await;
     assert_eq!(next.status, 200, "the code of the next step: {}", next.body);
+}
+
+#[actix_web::test]
+async fn of_many_requests_with_one_challenge_one_raises_a_session() {
+    let twilio = Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
+    let app = TestApp::with_settings(&[
+        ("GOTRUE_SMS_PROVIDER", "twilio"),
+        ("GOTRUE_SMS_TWILIO_ACCOUNT_SID", "AC1"),
+        ("GOTRUE_SMS_TWILIO_AUTH_TOKEN", "twilio-token"),
+        ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "MG1"),
+        ("FERROBASE_SMS_TWILIO_URL", twilio.base.as_str()),
+        ("GOTRUE_MFA_PHONE_ENROLL_ENABLED", "true"),
+        ("GOTRUE_MFA_PHONE_VERIFY_ENABLED", "true"),
+    ])
+    .await;
+    let ada = app.user("ada@test.example").await.actor;
+    let factor = ada.post("/auth/v1/factors", json!({ "factor_type": "phone", "phone": "+15550000001" })).await;
+    assert_eq!(factor.status, 200, "{}", factor.body);
+    let path = format!("/auth/v1/factors/{}", text(&factor.body, "id"));
+    let challenge = ada.post(&format!("{path}/challenge"), json!({})).await;
+    assert_eq!(challenge.status, 200, "{}", challenge.body);
+    let sent = twilio.asked().pop().expect("a message").1;
+    let texted = sent.split('&').find_map(|pair| pair.strip_prefix("Body=")).expect("a text");
+    let code: String = texted.chars().filter(char::is_ascii_digit).collect();
+    let body = json!({ "challenge_id": challenge.body["id"], "code": code });
+    let path = format!("{path}/verify");
+    let requests = join_all((0..6).map(|_| ada.post(&path, body.clone())));
+    let replies = meet(&app, "select from auth.mfa_challenges", 6, requests).await;
+    assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1, "{replies:?}");
+    for refused in replies.iter().filter(|reply| reply.status != 200) {
+        assert_eq!((refused.status, text(&refused.body, "error_code")), (422, "mfa_ip_address_mismatch"));
+    }
+}
+
+#[actix_web::test]
+async fn of_many_challenges_met_with_one_code_one_raises_a_session() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada@test.example").await.actor;
+    let factor = enroll(&ada).await;
+    let path = format!("/auth/v1/factors/{}", factor.id);
+    let challenging = format!("{path}/challenge");
+    let challenges = join_all((0..4).map(|_| ada.post(&challenging, json!({})))).await;
+    let code = code(&factor.secret, 0);
+    let path = format!("{path}/verify");
+    let requests = join_all(
+        challenges
+            .iter()
+            .map(|challenge| ada.post(&path, json!({ "challenge_id": challenge.body["id"], "code": code }))),
+    );
+    let replies = meet(&app, "select from auth.mfa_challenges", 4, requests).await;
+    assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1, "{replies:?}");
 }
 
 #[actix_web::test]

@@ -1,7 +1,7 @@
 //! Links and codes: where they lead, and that each works once.
 
 use crate::support::{PASSWORD, TestApp, send};
-use crate::{hash_of, take_link, take_mail, text};
+use crate::{hash_of, meet, take_link, take_mail, text};
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
@@ -212,12 +212,12 @@ async fn of_many_password_changes_with_one_nonce_one_is_made() {
     assert_eq!((missing.status, text(&missing.body, "error_code")), (400, "reauthentication_needed"));
     assert_eq!(ada.get("/auth/v1/reauthenticate").await.status, 200);
     let (nonce, _) = take_mail(&app, "ada@test.example").await.expect("a nonce");
-    let replies = join_all((0..6).map(|n| {
+    let changes = join_all((0..6).map(|n| {
         let body = json!({ "password": format!("another-Horse-{n}"), "nonce": nonce });
         let ada = ada.clone();
         async move { ada.put("/auth/v1/user", body).await }
-    }))
-    .await;
+    }));
+    let replies = meet(&app, "select from auth.users", 6, changes).await;
     let (made, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 200);
     assert_eq!(made.len(), 1, "{:?}", replies.iter().map(|reply| &reply.body).collect::<Vec<_>>());
     for reply in refused {
@@ -255,13 +255,14 @@ async fn of_many_requests_each_kind_of_mailed_or_texted_proof_opens_one_session(
         .collect();
     app.service().post("/auth/v1/invite", json!({ "email": "bob@test.example" })).await;
     let invitation = hash_of(&take_link(&app, "bob@test.example").await);
-    for body in [
-        json!({ "type": "recovery", "email": "ada@test.example", "token": code }),
-        json!({ "type": "sms", "phone": "+15550000001", "token": text_code }),
-        json!({ "type": "invite", "token_hash": invitation }),
+    for (body, rows) in [
+        (json!({ "type": "recovery", "email": "ada@test.example", "token": code }), "select from auth.users"),
+        (json!({ "type": "sms", "phone": "+15550000001", "token": text_code }), "select from auth.users"),
+        (json!({ "type": "invite", "token_hash": invitation }), "select from auth.one_time_tokens"),
     ] {
-        let replies =
-            join_all((0..8).map(|_| async { app.anon().post("/auth/v1/verify", body.clone()).await.status })).await;
+        let requests =
+            join_all((0..8).map(|_| async { app.anon().post("/auth/v1/verify", body.clone()).await.status }));
+        let replies = meet(&app, rows, 8, requests).await;
         assert_eq!(replies.iter().filter(|status| **status == 200).count(), 1, "{body}: {replies:?}");
         assert_eq!(replies.iter().filter(|status| **status == 403).count(), 7, "{body}: {replies:?}");
     }
@@ -272,53 +273,66 @@ async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
     let settings = [
         BY_MAIL[0],
         BY_MAIL[1],
-        ("GOTRUE_URI_ALLOW_LIST", "https://allowed.example/**,https://*.preview.example/in,http://*/in"),
+        (
+            "GOTRUE_URI_ALLOW_LIST",
+            "https://allowed.example/**,https://*.preview.example/in,http://*/in,http://*.*.*.*/in",
+        ),
     ];
     let app = TestApp::with_settings(&settings).await;
     let site = app.base.clone();
-    let userinfo = [format!("{site}@evil.example/x"), format!("{site}:pass@evil.example/x")];
-    for (index, target) in [
-        userinfo[0].as_str(),
-        userinfo[1].as_str(),
-        "https://evil.example",
-        "https://allowed.example.evil.example/x",
-        "https://allowed.example@evil.example/x",
-        "https://allowed.example:pass@evil.example/x",
-        "https://evil.example/https://allowed.example/x",
-        "https://evil.example?https://allowed.example/x",
-        "https://evil.example#https://allowed.example/x",
-        "http://evil.example#/in",
-        "https://evil.example#@allowed.example/x",
-        "https://evil.example\\@allowed.example/x",
-        "https://allowed.example\\.evil.example/x",
-        "http://allowed.example/x",
-        "//evil.example",
-        "///evil.example",
-        "/\\evil.example",
-        "evil.example",
-        "javascript:alert(1)",
-        "data:text/html,x",
-        "http://2130706433/in",
-        "http://[2001:db8::1]/in",
-        "http://bad_host/in",
-        "http://-evil/in",
-        "http://evil-/in",
-        "http://evil%5F/in",
-        "http://0x7f000001/",
-        "http://10.0.0.1/",
-        "http://169.254.169.254/",
-        "http://[2001:db8::1]/",
-        "http://[::ffff:10.0.0.1]/",
-        "https://allowed.example%2eevil.example/x",
-        "https://allowed。example/x",
-        "https://a.b.preview.example/in",
-        "https://evil.example/.preview.example/in",
-        "https://x.preview.example/in/../../y",
-        "https://evil\texample/x",
-        "https://allowed.example\n.evil.example/x",
-    ]
-    .iter()
-    .enumerate()
+    let host = site.strip_prefix("http://").expect("plain").to_owned();
+    // Where a reader of URLs sees our host and a browser goes elsewhere.
+    let misread = [
+        format!("{site}@evil.example/x"),
+        format!("{site}:pass@evil.example/x"),
+        format!("http://evil.example#@{host}/x"),
+        format!("http://evil.example\\@{host}/x"),
+        format!("http://evil.example?@{host}/x"),
+    ];
+    let misread = misread.iter().map(String::as_str);
+    for (index, target) in misread
+        .chain([
+            "https://evil.example",
+            "https://allowed.example.evil.example/x",
+            "https://allowed.example@evil.example/x",
+            "https://allowed.example:pass@evil.example/x",
+            "https://evil.example/https://allowed.example/x",
+            "https://evil.example?https://allowed.example/x",
+            "https://evil.example#https://allowed.example/x",
+            "http://evil.example#/in",
+            "http://evil#/in",
+            "https://allowed.example/x\r\nx-evil: 1",
+            "https://evil.example#@allowed.example/x",
+            "https://evil.example\\@allowed.example/x",
+            "https://allowed.example\\.evil.example/x",
+            "http://allowed.example/x",
+            "//evil.example",
+            "///evil.example",
+            "/\\evil.example",
+            "evil.example",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "http://2130706433/in",
+            "http://[2001:db8::1]/in",
+            "http://bad_host/in",
+            "http://-evil/in",
+            "http://evil-/in",
+            "http://evil%5F/in",
+            "http://0x7f000001/",
+            "http://10.0.0.1/",
+            "http://10.0.0.1/in",
+            "http://169.254.169.254/",
+            "http://[2001:db8::1]/",
+            "http://[::ffff:10.0.0.1]/",
+            "https://allowed.example%2eevil.example/x",
+            "https://allowed。example/x",
+            "https://a.b.preview.example/in",
+            "https://evil.example/.preview.example/in",
+            "https://x.preview.example/in/../../y",
+            "https://evil\texample/x",
+            "https://allowed.example\n.evil.example/x",
+        ])
+        .enumerate()
     {
         let email = format!("u{index}@test.example");
         let path = format!(

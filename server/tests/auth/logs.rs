@@ -97,6 +97,9 @@ async fn no_log_of_any_level_holds_a_secret() {
     let captcha = format!("{}/siteverify", outside.base);
     let mut settings: Vec<(&str, &str)> = vec![
         ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+        // Long codes, lest one be found among the numbers that logs are full of.
+        ("GOTRUE_MAILER_OTP_LENGTH", "10"),
+        ("GOTRUE_SMS_OTP_LENGTH", "10"),
         ("GOTRUE_SMTP_MAX_FREQUENCY", "1ns"),
         ("GOTRUE_SMS_MAX_FREQUENCY", "1ns"),
         ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),

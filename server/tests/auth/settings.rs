@@ -181,6 +181,19 @@ async fn a_url_that_does_not_answer_is_no_reason_not_to_start() {
 }
 
 #[actix_web::test]
+async fn a_template_is_read_as_far_as_is_set() {
+    let templates = Templates::start("as far as here, and no further");
+    let url = format!("{}/confirmation.html", templates.base);
+    let settings = [
+        ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+        ("GOTRUE_MAILER_TEMPLATES_CONFIRMATION", url.as_str()),
+        ("GOTRUE_MAILER_TEMPLATE_MAX_SIZE", "14"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    assert_eq!(mailed(&app).await, "as far as here");
+}
+
+#[actix_web::test]
 async fn a_template_that_does_not_parse_keeps_the_server_from_starting() {
     let app = TestApp::start().await;
     let templates = Templates::start("<p>{{ if .Email }}</p>");

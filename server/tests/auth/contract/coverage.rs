@@ -1,5 +1,8 @@
 //! Every endpoint of the contract has cases: good ones and refusals.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use super::parse::{Ask, Case, Does};
 use super::suites;
 
@@ -103,6 +106,44 @@ fn every_case_says_what_it_expects() {
         let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
         assert!(twice.is_none(), "{file}: two cases of one name: {twice:?}");
     }
+}
+
+/// Settings that no test of ours can try: other names of settings that are tried, what is said to the outside
+/// services of Apple, and what belongs to features that are not served.
+const UNTRIED: [&str; 7] = [
+    "GOTRUE_JWT_VALIDMETHODS",
+    "GOTRUE_RATE_LIMIT_O_AUTH_DYNAMIC_CLIENT_REGISTER",
+    "GOTRUE_EXTERNAL_IOS_BUNDLE_ID",
+    "GOTRUE_RATE_LIMIT_SSO",
+    "GOTRUE_SAML_RATE_LIMIT_ASSERTION",
+    "GOTRUE_HOOK_SEND_SMS_SECRETS",
+    "GOTRUE_PASSWORD_HIBP_USER_AGENT",
+];
+
+fn texts_below(folder: PathBuf) -> String {
+    let entries = std::fs::read_dir(&folder).expect("a folder").filter_map(Result::ok);
+    let texts = entries.map(|entry| match entry.path() {
+        path if path.is_dir() => texts_below(path),
+        path => std::fs::read_to_string(&path).unwrap_or_default(),
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_setting_is_tried() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let read = texts_below(root.join("src/config/auth"));
+    let tried = texts_below(root.join("tests/auth"));
+    let is_setting = |text: &&str| {
+        text.starts_with("GOTRUE_")
+            && !text.ends_with('_')
+            && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let settings: BTreeSet<&str> = read.split('"').filter(is_setting).collect();
+    assert!(settings.len() > 100, "{}", settings.len());
+    let untried: Vec<&&str> =
+        settings.iter().filter(|name| !UNTRIED.contains(name) && !tried.contains(**name)).collect();
+    assert!(untried.is_empty(), "{untried:?}");
 }
 
 fn ask(step: &super::parse::Step) -> Option<&Ask> {

@@ -8,7 +8,7 @@
 //!                                     the value - takes one of ours away
 //! & member                            steps under a name: `do member 2` runs them with `§` replaced by `2`
 //! = a name that states behaviour
-//! do member
+//! do member                           `do 30 member` does it thirty times
 //! POST /token?grant_type=password     method and target below /auth/v1, byte for byte; or a whole link
 //! @access                             whose bearer token: a value's name, `service`; `none` without, `keyless` without
 //!                                     an API key too; default the anon key
@@ -210,10 +210,10 @@ impl House<'_> {
     }
 
     async fn step(&self, play: &mut Play, step: &Step) -> Option<String> {
-        if let Does::Do { routine, suffix } = &step.does {
+        if let Does::Do { times, routine, suffix } = &step.does {
             let steps =
                 self.routines.get(routine).unwrap_or_else(|| panic!("line {}: no routine {routine}", step.line));
-            for inner in steps {
+            for inner in (0..*times).flat_map(|_| steps) {
                 let inner = inner.with_suffix(suffix);
                 let fault = Box::pin(self.step(play, &inner)).await;
                 if let Some(fault) = fault {
@@ -246,14 +246,15 @@ impl House<'_> {
             Does::Sql { query, wanted } => {
                 let query = play.values.expand(query);
                 let rows = format!("select coalesce(json_agg(found), '[]') from ({query}) found");
-                let found = self.app.owner.query_one(&rows, &[]).await.unwrap_or_else(|e| panic!("{query}: {e:?}"));
-                let found: Value = found.get(0);
-                self.compare(play, wanted, Some(&found), false)
+                match self.app.owner.query_one(&rows, &[]).await {
+                    Ok(found) => self.compare(play, wanted, Some(&found.get::<_, Value>(0)), false),
+                    Err(error) => Some(format!("{query}: {error:?}")),
+                }
             }
             Does::Exec(statement) => {
                 let statement = play.values.expand(statement);
-                self.app.owner.batch_execute(&statement).await.unwrap_or_else(|e| panic!("{statement}: {e:?}"));
-                None
+                let done = self.app.owner.batch_execute(&statement).await;
+                done.err().map(|error| format!("{statement}: {error:?}"))
             }
             Does::Jwt { token, wanted } => {
                 let token = play.values.expand(token);
@@ -490,7 +491,9 @@ impl Step {
             Does::Token { name, options, claims } => {
                 Does::Token { name: put(name), options: both(options), claims: put(claims) }
             }
-            Does::Do { routine, suffix } => Does::Do { routine: routine.clone(), suffix: put(suffix) },
+            Does::Do { times, routine, suffix } => {
+                Does::Do { times: *times, routine: routine.clone(), suffix: put(suffix) }
+            }
         };
         Self { line: self.line, does }
     }

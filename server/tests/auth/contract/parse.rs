@@ -62,8 +62,9 @@ pub enum Does {
         options: Vec<(String, String)>,
         claims: String,
     },
-    /// `do ROUTINE [SUFFIX]`
+    /// `do [TIMES] ROUTINE [SUFFIX]`
     Do {
+        times: usize,
         routine: String,
         suffix: String,
     },
@@ -144,8 +145,10 @@ fn read_line(steps: &mut Vec<Step>, line: &str, number: usize) -> Result<(), &'s
             Does::Token { name, options, claims: claims.to_owned() }
         }
         "do" => {
+            let counted = rest.split_once(' ').and_then(|(times, rest)| Some((times.parse().ok()?, rest)));
+            let (times, rest) = counted.unwrap_or((1, rest));
             let (routine, suffix) = rest.split_once(' ').unwrap_or((rest, ""));
-            Does::Do { routine: routine.to_owned(), suffix: suffix.to_owned() }
+            Does::Do { times, routine: routine.to_owned(), suffix: suffix.to_owned() }
         }
         _ => return continue_request(steps, line),
     };
