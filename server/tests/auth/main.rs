@@ -40,14 +40,14 @@ pub async fn take_mail(app: &TestApp, address: &str) -> Option<(String, String)>
     None
 }
 
-/// Makes requests meet: the rows that `select` names are held until `count` requests wait for them, or for some
-/// seconds where requests go round held rows, then let go.
+/// Makes requests meet: the rows that `select` names are held until `count` requests wait for them, or for a
+/// second where requests go round held rows, then let go.
 pub async fn meet<T>(app: &TestApp, select: &str, count: i64, requests: impl Future<Output = T>) -> T {
     app.owner.batch_execute(&format!("begin; {select} for update")).await.expect("the rows are held");
     let letting_go = async {
         let waiting =
             "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        for _ in 0..300 {
+        for _ in 0..100 {
             app.owner.batch_execute("select pg_stat_clear_snapshot()").await.expect("what is true now");
             if app.owner.query_one(waiting, &[]).await.expect("who waits").get::<_, i64>(0) >= count {
                 break;
