@@ -157,7 +157,7 @@ impl ExclusivePool {
         }
     }
 
-    /// Replaces all connections, each when it is given back: after the schema has changed.
+    /// Replaces all connections, each when it is given back: when new ones would begin with other settings.
     pub fn flush(&self) {
         self.shared.generation.fetch_add(1, Ordering::Relaxed);
     }

@@ -91,7 +91,7 @@ impl Pool {
         Ok(Self { inner, config, acquire_timeout })
     }
 
-    /// Closes all idle connections: what they have prepared may be about tables that have changed since.
+    /// Closes all idle connections: when one was found dead, the others may be, too.
     pub fn flush(&self) {
         self.inner.retain(|_, _| false);
     }
