@@ -234,6 +234,7 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
         ("PGRST_DB_SCHEMAS", "public,graphql_public"),
         ("PGRST_DB_EXTRA_SEARCH_PATH", "public,extensions"),
         ("PGRST_DB_ANON_ROLE", "anon"),
+        ("PGRST_DB_MAX_ROWS", "1000"),
         ("PGRST_APP_SETTINGS_SITE_URL", &config.site_url),
         ("GOTRUE_SITE_URL", &config.site_url),
         ("API_EXTERNAL_URL", &external),
@@ -262,7 +263,6 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
         ("GOTRUE_RATE_LIMIT_TOKEN_REFRESH", "1000"),
         ("GOTRUE_RATE_LIMIT_ANONYMOUS_USERS", "1000"),
         ("GOTRUE_RATE_LIMIT_OTP", "1000"),
-        ("PGRST_DB_MAX_ROWS", "1000"),
     ] {
         source.set_default(name, value);
     }

@@ -43,6 +43,9 @@ pub enum DbError {
     Broken(String),
     #[error(transparent)]
     Postgres(#[from] tokio_postgres::Error),
+    /// The caller's role is none, or not one that this login may take.
+    #[error("{0}")]
+    Role(String),
     #[error("the transaction has already ended")]
     TransactionEnded,
 }

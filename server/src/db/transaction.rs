@@ -2,13 +2,14 @@
 //!
 //! A transaction owns its connection. If it is dropped before it ended (the client went away, an error took
 //! the short way out), the connection is closed instead of going back to the pool: no role, claim or open
-//! transaction can reach the next request.
+//! transaction can reach the next request; and what still runs on it is cancelled, since nobody waits for it.
 
 use std::error::Error as StdError;
 
 use bytes::BytesMut;
 use deadpool_postgres::{Client, Object};
 use futures_util::future::try_join;
+use tokio_postgres::error::{DbError as DbRefusal, SqlState};
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
 use super::{DbError, Param, Pool, Query};
@@ -39,7 +40,13 @@ impl Pool {
         let transaction = Transaction { connection: Some(self.connection().await?) };
         let client = transaction.client()?;
         let settings_statement = client.prepare_cached(&sql).await?;
-        try_join(client.batch_execute("begin"), client.query(&settings_statement, &names_and_values)).await?;
+        let begun = try_join(client.batch_execute("begin"), client.query(&settings_statement, &names_and_values)).await;
+        if let Err(error) = begun {
+            return Err(match error.as_db_error() {
+                Some(refusal) if is_about_role(refusal) => DbError::Role(refusal.message().to_owned()),
+                _ => error.into(),
+            });
+        }
         Ok(transaction)
     }
 
@@ -62,6 +69,11 @@ impl Pool {
         transaction.client()?.batch_execute("begin").await?;
         Ok(transaction)
     }
+}
+
+/// Of the settings that a transaction begins with, only the role can be refused so.
+fn is_about_role(refusal: &DbRefusal) -> bool {
+    [SqlState::INVALID_PARAMETER_VALUE, SqlState::INSUFFICIENT_PRIVILEGE].contains(refusal.code())
 }
 
 impl Transaction {
@@ -90,8 +102,16 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            drop(Object::take(connection));
+        let Some(connection) = self.connection.take() else { return };
+        let client = Object::take(connection);
+        let token = client.cancel_token();
+        drop(client);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = token.cancel_query(super::tls()).await {
+                    tracing::warn!(%error, "an abandoned statement could not be cancelled");
+                }
+            });
         }
     }
 }

@@ -40,9 +40,10 @@ impl FunctionError {
     }
 }
 
-/// The status of an error with this SQLSTATE. `PTnnn` names its own; a mistake of the caller is a 4xx.
+/// The status of an error with this SQLSTATE. `PTnnn` names its own, that of an error; a mistake of the caller is a 4xx.
 fn status_of(sqlstate: &str, role: &str) -> StatusCode {
     let named = sqlstate.strip_prefix("PT").and_then(|n| n.parse().ok()).and_then(|n| StatusCode::from_u16(n).ok());
+    let named = named.filter(|status| status.is_client_error() || status.is_server_error());
     match (named, sqlstate) {
         (Some(status), _) => status,
         (None, "42501") if role == "anon" => StatusCode::UNAUTHORIZED,
@@ -67,7 +68,10 @@ impl ResponseError for FunctionError {
             Self::Raised(error, role) => {
                 error.code().map_or(StatusCode::INTERNAL_SERVER_ERROR, |state| status_of(state.code(), role))
             }
-            Self::Database(DbError::PoolTimeout | DbError::Connect(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Database(DbError::PoolTimeout | DbError::Connect(_) | DbError::Broken(_)) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Self::Database(DbError::Postgres(error)) if error.is_closed() => StatusCode::SERVICE_UNAVAILABLE,
             Self::Database(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -112,6 +116,9 @@ mod tests {
         let cases = [
             ("PT429", "anon", 429),
             ("PTabc", "anon", 500),
+            ("PT101", "anon", 500),
+            ("PT204", "anon", 500),
+            ("PT503", "anon", 503),
             ("42501", "anon", 401),
             ("42501", "authenticated", 403),
             ("23505", "anon", 409),

@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::db::Pool;
+use crate::db::{DbError, Pool};
 use crate::http::cors;
 use crate::jwt::bearer::{Bearer, BearerError};
 use crate::jwt::caller::Caller;
@@ -97,7 +97,10 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
         ("request.path", request.path()),
         ("request.headers", headers.as_str()),
     ];
-    let tx = functions.db.as_caller(&caller, &settings).await?;
+    let tx = functions.db.as_caller(&caller, &settings).await.map_err(|error| match error {
+        DbError::Role(_) => FunctionError::InvalidToken,
+        error => error.into(),
+    })?;
     let client = tx.client()?;
     let known = client
         .prepare_cached(
@@ -106,9 +109,22 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
              where n.nspname = 'functions' and p.proname = $1 and p.proargtypes = '3802'::oidvector",
         )
         .await?;
-    let statement: String = client.query_opt(&known, &[&name]).await?.ok_or(FunctionError::NotFound)?.try_get(0)?;
-    let statement = client.prepare_cached(&statement).await?;
-    let row = client.query_one(&statement, &[&input]).await.map_err(|e| FunctionError::raised(e, &caller.role))?;
+    let Some(statement) = client.query_opt(&known, &[&name]).await? else {
+        tx.rollback().await?;
+        return Err(FunctionError::NotFound);
+    };
+    let statement = client.prepare_cached(statement.try_get(0)?).await?;
+    let row = match client.query_one(&statement, &[&input]).await {
+        Ok(row) => row,
+        Err(error) => {
+            let error = FunctionError::raised(error, &caller.role);
+            if matches!(error, FunctionError::Raised(..)) {
+                // The connection is as good as before.
+                tx.rollback().await?;
+            }
+            return Err(error);
+        }
+    };
     let answer: Option<String> = row.try_get(0)?;
     tx.commit().await?;
     Ok(answer.unwrap_or_else(|| "null".to_owned()))

@@ -3,6 +3,7 @@
 //! Reference: PostgREST `src/library/PostgREST/MainTx.hs`.
 
 use bytes::{Bytes, BytesMut};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::authenticate::Identity;
 use super::error::{ApiError, DatabaseFault};
@@ -15,7 +16,8 @@ use super::request::{ApiRequest, Mutation};
 use super::sql::builder::Sql;
 use super::sql::settings::{TransactionSettings, begin, pre_request_query, settings_query};
 use super::sql::{StreamStatements, statements, stream_statements};
-use crate::db::{self, DbError, End, ExclusivePool, Piece, Pool, Query, Row, StreamUnit, Unit};
+use super::state::Rest;
+use crate::db::{self, DbError, End, Piece, Pool, Query, Row, StreamUnit, Unit};
 use crate::schema_cache::{IsolationLevel, SchemaCache};
 
 /// The one row that the main statement gives.
@@ -51,6 +53,8 @@ pub struct RowStream {
     begun: Option<BytesMut>,
     /// None when all has come, or when it has failed.
     rows: Option<Box<db::RowStream>>,
+    /// Of [`Rest::streams`].
+    _permit: OwnedSemaphorePermit,
 }
 
 impl RowStream {
@@ -80,12 +84,13 @@ fn encode(number: u64, row: &Row, out: &mut BytesMut) {
     out.extend_from_slice(row.slice(0).unwrap_or(b"null"));
 }
 
-/// A result up to this length is gathered and answered whole, in bytes.
+/// A result up to this length, in bytes, is gathered and answered whole; a longer one too while as many are being sent on
+/// as may be.
 const GATHERED: usize = 1 << 20;
 
 /// Reads rows as they come. A result that is soon complete is answered like any other.
 async fn execute_streaming(
-    pool: &ExclusivePool,
+    Rest { pool, streams, .. }: &Rest,
     prelude: &Prelude,
     role: &str,
     statements: &StreamStatements,
@@ -122,8 +127,10 @@ async fn execute_streaming(
                 }));
             }
         }
-        if body.len() > GATHERED {
-            return Ok(Outcome::Stream(RowStream { begun: Some(body), rows: Some(Box::new(rows)) }));
+        if body.len() > GATHERED
+            && let Ok(permit) = streams.clone().try_acquire_owned()
+        {
+            return Ok(Outcome::Stream(RowStream { begun: Some(body), rows: Some(Box::new(rows)), _permit: permit }));
         }
         piece = rows.next(encode).await;
     }
@@ -135,7 +142,7 @@ fn is_stale_statement(error: &DbError) -> bool {
 
 /// Runs `plan` as `identity`. All checks on the result are made before anything is committed.
 pub async fn execute(
-    pool: &ExclusivePool,
+    rest: &Rest,
     settings: &Settings,
     identity: &Identity,
     request: &ApiRequest,
@@ -146,7 +153,7 @@ pub async fn execute(
     let fault = database_fault(settings, identity);
     let prelude = Prelude::new(settings, identity, request, Some(plan));
     if let Some(statements) = stream_statements(plan, request, cache) {
-        return execute_streaming(pool, &prelude, &identity.role, &statements).await.map_err(&fault);
+        return execute_streaming(rest, &prelude, &identity.role, &statements).await.map_err(&fault);
     }
     let statements = statements(plan, request, config.max_rows);
 
@@ -167,7 +174,7 @@ pub async fn execute(
         (false, true) => End::Decide,
         (false, false) => End::Commit,
     };
-    let answers = pool.run(&Unit { begin: prelude.begin, steps, end }).await.map_err(&fault)?;
+    let answers = rest.pool.run(&Unit { begin: prelude.begin, steps, end }).await.map_err(&fault)?;
     let rows = answers.rows.get(main).map(Vec::as_slice).unwrap_or_default();
     if let MediaType::Plan { .. } = plan.media {
         if let Some(open) = answers.open {

@@ -18,6 +18,7 @@ pub mod response;
 mod routes;
 pub mod sql;
 mod state;
+mod streaming;
 
 pub use routes::configure;
 pub use state::{COMPATIBLE_VERSION, Rest};

@@ -7,7 +7,7 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 use bytes::{Bytes, BytesMut};
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::StreamExt;
 
 use super::access_log;
 use super::authenticate::bearer_token;
@@ -19,6 +19,7 @@ use super::plan::{self, DatabasePlan, Plan, PlanRules};
 use super::request::{self, RawRequest, RequestRules};
 use super::response::{self, Response};
 use super::state::{COMPATIBLE_VERSION, Rest};
+use super::streaming;
 use crate::config::RestConfig;
 use crate::config::rest::OpenApiMode;
 
@@ -131,7 +132,7 @@ async fn answer(
         }
         Plan::Database(plan) => {
             let started = Instant::now();
-            let outcome = execute::execute(&rest.pool, settings, &identity, &parsed, &plan, &cache).await;
+            let outcome = execute::execute(&rest, settings, &identity, &parsed, &plan, &cache).await;
             timing.note("transaction", started);
             let answered = outcome.and_then(|outcome| {
                 timing.measure("response", || response::respond(&parsed, &plan, outcome, !config.verbose_errors))
@@ -246,11 +247,11 @@ fn send(
         }
     }
     if let Some(rows) = answer.stream {
-        let pieces = futures_util::stream::unfold(rows, |mut rows| async move {
+        let rows = futures_util::stream::unfold(rows, |mut rows| async move {
             let piece = rows.next().await?;
             Some((piece, rows))
         });
-        builder.streaming(pieces.map_err(|error| std::io::Error::other(error.to_string())))
+        builder.streaming(streaming::pieces(Box::pin(rows), streaming::PATIENCE))
     } else if answer.headers_only {
         // Not an empty body, which would be announced with its length.
         builder.body(actix_web::body::None::new()).map_into_boxed_body()

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::sync::Semaphore;
+
 use super::live::Live;
 use crate::config::RestConfig;
 use crate::db::{DbError, ExclusiveOptions, ExclusivePool};
@@ -16,6 +18,9 @@ pub const COMPATIBLE_VERSION: &str = "16.2";
 pub struct Rest {
     pub live: Arc<Live>,
     pub pool: ExclusivePool,
+    /// One permit for each connection that may serve a result as slowly as its client reads: half of them, so that clients
+    /// that hardly read keep nobody else from the database.
+    pub streams: Arc<Semaphore>,
     /// The path under which the API is mounted, without a slash at its end; empty for the root.
     pub mount: Arc<str>,
     /// [`Live::session_epoch`] of the pool's connections.
@@ -25,9 +30,10 @@ pub struct Rest {
 impl Rest {
     /// `live` loaded or loading; nothing is connected here.
     pub fn new(live: Arc<Live>, mount: &str) -> Result<Self, DbError> {
+        let settings = live.settings();
+        let config: &RestConfig = &settings.config;
+        let streams = Arc::new(Semaphore::new(config.pool.size / 2));
         let pool = {
-            let settings = live.settings();
-            let config: &RestConfig = &settings.config;
             let options = ExclusiveOptions {
                 size: config.pool.size,
                 acquire_timeout: config.pool.acquisition_timeout,
@@ -39,7 +45,7 @@ impl Rest {
             };
             ExclusivePool::new(config.db_uri.reveal(), options)?
         };
-        Ok(Self { live, pool, mount: mount.trim_end_matches('/').into(), epoch: Arc::new(AtomicU64::new(0)) })
+        Ok(Self { live, pool, streams, mount: mount.trim_end_matches('/').into(), epoch: Arc::new(AtomicU64::new(0)) })
     }
 
     /// The schema cache as of now. Connections stay when it changes, other than PostgREST's: PostgreSQL itself finds out

@@ -139,11 +139,14 @@ impl Drop for NewFile {
         if !self.kept {
             let path = self.path.clone();
             // Off the worker: dropping happens anywhere.
-            std::thread::spawn(move || {
+            let removal = std::thread::Builder::new().spawn(move || {
                 if let Err(error) = std::fs::remove_file(&path) {
                     tracing::warn!(path = %path.display(), %error, "an unfinished upload's file stays behind");
                 }
             });
+            if let Err(error) = removal {
+                tracing::warn!(%error, "an unfinished upload's file stays behind");
+            }
         }
     }
 }

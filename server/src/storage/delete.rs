@@ -25,6 +25,7 @@ pub async fn one(storage: web::Data<Storage>, request: HttpRequest) -> Result<Ht
     let tx = storage.as_caller(&caller, &request, "storage.object.delete").await?;
     let gone = queries::delete_objects(&tx, &bucket, &[key.as_str().to_owned()]).await?;
     if gone.is_empty() {
+        tx.rollback().await?;
         return Err(StorageError::AccessDenied("Access denied".to_owned()));
     }
     tx.commit().await?;

@@ -145,10 +145,12 @@ async fn send(
     if let Ok(value) = HeaderValue::from_str(&etag) {
         response.insert_header((header::ETAG, value));
     }
+    // What is stored is not always fit for a header.
+    let cache_control = |text: String| HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("no-cache"));
     match audience {
-        Audience::Everyone => response.insert_header((header::CACHE_CONTROL, text("cacheControl"))),
+        Audience::Everyone => response.insert_header((header::CACHE_CONTROL, cache_control(text("cacheControl")))),
         Audience::Caller => response
-            .insert_header((header::CACHE_CONTROL, format!("private, {}", text("cacheControl"))))
+            .insert_header((header::CACHE_CONTROL, cache_control(format!("private, {}", text("cacheControl")))))
             .insert_header((header::VARY, "Authorization")),
         Audience::Link(until) => response.insert_header((
             header::EXPIRES,

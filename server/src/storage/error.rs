@@ -145,12 +145,19 @@ fn raised_status(sqlstate: &str) -> Option<StatusCode> {
 
 impl From<DbError> for StorageError {
     fn from(error: DbError) -> Self {
-        let DbError::Postgres(cause) = &error else { return Self::Database(error) };
+        let cause = match error {
+            DbError::Role(message) => return Self::AccessDenied(message),
+            DbError::Postgres(ref cause) => cause,
+            _ => return Self::Database(error),
+        };
         let Some(db) = cause.as_db_error() else { return Self::Database(error) };
         if *db.code() == SqlState::INSUFFICIENT_PRIVILEGE {
             Self::AccessDenied("new row violates row-level security policy".to_owned())
         } else if *db.code() == SqlState::UNIQUE_VIOLATION {
             Self::AlreadyExists
+        } else if [SqlState::CHARACTER_NOT_IN_REPERTOIRE, SqlState::UNTRANSLATABLE_CHARACTER].contains(db.code()) {
+            // A NUL, in a name or in metadata.
+            Self::InvalidRequest("The request holds a character that cannot be stored".to_owned())
         } else if let Some(status) = raised_status(db.code().code()) {
             Self::Refused { status, message: db.message().to_owned() }
         } else if db.code().code().starts_with("P0") {

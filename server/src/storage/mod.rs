@@ -113,6 +113,9 @@ impl Storage {
     }
 }
 
+/// Longest body of names, bytes: a thousand of the longest, written as JSON.
+const MOST_JSON: usize = 4 << 20;
+
 /// The bucket of a route, decoded.
 fn bucket(request: &HttpRequest) -> Result<String, StorageError> {
     decoded(request, "bucket")
@@ -133,12 +136,15 @@ fn decoded(request: &HttpRequest, part: &str) -> Result<String, StorageError> {
 pub fn configure(service: &mut ServiceConfig) {
     // The more special paths first: '/object/{bucket}/…' would take them all.
     service
+        .app_data(web::PayloadConfig::new(MOST_JSON))
         .route("/object/upload/sign/{bucket}/{key:.+}", web::post().to(sign::sign_upload))
         .route("/object/upload/sign/{bucket}/{key:.+}", web::put().to(upload::upload_signed))
         .route("/object/sign/{bucket}/{key:.+}", web::post().to(sign::sign_download))
         .route("/object/sign/{bucket}/{key:.+}", web::get().to(download::signed))
         .route("/object/sign/{bucket}", web::post().to(sign::sign_downloads))
         .route("/object/list/{bucket}", web::post().to(list::list))
+        .route("/object/list-v2/{bucket}", web::route().to(unknown_route))
+        .route("/object/info/public/{bucket}/{key:.+}", web::route().to(unknown_route))
         .route("/object/info/authenticated/{bucket}/{key:.+}", web::get().to(download::info))
         .route("/object/info/{bucket}/{key:.+}", web::get().to(download::info))
         .route("/object/public/{bucket}/{key:.+}", web::route().guard(download::reads()).to(download::public))

@@ -110,9 +110,10 @@ pub(super) async fn test_upload(
         metadata: json!({ "mimetype": mime, "contentLength": length }),
         user_metadata: json!({}),
     };
-    queries::insert_object(&tx, &trial, upsert).await?;
+    let tried = queries::insert_object(&tx, &trial, upsert).await;
+    // Refused or not, the connection is as good as before.
     tx.rollback().await?;
-    Ok(())
+    tried.map(drop)
 }
 
 async fn require_bucket(storage: &Storage, bucket: &str) -> Result<Bucket, StorageError> {
@@ -243,6 +244,9 @@ async fn receive_form(
         }
         let text = field_text(field).await?;
         match name.as_str() {
+            "cacheControl" if text.chars().any(char::is_control) => {
+                return Err(StorageError::InvalidRequest("Invalid cacheControl".to_owned()));
+            }
             "cacheControl" => cache_control = format!("max-age={text}"),
             "metadata" | "userMetadata" => {
                 user_metadata = serde_json::from_str(&text)

@@ -13,6 +13,9 @@ const FUNCTIONS: &str = r#"
       as $$ begin raise exception 'Too many' using errcode = 'PT429', hint = 'wait'; end $$;
     create function functions.broken(input jsonb) returns jsonb language plpgsql
       as $$ begin return (select 1 / 0); end $$;
+    create function functions.nap(input jsonb) returns jsonb language sql
+      as $$ select to_jsonb(pg_sleep(60)::text) $$;
+    create function functions.backend(input jsonb) returns jsonb language sql as 'select to_jsonb(pg_backend_pid())';
     create function functions.closed(input jsonb) returns jsonb language sql as 'select input';
     revoke execute on function functions.closed(jsonb) from public, anon, authenticated;
 "#;
@@ -88,5 +91,59 @@ async fn json_that_the_database_cannot_hold_is_the_callers_mistake() {
         let request = app.anon().request(reqwest::Method::POST, "/functions/v1/say-Hello");
         let reply = send(request.header("content-type", "application/json").body(body)).await;
         assert_eq!(reply.status, 400, "{}", reply.body);
+    }
+}
+
+/// Whether the connection that served a call of the function `name` serves the next one too.
+async fn keeps_its_connection(app: &TestApp, name: &str) -> bool {
+    let before = app.anon().post("/functions/v1/backend", json!({})).await.body;
+    app.anon().post(&format!("/functions/v1/{name}"), json!({})).await;
+    let after = app.anon().post("/functions/v1/backend", json!({})).await.body;
+    before == after
+}
+
+#[actix_web::test]
+async fn a_call_that_fails_costs_no_connection() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(FUNCTIONS).await.expect("functions");
+    for name in ["say-Hello", "refuse", "broken", "none"] {
+        assert!(keeps_its_connection(&app, name).await, "{name}");
+    }
+}
+
+#[actix_web::test]
+async fn a_call_that_nobody_waits_for_is_cancelled() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(FUNCTIONS).await.expect("functions");
+    let running = "select count(*) from pg_stat_activity \
+         where datname = current_database() and state = 'active' and pid <> pg_backend_pid() and query like '%nap%'";
+    let nap = app.service().request(reqwest::Method::POST, "/functions/v1/nap").json(&json!({}));
+    let gone = nap.timeout(std::time::Duration::from_millis(500)).send().await;
+    assert!(gone.expect_err("abandoned").is_timeout());
+    let mut left = -1_i64;
+    for _ in 0..100 {
+        left = app.owner.query_one(running, &[]).await.expect("a count").get(0);
+        if left == 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(left, 0);
+}
+
+#[actix_web::test]
+async fn a_token_whose_role_cannot_be_taken_is_no_token() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(FUNCTIONS).await.expect("functions");
+    let key = jsonwebtoken::EncodingKey::from_secret(ferrobase::config::DEVELOPMENT_JWT_SECRET.as_bytes());
+    for role in ["nobody-of-this-name", "postgres"] {
+        let claims = json!({ "role": role, "exp": 4_000_000_000_i64 });
+        let token = jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("a token");
+        let mut actor = app.anon();
+        actor.token = Some(token);
+        let reply = actor.post("/functions/v1/say-Hello", json!({})).await;
+        assert_eq!((reply.status, reply.header("x-relay-error")), (401, "true"), "{role}: {}", reply.body);
+        let stored = actor.post("/storage/v1/object/list/private", json!({ "prefix": "" })).await;
+        assert_eq!(stored.body["statusCode"], "403", "{role}: {}", stored.body);
     }
 }

@@ -251,3 +251,48 @@ async fn refusals_and_settings_are_never_sniffed_into_a_page() {
         }
     }
 }
+
+#[actix_web::test]
+async fn characters_that_fit_nowhere_are_the_callers_mistake() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let path = format!("/storage/v1/object/private/{}/form.txt", alice.id);
+    let form = |cache: &str| {
+        format!(
+            "--X\r\nContent-Disposition: form-data; name=\"cacheControl\"\r\n\r\n{cache}\r\n--X\r\nContent-Disposition: form-data; \
+             name=\"\"; filename=\"f.txt\"\r\nContent-Type: text/plain\r\n\r\nhi\r\n--X--\r\n"
+        )
+    };
+    let refused = upload(&alice.actor, &path, "multipart/form-data; boundary=X", &form("60\u{1}")).await;
+    assert_eq!((refused.status, &refused.body["message"]), (400, &json!("Invalid cacheControl")));
+    assert_eq!(upload(&alice.actor, &path, "multipart/form-data; boundary=X", &form("60")).await.status, 200);
+    // One that was stored before that was looked at.
+    app.owner
+        .execute(
+            "update storage.objects set metadata = jsonb_set(metadata, '{cacheControl}', to_jsonb(E'a\\u0001b'::text))",
+            &[],
+        )
+        .await
+        .expect("an object");
+    let read = alice.actor.get(&path).await;
+    assert_eq!((read.status, read.header("cache-control")), (200, "no-cache"));
+    let listed = alice.actor.post("/storage/v1/object/list/private", json!({ "prefix": "a\u{0}b" })).await;
+    assert_eq!((listed.status, &listed.body["statusCode"]), (400, &json!("400")), "{}", listed.body);
+}
+
+#[actix_web::test]
+async fn a_thousand_long_names_go_in_one_request_and_what_is_not_served_says_so() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let names: Vec<String> = (0..1000).map(|n| format!("{}/{n}{}", alice.id, "/a".repeat(400))).collect();
+    let removed =
+        send(alice.actor.request(Method::DELETE, "/storage/v1/object/private").json(&json!({ "prefixes": names })))
+            .await;
+    assert_eq!((removed.status, &removed.body), (200, &json!([])));
+    for path in ["/storage/v1/object/list-v2/private", "/storage/v1/object/info/public/open/x"] {
+        let reply = alice.actor.post(path, json!({ "prefix": "" })).await;
+        assert_eq!((reply.status, &reply.body["statusCode"]), (404, &json!("404")), "{path}: {}", reply.body);
+    }
+}

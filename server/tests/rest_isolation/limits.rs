@@ -143,3 +143,26 @@ async fn random_requests_are_never_a_fault_of_the_server() {
     }
     fixture.stop().await;
 }
+
+/// As many clients as there are connections, and some more, ask for a long result and never read it.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_do_not_read_keep_nobody_from_the_database() {
+    use tokio::io::AsyncWriteExt;
+    let fixture = Fixture::start(&[("DB_POOL", "4"), ("DB_POOL_ACQUISITION_TIMEOUT", "20")]).await;
+    let address = fixture.base.trim_start_matches("http://").to_owned();
+    let mut idle = Vec::new();
+    for _ in 0..6 {
+        let mut client = tokio::net::TcpStream::connect(&address).await.expect("a connection");
+        client.write_all(b"GET /long_story HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");
+        idle.push(client);
+    }
+    let held = "select count(*) from pg_stat_activity where query ilike '%long_story%' and state <> 'idle' and pid <> pg_backend_pid()";
+    while fixture.one(held).await == "0" {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    for _ in 0..8 {
+        assert_eq!(fixture.send(fixture.request("anon", "GET", "/clients?select=id")).await.status, 200);
+    }
+    drop(idle);
+    fixture.stop().await;
+}

@@ -102,3 +102,7 @@ grant select on clients, projects, people, tasks, people_projects, open_projects
 grant insert, select, delete, update on bare to anon;
 revoke all on secrets from member, keeper;
 grant usage on all sequences in schema public to member, keeper;
+
+-- 20 MB that nobody has to keep.
+create view long_story as select repeat('and then ', 110) as line from generate_series(1, 20000);
+grant select on long_story to anon;

@@ -45,7 +45,14 @@ struct Entry {
 
 impl Statements {
     pub fn new(capacity: usize) -> Self {
-        Self { capacity, clock: 0, made: 0, hasher: RandomState::default(), entries: HashMap::new(), closing: Vec::new() }
+        Self {
+            capacity,
+            clock: 0,
+            made: 0,
+            hasher: RandomState::default(),
+            entries: HashMap::new(),
+            closing: Vec::new(),
+        }
     }
 
     /// How to send `text` as `role`; counts as a use.

@@ -352,7 +352,7 @@ fn is_gone(error: &DbError) -> bool {
     match error {
         DbError::Connect(_) | DbError::PoolTimeout | DbError::PoolBusy | DbError::Broken(_) => true,
         DbError::Postgres(error) => error.as_db_error().is_none(),
-        DbError::Url(_) | DbError::TransactionEnded | DbError::Refused(_) => false,
+        DbError::Url(_) | DbError::Role(_) | DbError::TransactionEnded | DbError::Refused(_) => false,
     }
 }
 

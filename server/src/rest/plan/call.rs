@@ -12,6 +12,7 @@ use super::types::*;
 use crate::rest::error::ApiError;
 use crate::rest::request::media::MediaType;
 use crate::rest::request::payload::Payload;
+use crate::rest::request::types::CastName;
 use crate::rest::request::{ApiRequest, CallMethod};
 use crate::schema_cache::{BodyKind, Function, Parameter, SchemaCache};
 
@@ -119,9 +120,14 @@ fn arguments(function: &Function, request: &ApiRequest) -> Arguments {
     }
 }
 
-/// Whether a filter looks at the single value that `function` returns.
-pub fn filters_scalar(function: &Function, read: &ReadNode) -> bool {
-    function.returns_scalar() && filter_names(read).contains("pgrst_scalar")
+/// Whether the request looks at the single value that `function` returns in a way that fails for some values and not
+/// for others: by a filter, a conversion, an aggregate. Functions of a row can be named like columns (`row_to_json`),
+/// so the name says nothing. Text is what every value converts to.
+pub fn judges_scalar(function: &Function, read: &ReadNode) -> bool {
+    let may_fail = |cast: &CastName| cast.as_str() != "text";
+    let judges =
+        |item: &SelectField| item.aggregate.is_some() || item.cast.iter().chain(&item.aggregate_cast).any(may_fail);
+    function.returns_scalar() && (!read.filters.is_empty() || read.select.iter().any(judges))
 }
 
 /// Every column (or embed) that a filter of the tree names.

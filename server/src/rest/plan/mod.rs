@@ -146,11 +146,11 @@ fn plan_function(
         return Err(ApiError::MaxAffectedSingle);
     }
     let read_only = method != CallMethod::Post || function.volatility != Volatility::Volatile;
-    // A filter that fails for some values and not for others would tell the value and undo what the call wrote,
-    // such as the count of wrong guesses. PostgREST lets it pass.
-    if !read_only && call::filters_scalar(&function, &read) {
+    // What fails for some values and not for others would tell the value and undo what the call wrote, such as the
+    // count of wrong guesses. PostgREST lets it pass.
+    if !read_only && call::judges_scalar(&function, &read) {
         return Err(ApiError::Query {
-            message: "The value of a function that writes cannot be filtered".to_owned(),
+            message: "The value of a function that writes cannot be filtered or converted".to_owned(),
             details: format!("{} returns a single value", function.name.name),
         });
     }

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use super::combinators::{self, Parsed, Parser};
-use super::{grammar, plain};
 use super::range::{RowRange, read_integer};
 use super::types::*;
+use super::{grammar, plain};
 use crate::rest::error::{ApiError, Limit};
 
 /// Most query parameters of one request.
