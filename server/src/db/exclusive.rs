@@ -5,8 +5,8 @@
 //! the connection closed, so that no role, claim or open transaction reaches the next request.
 //!
 //! Each worker thread has a lane: a connection belongs to the lane of the thread that opened it, whose event loop
-//! wakes its holder. A request takes one of its own lane where it can and another lane's where that is free or its
-//! own keeps it waiting, so that a busy connection changes hands without waking another thread.
+//! wakes its holder. A request takes one of its own lane where it can and another lane's where its own keeps it
+//! waiting, so that a busy connection changes hands without waking another thread.
 
 mod queue;
 
@@ -19,7 +19,7 @@ use tokio_postgres::Config;
 
 use super::DbError;
 use super::wire::{Backend, Canceller, connect};
-use queue::{Claim, Replacement, State};
+use queue::{Claim, PATIENCE, Replacement, State};
 
 /// How the pool behaves; defaults are PostgREST's.
 #[derive(Clone, Debug)]
@@ -90,9 +90,6 @@ struct Connection {
     lane: usize,
 }
 
-/// How long a request waits for its own lane before it may open a connection that is another lane's share.
-const LANE_PATIENCE: Duration = Duration::from_millis(5);
-
 /// The lane of this thread, of so many.
 fn lane_of_thread(lanes: usize) -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -126,29 +123,30 @@ impl ExclusivePool {
     pub async fn hold(&self) -> Result<Held, DbError> {
         let shared = &self.shared;
         let lane = lane_of_thread(shared.lanes);
-        let claim = shared.state.lock().claim(lane, false);
+        let claim = shared.state.lock().claim(lane, None);
         let mut ticket = match claim {
             Claim::Granted(connection) => return shared.granted(connection, lane).await,
             Claim::Full => return Err(DbError::PoolBusy),
             Claim::Wait(ticket) => ticket,
         };
-        let deadline = tokio::time::Instant::now() + shared.options.acquire_timeout;
-        let patience = (tokio::time::Instant::now() + LANE_PATIENCE).min(deadline);
-        let granted = match tokio::time::timeout_at(patience, &mut ticket).await {
-            Ok(granted) => Ok(granted),
-            Err(_) => {
-                // The lock is let go before anything is waited for or dropped.
-                let insisted = shared.state.lock().claim(lane, true);
-                if let Claim::Granted(connection) = insisted {
-                    drop(ticket);
-                    return shared.granted(connection, lane).await;
-                }
-                tokio::time::timeout_at(deadline, &mut ticket).await
+        let since = tokio::time::Instant::now();
+        let deadline = since + shared.options.acquire_timeout;
+        for patience in [PATIENCE.0, PATIENCE.1] {
+            match tokio::time::timeout_at((since + patience).min(deadline), &mut ticket).await {
+                Ok(Ok(held)) => return held.ready().await,
+                // A place in the queue is never given up by the pool.
+                Ok(Err(_)) => return Err(DbError::Connect("the connection pool is closed".to_owned())),
+                Err(_) => {}
             }
-        };
-        match granted {
+            // The lock is let go before anything is waited for or dropped.
+            let claim = shared.state.lock().claim(lane, Some(patience));
+            if let Claim::Granted(connection) = claim {
+                drop(ticket);
+                return shared.granted(connection, lane).await;
+            }
+        }
+        match tokio::time::timeout_at(deadline, &mut ticket).await {
             Ok(Ok(held)) => held.ready().await,
-            // A place in the queue is never given up by the pool.
             Ok(Err(_)) => Err(DbError::Connect("the connection pool is closed".to_owned())),
             Err(_) => {
                 shared.timeouts.fetch_add(1, Ordering::Relaxed);

@@ -11,8 +11,10 @@ use super::Held;
 const MOST_WAITING: usize = 10_000;
 /// Before that, so many per connection may wait whatever the outlook.
 const WAITING_ANYWAY: usize = 64;
-/// A request of another lane goes first if it has waited so much longer.
-const PREFERENCE: Duration = Duration::from_millis(2);
+/// How long a request waits for a connection of its own lane before it takes one of another's: the first if the lane
+/// has served nobody for as long, the second in any case. Each change of lanes wakes another thread, twice, which is
+/// dearer than many a statement; a lane that is merely busy is better left alone.
+pub const PATIENCE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(20));
 
 /// The pool's book. `C`: a connection.
 pub struct State<C> {
@@ -29,6 +31,8 @@ struct Lane<C> {
     open: usize,
     idle: Vec<C>,
     waiters: VecDeque<Waiter>,
+    /// When one of its requests was last served.
+    served: Instant,
     /// Opened to take the place of an old one.
     successors: Vec<C>,
     is_replacing: bool,
@@ -64,6 +68,7 @@ impl<C> State<C> {
             open: 0,
             idle: Vec::new(),
             waiters: VecDeque::new(),
+            served: Instant::now(),
             successors: Vec::new(),
             is_replacing: false,
             is_stuck: false,
@@ -95,28 +100,36 @@ impl<C> State<C> {
         idle + self.size.saturating_sub(self.open())
     }
 
-    /// For a request of `lane`. Having waited, it `insists`: it may open more than its lane's share, and waits on
-    /// where it stands if nothing is free.
-    pub fn claim(&mut self, lane: usize, insists: bool) -> Claim<C> {
+    /// For a request of `lane`, and for how long it has waited already. Having had patience it may open more than its
+    /// lane's share or take what another lane has idle, and waits on where it stands if nothing is free.
+    pub fn claim(&mut self, lane: usize, waited: Option<Duration>) -> Claim<C> {
         if let Some(connection) = self.lanes[lane].idle.pop() {
+            self.lanes[lane].served = Instant::now();
             return Claim::Granted(Some(connection));
         }
+        let insists = waited.is_some_and(|waited| self.has_been_patient(lane, waited));
         let share = self.size.div_ceil(self.lanes.len());
         let has_share = self.lanes[lane].open < share;
         if self.open() < self.size && (has_share || insists) {
             self.lanes[lane].open += 1;
             return Claim::Granted(None);
         }
-        if let Some(connection) = self.lanes.iter_mut().find_map(|other| other.idle.pop()) {
-            return Claim::Granted(Some(connection));
+        if has_share || insists {
+            if let Some(connection) = self.lanes.iter_mut().find_map(|other| other.idle.pop()) {
+                return Claim::Granted(Some(connection));
+            }
         }
-        if insists || self.is_full() {
+        if waited.is_some() || self.is_full() {
             return Claim::Full;
         }
         let (to, ticket) = oneshot::channel();
         self.lanes[lane].waiters.push_back(Waiter { since: Instant::now(), to });
         self.waiting += 1;
         Claim::Wait(ticket)
+    }
+
+    fn has_been_patient(&self, lane: usize, waited: Duration) -> bool {
+        waited >= PATIENCE.1 || (waited >= PATIENCE.0 && self.lanes[lane].served.elapsed() >= PATIENCE.0)
     }
 
     /// Whether one more could not be served before its time is up, by far: what is known is a guess.
@@ -147,9 +160,11 @@ impl<C> State<C> {
         let from = match (own, other) {
             (None, None) => return None,
             (Some(_), None) => lane,
-            (None, Some((_, n))) => n,
+            // Who has not been patient yet looks for idle connections of all lanes when it has.
+            (None, Some((other, n))) if self.has_been_patient(n, other.elapsed()) => n,
+            (None, Some(_)) => return None,
             (Some(own), Some((other, n))) => {
-                if other + PREFERENCE < own {
+                if other + PATIENCE.1 < own {
                     n
                 } else {
                     lane
@@ -157,6 +172,7 @@ impl<C> State<C> {
             }
         };
         let waiter = self.lanes[from].waiters.pop_front()?;
+        self.lanes[from].served = Instant::now();
         self.waiting -= 1;
         Some(waiter.to)
     }
@@ -231,39 +247,67 @@ mod tests {
     #[test]
     fn each_lane_opens_its_share_and_more_only_when_it_has_waited() {
         let mut state = state(3, 2);
-        assert_eq!(granted(state.claim(0, false)), Some(None));
-        assert_eq!(granted(state.claim(0, false)), Some(None));
-        assert_eq!(granted(state.claim(0, false)), None);
-        assert_eq!(granted(state.claim(0, true)), Some(None));
-        assert_eq!(granted(state.claim(1, false)), None);
+        assert_eq!(granted(state.claim(0, None)), Some(None));
+        assert_eq!(granted(state.claim(0, None)), Some(None));
+        assert_eq!(granted(state.claim(0, None)), None);
+        assert_eq!(granted(state.claim(0, Some(PATIENCE.1))), Some(None));
+        assert_eq!(granted(state.claim(1, None)), None);
         assert_eq!(state.available(), 0);
     }
 
     #[test]
-    fn idle_connections_of_the_own_lane_come_first_and_others_before_waiting() {
+    fn idle_connections_of_the_own_lane_come_first_and_others_after_waiting() {
         let mut state = state(2, 2);
         for lane in [0, 1] {
-            state.claim(lane, false);
+            state.claim(lane, None);
             state.put(Some(u32::try_from(lane).expect("small")), lane);
         }
-        assert_eq!(granted(state.claim(1, false)), Some(Some(1)));
-        assert_eq!(granted(state.claim(1, false)), Some(Some(0)));
-        assert_eq!(granted(state.claim(1, false)), None);
+        assert_eq!(granted(state.claim(1, None)), Some(Some(1)));
+        assert_eq!(granted(state.claim(1, None)), None, "waits, for what is idle is another lane's");
+        assert_eq!(granted(state.claim(1, Some(PATIENCE.1))), Some(Some(0)));
+        assert_eq!(granted(state.claim(1, Some(PATIENCE.1))), None);
+    }
+
+    #[test]
+    fn a_lane_without_its_share_takes_what_is_idle_elsewhere_at_once() {
+        let mut state = state(2, 2);
+        for _ in 0..2 {
+            state.claim(0, Some(PATIENCE.1));
+            state.put(Some(7), 0);
+            state.claim(0, Some(PATIENCE.1));
+        }
+        state.put(Some(7), 0);
+        assert_eq!(granted(state.claim(1, None)), Some(Some(7)));
+    }
+
+    #[test]
+    fn a_request_of_another_lane_is_given_a_connection_when_it_has_waited() {
+        let mut state = state(2, 2);
+        for lane in [0, 1] {
+            state.claim(lane, None);
+        }
+        let Claim::Wait(mut waiting) = state.claim(1, None) else { panic!("waits") };
+        assert!(state.next_waiter(0).is_none(), "it may yet be served by its own lane");
+        state.lanes[1].waiters[0].since = Instant::now() - PATIENCE.0;
+        assert!(state.next_waiter(0).is_none(), "its own lane is not stuck");
+        state.lanes[1].served = Instant::now() - PATIENCE.0;
+        drop(state.next_waiter(0).expect("it has waited"));
+        assert_eq!(waiting.try_recv().err(), Some(oneshot::error::TryRecvError::Closed));
     }
 
     #[test]
     fn the_own_lane_is_served_first_until_another_has_waited_longer() {
         let mut state = state(1, 2);
-        state.claim(0, false);
-        let Claim::Wait(mut first) = state.claim(1, false) else { panic!("waits") };
-        let Claim::Wait(mut second) = state.claim(0, false) else { panic!("waits") };
+        state.claim(0, None);
+        let Claim::Wait(mut first) = state.claim(1, None) else { panic!("waits") };
+        let Claim::Wait(mut second) = state.claim(0, None) else { panic!("waits") };
         state.lanes[1].waiters[0].since = state.lanes[0].waiters[0].since;
         drop(state.next_waiter(0));
         assert!(second.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Closed));
         assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Empty));
 
-        let Claim::Wait(mut third) = state.claim(0, false) else { panic!("waits") };
-        state.lanes[0].waiters[0].since = state.lanes[1].waiters[0].since + PREFERENCE * 2;
+        let Claim::Wait(mut third) = state.claim(0, None) else { panic!("waits") };
+        state.lanes[0].waiters[0].since = state.lanes[1].waiters[0].since + PATIENCE.1 * 2;
         drop(state.next_waiter(0));
         assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Closed));
         assert_eq!(third.try_recv().err(), Some(oneshot::error::TryRecvError::Empty));
@@ -273,28 +317,28 @@ mod tests {
     #[test]
     fn who_could_not_be_served_in_time_is_refused_at_once() {
         let mut state = state(1, 1);
-        state.claim(0, false);
+        state.claim(0, None);
         let mut tickets = Vec::new();
         for _ in 0..WAITING_ANYWAY {
-            tickets.push(state.claim(0, false));
+            tickets.push(state.claim(0, None));
         }
         assert!(tickets.iter().all(|claim| matches!(claim, Claim::Wait(_))));
-        assert!(matches!(state.claim(0, false), Claim::Wait(_)), "holds are short so far");
+        assert!(matches!(state.claim(0, None), Claim::Wait(_)), "holds are short so far");
         for _ in 0..100 {
             state.note_hold(Duration::from_secs(5));
         }
-        assert!(matches!(state.claim(0, false), Claim::Full));
+        assert!(matches!(state.claim(0, None), Claim::Full));
     }
 
     #[test]
     fn a_successor_takes_the_place_of_an_old_connection() {
         let mut state = state(2, 1);
-        state.claim(0, false);
+        state.claim(0, None);
         state.put(Some(1), 0);
         assert!(state.begin_replacing(0));
         assert!(!state.begin_replacing(0), "one at a time");
         assert_eq!(state.end_replacing(0, Some(10), |c| *c < 10), Some(1));
-        assert_eq!(granted(state.claim(0, false)), Some(Some(10)));
+        assert_eq!(granted(state.claim(0, None)), Some(Some(10)));
         assert!(state.begin_replacing(0));
         assert_eq!(state.end_replacing(0, Some(11), |c| *c < 10), None);
         assert!(matches!(state.replacement(0), Replacement::Opened(11)));
