@@ -114,10 +114,10 @@ impl<C> State<C> {
             self.lanes[lane].open += 1;
             return Claim::Granted(None);
         }
-        if has_share || insists {
-            if let Some(connection) = self.lanes.iter_mut().find_map(|other| other.idle.pop()) {
-                return Claim::Granted(Some(connection));
-            }
+        if (has_share || insists)
+            && let Some(connection) = self.lanes.iter_mut().find_map(|other| other.idle.pop())
+        {
+            return Claim::Granted(Some(connection));
         }
         if waited.is_some() || self.is_full() {
             return Claim::Full;
