@@ -1,8 +1,8 @@
 //! bcrypt that gives way: between its rounds it lets the scheduler run whatever else is ready on its core.
 //!
 //! A hash takes tens of milliseconds. A thread that woke up on the same core would wait for the whole time slice
-//! of the one that hashes, a few milliseconds, which is many times what a read takes from request to answer. On a
-//! machine where others always want to run, what is given away is bounded: a hash ends there too.
+//! of the one that hashes, a few milliseconds, which is many times what a read takes from request to answer. Where
+//! somebody else runs on and on, it gives way once and then takes its share: a hash ends on a busy machine, too.
 //! The construction is that of Provos and Mazières, "A Future-Adaptable Password Scheme", over the cipher of
 //! the crate `blowfish`; texts are read and written by the crate `bcrypt`, whose own loop cannot be interrupted.
 
@@ -18,8 +18,8 @@ use subtle::ConstantTimeEq as _;
 
 /// Rounds between two yields: at the usual speed about a tenth of a millisecond.
 const ROUNDS_AT_ONCE: u32 = 2;
-/// Of the time a hash takes, one part in so many is given away at most.
-const GIVEN_AT_MOST: u32 = 4;
+/// Who takes longer than this has not just woken up to do a little.
+const LONGEST_TURN: Duration = Duration::from_millis(1);
 /// Costs of hashes that are computed at all.
 const COSTS: std::ops::RangeInclusive<u32> = 4..=31;
 /// Bytes of a password that count, the closing NUL among them.
@@ -54,15 +54,14 @@ fn digest(password: &str, cost: u32, salt: [u8; 16]) -> [u8; 24] {
     key.truncate(KEY_LIMIT);
     let mut cipher: Blowfish = Blowfish::bc_init_state();
     cipher.salted_expand_key(&salt, &key);
-    let begun = Instant::now();
-    let mut given = Duration::ZERO;
+    let mut gives_way = true;
     for round in 1..=1_u32 << cost {
         cipher.bc_expand_key(&key);
         cipher.bc_expand_key(&salt);
-        let now = Instant::now();
-        if round % ROUNDS_AT_ONCE == 0 && given * GIVEN_AT_MOST <= now - begun {
+        if gives_way && round % ROUNDS_AT_ONCE == 0 {
+            let before = Instant::now();
             std::thread::yield_now();
-            given += now.elapsed();
+            gives_way = before.elapsed() < LONGEST_TURN;
         }
     }
     let mut digest = *b"OrpheanBeholderScryDoubt";
