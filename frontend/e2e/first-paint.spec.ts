@@ -47,3 +47,29 @@ test("it waits for the app where the page may be another one", async ({ page }) 
   await expect(page.locator(".before-app")).not.toHaveCount(0);
   await expect(standing).toHaveCount(0);
 });
+
+test("whoever is watched leaves the request pages at once, and does not come back by going back", async ({ page }) => {
+  await page.route("https://www.weather.gov/", (route) =>
+    route.fulfill({ contentType: "text/html", body: "<h1>Weather</h1>" }),
+  );
+  const leave = page.getByRole("link", { name: "Exit this page" }).filter({ visible: true });
+  const weather = page.getByRole("heading", { name: "Weather" });
+
+  // before the app's code has come
+  await page.route(/\/assets\/.*\.js$/, (route) => route.abort());
+  await page.goto("/request-submission");
+  await leave.click();
+  await expect(weather).toBeVisible();
+  await page.unroute(/\/assets\/.*\.js$/);
+
+  for (const way of ["press", "keys"]) {
+    await page.goto("/faq");
+    await page.goto("/request-submission");
+    await expect(page.locator(".before-app")).toHaveCount(0);
+    if (way === "press") await leave.click();
+    else for (let n = 0; n < 3; n++) await page.keyboard.press("Shift");
+    await expect(weather).toBeVisible();
+    await page.goBack();
+    await expect(page).toHaveURL(/\/faq$/);
+  }
+});

@@ -1,5 +1,5 @@
 import { LogOut } from "lucide-react";
-import { useEffect } from "react";
+import { type MouseEvent, useEffect } from "react";
 import { t } from "@/messages";
 import { Button } from "./ui/button";
 
@@ -10,6 +10,11 @@ function exit() {
   // The page leaves the screen at once, then the address and the history entry.
   document.body.replaceChildren();
   window.location.replace(EXIT_TARGET);
+}
+
+function leave(event: MouseEvent) {
+  event.preventDefault();
+  exit();
 }
 
 /** For people who may be watched: leaves the site at once. Pressing Shift three times does the same. */
@@ -28,9 +33,12 @@ export function ExitPage() {
     return () => window.removeEventListener("keydown", onKey);
   }, []);
   return (
-    <Button variant="dangerQuiet" className="no-print exit-page" title={t("common.exitPageHint")} onClick={exit}>
-      <LogOut aria-hidden="true" />
-      {t("common.exitPage")}
+    <Button asChild variant="dangerQuiet" className="no-print exit-page">
+      {/* A link, so that it leads away before the app's code has come, too. */}
+      <a href={EXIT_TARGET} rel="noreferrer" title={t("common.exitPageHint")} onClick={leave}>
+        <LogOut aria-hidden="true" />
+        {t("common.exitPage")}
+      </a>
     </Button>
   );
 }
