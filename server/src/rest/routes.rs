@@ -132,7 +132,7 @@ async fn answer(
         }
         Plan::Database(plan) => {
             let started = Instant::now();
-            let outcome = execute::execute(&rest, settings, &identity, &parsed, &plan, &cache).await;
+            let outcome = execute::execute(rest, settings, &identity, &parsed, &plan, &cache).await;
             timing.note("transaction", started);
             let answered = outcome.and_then(|outcome| {
                 timing.measure("response", || response::respond(&parsed, &plan, outcome, !config.verbose_errors))
