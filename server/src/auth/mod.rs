@@ -124,7 +124,7 @@ impl Auth {
             mount: mount.trim_end_matches('/').to_owned(),
             redirects: RedirectPolicy::new(&config.site_url, &config.uri_allow_list),
             limits: Limits::new(&config.rate_limits, config.mode, &pool)?,
-            hasher: Hasher::new(config.password.threads),
+            hasher: Hasher::new(config.password.threads)?,
             password_rules: PasswordRules::new(&config.password)?,
             templates: TemplateStore::load(Arc::clone(&config)).await?,
             texts: sms::sender(&config.sms, http.clone(), &delivery),

@@ -1,7 +1,8 @@
 //! Password hashes: bcrypt for new ones; argon2 and Firebase's scrypt are verified as well.
 //!
-//! Hashing takes tens of milliseconds of a processor. It runs on the blocking threads of the runtime, at most
-//! as many at once as configured, so that the workers stay free for everyone else.
+//! Hashing takes tens of milliseconds of a processor. It runs on threads of its own, as many as configured, which the
+//! scheduler lets wait for everybody else: a worker that wakes up on the same core does not wait for the end of a time
+//! slice of the hash's.
 //! Reference: supabase/auth `internal/crypto/password.go`.
 
 use std::sync::Arc;
@@ -12,9 +13,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ctr::cipher::{KeyIvInit as _, StreamCipher as _};
 use subtle::ConstantTimeEq as _;
+use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
-use super::yielding;
 use crate::auth::error::{AuthError, AuthResult};
 
 /// bcrypt's cost of new hashes.
@@ -26,8 +27,33 @@ const NOBODY: &str = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lh
 /// Computes and compares hashes. Cheap to clone.
 #[derive(Clone)]
 pub struct Hasher {
+    threads: Arc<Threads>,
+    /// One for each thread: who goes away while waiting costs nothing.
     slots: Arc<Semaphore>,
     verifications: Arc<AtomicU64>,
+}
+
+/// The threads that hash; they end with the last [`Hasher`], without being waited for.
+struct Threads(Option<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(threads) = self.0.take() {
+            threads.shutdown_background();
+        }
+    }
+}
+
+/// How much less urgent a hash is than a request, in steps of `nice`: as much as can be.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 19;
+
+/// On Linux a priority is a thread's own; elsewhere it would be the whole process's.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        tracing::debug!(%error, "a hashing thread keeps its priority");
+    }
 }
 
 /// A text that is no password hash of a known kind.
@@ -36,9 +62,16 @@ pub struct Hasher {
 pub struct InvalidHash;
 
 impl Hasher {
-    /// At most `threads` hashes at once.
-    pub fn new(threads: usize) -> Self {
-        Self { slots: Arc::new(Semaphore::new(threads)), verifications: Arc::default() }
+    /// At most `threads` hashes at once. Errors where no threads can be made.
+    pub fn new(threads: usize) -> std::io::Result<Self> {
+        let count = threads.max(1);
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(count)
+            .thread_name("hash")
+            .on_thread_start(give_way)
+            .build()?;
+        let slots = Arc::new(Semaphore::new(count));
+        Ok(Self { threads: Arc::new(Threads(Some(threads))), slots, verifications: Arc::default() })
     }
 
     /// How many comparisons were made since the start, those against nobody included.
@@ -49,7 +82,14 @@ impl Hasher {
     /// A new hash. Only the first 72 bytes of a password count in bcrypt; longer ones are refused before.
     pub async fn hash(&self, password: &str) -> AuthResult<String> {
         let password = password.to_owned();
-        self.run(move || yielding::hash(&password, COST)).await
+        self.run(move || {
+            bcrypt::hash_with_result(password, COST).map(|parts| parts.format_for_version(bcrypt::Version::TwoA))
+        })
+        .await?
+        .map_err(|error| {
+            AuthError::internal("Error hashing the password")
+                .caused_by(crate::auth::error::Fault::new(error.to_string()))
+        })
     }
 
     /// Whether `password` is the one of `hash`. Without a hash one is compared all the same, and never matches.
@@ -63,13 +103,13 @@ impl Hasher {
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> AuthResult<T> {
         let unavailable = || AuthError::internal("Unable to process the password");
+        let threads = self.threads.0.as_ref().ok_or_else(unavailable)?;
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| unavailable())?;
-        tokio::task::spawn_blocking(move || {
+        let work = async move {
             let _slot = slot;
             work()
-        })
-        .await
-        .map_err(|_| unavailable())
+        };
+        threads.spawn(work).await.map_err(|_| unavailable())
     }
 }
 
@@ -98,7 +138,7 @@ fn compare(password: &str, hash: &str) -> bool {
         FirebaseHash::parse(hash).is_some_and(|parsed| parsed.is_met_by(password))
     } else {
         // More than 72 bytes never match: upstream compares the first 72 only.
-        password.len() <= 72 && yielding::verify(password, hash)
+        password.len() <= 72 && bcrypt::verify(password, hash).unwrap_or(false)
     }
 }
 
@@ -242,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_hash_one_is_compared_all_the_same() {
-        let hasher = Hasher::new(1);
+        let hasher = Hasher::new(1).expect("a thread");
         assert!(!hasher.verify("x", None).await.expect("verified"));
         assert!(!hasher.verify("x", Some("")).await.expect("verified"));
         assert_eq!(hasher.verifications(), 2);

@@ -3,7 +3,6 @@
 mod hash;
 mod leaked;
 mod rules;
-mod yielding;
 
 pub use hash::Hasher;
 pub use rules::PasswordRules;
