@@ -1,6 +1,7 @@
 /**
  * Browser journeys against a running Ferrobase (`BASE_URL`, default the development server's address).
- * Chromium: `CHROMIUM_PATH`, else /usr/bin/chromium, else Playwright's own.
+ * Chromium: `CHROMIUM_PATH`, else /usr/bin/chromium, else Playwright's own. A failure leaves a picture; with `E2E_TRACE`
+ * set a trace too, which makes every test a third slower.
  */
 import { defineConfig, devices } from "@playwright/test";
 import { existsSync } from "node:fs";
@@ -32,7 +33,8 @@ export default defineConfig({
     baseURL: process.env.BASE_URL ?? "http://127.0.0.1:54321",
     locale: "en-US",
     timezoneId: "UTC",
-    trace: "retain-on-failure",
+    trace: process.env.E2E_TRACE ? "retain-on-failure" : "off",
+    screenshot: "only-on-failure",
     launchOptions,
   },
   projects: [
