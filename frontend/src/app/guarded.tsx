@@ -3,10 +3,13 @@ import { Link, Outlet, useLocation, useNavigate } from "react-router-dom";
 import { FailedState, LoadingView, RefusedState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { useSession } from "@/lib/session";
-import { toast } from "@/lib/toast";
+import { toast, TOAST_DURATION_MS } from "@/lib/toast";
 import { t } from "@/messages";
 import { decide, type Access } from "./guard";
 import { paths } from "./paths";
+
+/** When an account was last signed out because it cannot be used, ms of `performance.now()`. */
+let signedOutAt = Number.NEGATIVE_INFINITY;
 
 /** Lets the page through, or shows why not. */
 export function Guarded({ access }: { access: Access }) {
@@ -18,7 +21,10 @@ export function Guarded({ access }: { access: Access }) {
 
   useEffect(() => {
     if (verdict.kind !== "redirect" && verdict.kind !== "sign-out") return;
-    if (verdict.toast) toast({ ...verdict.toast, variant: "destructive" });
+    // Signed out, the page would ask for a login; the person was told the true reason.
+    const isTold = performance.now() - signedOutAt < TOAST_DURATION_MS;
+    if (verdict.kind === "sign-out") signedOutAt = performance.now();
+    if (verdict.toast && !isTold) toast({ ...verdict.toast, variant: "destructive" });
     if (verdict.kind === "sign-out") void session.signOut().catch(() => undefined);
     void navigate(verdict.to, { replace: true });
     // the verdict is new on every render; what it asks for is in its kind and address
