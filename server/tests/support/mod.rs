@@ -16,6 +16,7 @@ use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::http::listen::{self, Listener};
 use ferrobase::migrate::{self, GivenUrls, PlatformUrls};
 use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_postgres::NoTls;
 
 pub const PASSWORD: &str = "correct-Horse-7";
@@ -27,6 +28,8 @@ struct Cluster {
     /// Logins for the template, to be pointed at each copy.
     urls: PlatformUrls,
     folder: PathBuf,
+    /// Names of databases whose test has ended.
+    done: UnboundedSender<String>,
 }
 
 static CLUSTER: OnceLock<Cluster> = OnceLock::new();
@@ -42,16 +45,21 @@ fn cluster() -> &'static Cluster {
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().expect("runtime");
             runtime.block_on(async {
-                let (cluster, _postgres) = start_cluster().await;
+                let (done, mut databases) = unbounded_channel::<String>();
+                let (cluster, _postgres) = start_cluster(done).await;
+                let owner = admin(&cluster.url).await;
                 send.send(cluster).expect("the first test waits");
-                std::future::pending::<()>().await;
+                while let Some(name) = databases.recv().await {
+                    // A test may have dropped it itself.
+                    let _ = owner.batch_execute(&format!("drop database {name} with (force)")).await;
+                }
             });
         });
         receive.recv().expect("the cluster starts")
     })
 }
 
-async fn start_cluster() -> (Cluster, EmbeddedPostgres) {
+async fn start_cluster(done: UnboundedSender<String>) -> (Cluster, EmbeddedPostgres) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = std::env::temp_dir().join(format!("ferrobase-tests-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("temporary folder");
@@ -62,6 +70,10 @@ async fn start_cluster() -> (Cluster, EmbeddedPostgres) {
         ("autovacuum", "off"),
         ("max_connections", "300"),
         ("shared_buffers", "64MB"),
+        // Every test copies a database; without these the copies' log alone would fill a gigabyte.
+        ("wal_level", "minimal"),
+        ("max_wal_senders", "0"),
+        ("max_wal_size", "64MB"),
     ];
     let postgres = EmbeddedPostgres::start(&EmbeddedOptions {
         data_root: folder.clone(),
@@ -78,7 +90,7 @@ async fn start_cluster() -> (Cluster, EmbeddedPostgres) {
     let urls = migrate::prepare(&owner, SECRET, &GivenUrls::default()).await.expect("platform");
     ferrobase::auth::migrate(&urls.auth_url).await.expect("auth schema");
     migrate::dir(&owner, &migrate::Source::App).await.expect("application migrations");
-    (Cluster { url: postgres.url.clone(), urls, folder }, postgres)
+    (Cluster { url: postgres.url.clone(), urls, folder, done }, postgres)
 }
 
 /// A test program may end in any way; this stops PostgreSQL and removes its folder once it has.
@@ -88,7 +100,8 @@ fn end_with_this_program(postgres: &EmbeddedPostgres) {
     let folder = std::env::temp_dir().join(format!("ferrobase-tests-{own}"));
     let script = format!(
         "while kill -0 {own} 2>/dev/null; do sleep 0.3; done; \
-         kill -INT $(head -n 1 '{cluster}/postmaster.pid'); sleep 1; rm -rf '{folder}'",
+         kill -INT $(head -n 1 '{cluster}/postmaster.pid'); \
+         n=0; while [ -e '{cluster}/postmaster.pid' ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done; rm -rf '{folder}'",
         cluster = postgres.cluster.display(),
         folder = folder.display(),
     );
@@ -130,6 +143,8 @@ pub struct TestApp {
     pub storage: ferrobase::storage::Storage,
     http: reqwest::Client,
     stop: actix_web::dev::ServerHandle,
+    /// The database goes with this server: it is the first on it.
+    owns_database: bool,
 }
 
 impl TestApp {
@@ -151,12 +166,14 @@ impl TestApp {
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
             }
         }
-        Self::serve(&name, settings).await
+        let mut app = Self::serve(&name, settings).await;
+        app.owns_database = true;
+        app
     }
 
     /// Another server beside this one, on the same database.
     pub async fn another(&self, settings: &[(&str, &str)]) -> Self {
-        Self::serve(self.owner_url.rsplit('/').next().expect("a database name"), settings).await
+        Self::serve(self.database(), settings).await
     }
 
     async fn serve(name: &str, settings: &[(&str, &str)]) -> Self {
@@ -165,7 +182,7 @@ impl TestApp {
 
     /// Another server beside this one, or why it does not start.
     pub async fn try_another(&self, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
-        Self::try_serve(self.owner_url.rsplit('/').next().expect("a database name"), settings).await
+        Self::try_serve(self.database(), settings).await
     }
 
     async fn try_serve(name: &str, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
@@ -205,6 +222,7 @@ impl TestApp {
             storage,
             http: reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("client"),
             stop,
+            owns_database: false,
         })
     }
 
@@ -235,10 +253,13 @@ impl TestApp {
         }
     }
 
+    fn database(&self) -> &str {
+        self.owner_url.rsplit('/').next().expect("a database name")
+    }
+
     /// Drops the database under the running server, as when PostgreSQL cannot be reached any more.
     pub async fn lose_database(&self) {
-        let name = self.owner_url.rsplit('/').next().expect("a database name");
-        let drop = format!("drop database {name} with (force)");
+        let drop = format!("drop database {} with (force)", self.database());
         admin(&cluster().url).await.batch_execute(&drop).await.expect("the database goes");
     }
 
@@ -252,6 +273,9 @@ impl Drop for TestApp {
     fn drop(&mut self) {
         // The returned future only waits for the end; asking is enough.
         drop(self.stop.stop(false));
+        if self.owns_database {
+            let _ = cluster().done.send(self.database().to_owned());
+        }
     }
 }
 
