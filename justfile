@@ -77,3 +77,8 @@ bench API *ARGS:
     @command -v psql >/dev/null && command -v pgbench >/dev/null || { echo "bench: psql and pgbench must be on PATH (Debian: apt-get install postgresql-contrib)" >&2; exit 1; }
     cargo build --release --locked --bin ferrobase --example load
     node tools/bench/{{API}}.mjs {{ARGS}}
+
+# Load `rest` with everything at once for so many minutes, e.g. `just soak 60 --write docs/reports/soak-rest.md` (needs psql and pgbench)
+soak MINUTES="60" *ARGS:
+    cargo build --release --locked --bin ferrobase --example load
+    node tools/bench/soak.mjs --minutes {{MINUTES}} {{ARGS}}
