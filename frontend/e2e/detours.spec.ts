@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { Page } from "@playwright/test";
 import { mailTo, rpc } from "./fixtures/api";
 import { OwnServer } from "./fixtures/server";
-import { ask, found, invitationToken, prove, write } from "./fixtures/staff";
+import { answersOf, ask, found, invitationToken, prove, write } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 
 test.describe.configure({ timeout: 240_000 });
@@ -99,21 +99,7 @@ test("an account whose address nobody proved finds the way to what it sent befor
   const account = await people.create("requester", "Lia Later");
   await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: HARBOR.id });
   const { request_number: number } = await rpc<{ request_number: string }>(request, null, "submit_request", {
-    input: {
-      key: randomUUID(),
-      category_id: "cat-001",
-      nonprofits: [HARBOR.id],
-      description: DESCRIPTION,
-      contact_consent: true,
-      first_name: "Lia",
-      last_name: "Later",
-      email: account.email,
-      phone: "+1 207 555 0142",
-      address: "18 Main Street",
-      city: "Portland",
-      state: "ME",
-      postal_code: "04101",
-    },
+    input: { ...answersOf(account, [HARBOR]), key: randomUUID() },
   });
   await people.signIn(page, account);
   await expect(page.getByText("Did you ask for help before you had this account?")).toBeVisible();

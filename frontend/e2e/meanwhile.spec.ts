@@ -1,7 +1,7 @@
 /** What changes elsewhere while a page is open: another tab, and an admin who removes a member. */
 import type { APIRequestContext } from "@playwright/test";
 import { apiKey, rpc } from "./fixtures/api";
-import { ask, found, join } from "./fixtures/staff";
+import { answersOf, opened } from "./fixtures/staff";
 import { answer } from "./fixtures/staff-pages";
 import { expect, test, type Account } from "./fixtures/test";
 
@@ -20,11 +20,7 @@ test("a member who is removed while deciding is told so, keeps the words, and ha
   request,
   people,
 }) => {
-  const { organization, admin } = await found(request, people);
-  const manager = await join(request, people, admin, organization, "manager");
-  const sent = await ask(request, people, [organization]);
-  await people.signIn(page, manager);
-  await page.goto(`/nonprofit-request/${sent.id}`);
+  const { admin, member: manager, sent } = await opened(page, request, people, "manager");
   await answer(page, "Request More Information");
   await page.getByLabel("What do you need?").fill("Please send the letter from your landlord.");
   await removeFromTeam(request, admin, manager);
@@ -57,21 +53,7 @@ test("the same request sent from two tabs is one request", async ({ page, contex
   const person = await people.create("requester", "Marie-Thérèse Désir");
   await people.signIn(page, person);
   const draft = await rpc<{ id: string }>(request, person.accessToken, "save_draft", {
-    input: {
-      category_id: "cat-001",
-      nonprofits: ["np-001"],
-      description: "We need food until my new job starts.",
-      first_name: "Marie-Thérèse",
-      last_name: "Désir",
-      email: person.email,
-      phone: "+1 207 555 0142",
-      address: "18 Saint-Germain Street",
-      city: "Portland",
-      state: "ME",
-      postal_code: "04101",
-      contact_consent: true,
-      step: 4,
-    },
+    input: { ...answersOf(person, [{ id: "np-001" }]), step: 4 },
   });
   const other = await context.newPage();
   for (const tab of [page, other]) {

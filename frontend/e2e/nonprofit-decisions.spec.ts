@@ -1,6 +1,6 @@
 /** Deciding on a request: approve, decline, ask for more; who may, and who was faster. */
 import { mailTo, rpc } from "./fixtures/api";
-import { ask, found, join } from "./fixtures/staff";
+import { ask, found, join, opened } from "./fixtures/staff";
 import { answer, figure, toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
@@ -59,7 +59,7 @@ test.describe("deciding on a request", () => {
     await rpc(request, other.admin.accessToken, "open_request", {
       request_id: sent.id,
       nonprofit_id: other.organization.id,
-    }).then((opened) => expect(opened).toMatchObject({ visible: false }));
+    }).then((answered) => expect(answered).toMatchObject({ visible: false }));
   });
 
   test("denying needs a reason from the list and words for the person", async ({
@@ -88,10 +88,7 @@ test.describe("deciding on a request", () => {
   });
 
   test("asking for more keeps the request pending; the answer shows", async ({ page, request, people, accessible }) => {
-    const { organization, admin } = await found(request, people);
-    const sent = await ask(request, people, [organization]);
-    await people.signIn(page, admin);
-    await page.goto(`/nonprofit-request/${sent.id}`);
+    const { sent } = await opened(page, request, people);
     await answer(page, "Request More Information");
     const dialog = page.getByRole("dialog");
     await expect(dialog.getByRole("button", { name: "Request information" })).toBeDisabled();
@@ -111,11 +108,7 @@ test.describe("deciding on a request", () => {
   });
 
   test("a colleague was faster: the page says so and shows the new state", async ({ page, request, people }) => {
-    const { organization, admin } = await found(request, people);
-    const manager = await join(request, people, admin, organization, "manager");
-    const sent = await ask(request, people, [organization]);
-    await people.signIn(page, manager);
-    await page.goto(`/nonprofit-request/${sent.id}`);
+    const { organization, admin, sent } = await opened(page, request, people, "manager");
     await answer(page, "Request More Information");
     await page.getByLabel("What do you need?").fill("A letter, please.");
     await rpc(request, admin.accessToken, "deny_request", {
@@ -178,11 +171,7 @@ test.describe("deciding on a request", () => {
     people,
     accessible,
   }) => {
-    const { organization, admin } = await found(request, people);
-    const employee = await join(request, people, admin, organization, "employee");
-    const sent = await ask(request, people, [organization]);
-    await people.signIn(page, employee);
-    await page.goto(`/nonprofit-request/${sent.id}`);
+    await opened(page, request, people, "employee");
     await expect(
       page.getByText("Limited Permissions: Only managers and admins can approve or deny requests."),
     ).toBeVisible();

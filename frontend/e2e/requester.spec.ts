@@ -1,6 +1,7 @@
 /** The requester's journeys: asking without and with an account, drafts, answering, withdrawing, looking up. */
 import { randomUUID } from "node:crypto";
 import { mailTo, rpc, tokenOf } from "./fixtures/api";
+import { answersOf } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 import type { APIRequestContext, Page } from "@playwright/test";
 
@@ -31,20 +32,13 @@ async function fillContact(page: Page) {
 async function aRequest(request: APIRequestContext, token: string, email: string, nonprofits = ["np-001"]) {
   return rpc<{ id: string; request_number: string }>(request, token, "submit_request", {
     input: {
+      ...answersOf(
+        { email },
+        nonprofits.map((id) => ({ id })),
+        { amount: "$320", category: "cat-004" },
+      ),
       key: randomUUID(),
-      category_id: "cat-004",
-      nonprofits,
       description: DESCRIPTION,
-      amount: "$320",
-      contact_consent: true,
-      first_name: "Marie",
-      last_name: "Désir",
-      email,
-      phone: "+1 207 555 0142",
-      address: "18 Main Street",
-      city: "Portland",
-      state: "ME",
-      postal_code: "04101",
     },
   });
 }

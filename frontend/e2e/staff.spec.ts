@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { APIRequestContext, Page } from "@playwright/test";
 import { apiKey, mailTo, rpc } from "./fixtures/api";
-import { ask, found, join, prove, write, type Organization } from "./fixtures/staff";
+import { answersOf, ask, found, join, opened, prove, write, type Organization } from "./fixtures/staff";
 import { answer, figure, isPhone, toast } from "./fixtures/staff-pages";
 import { expect, test, type Account } from "./fixtures/test";
 
@@ -17,21 +17,7 @@ const PNG = Buffer.from(
 
 /** A person's request with a photo of a letter. */
 async function askWithPhoto(request: APIRequestContext, person: Account, organization: Organization) {
-  const input = {
-    category_id: "cat-001",
-    nonprofits: [organization.id],
-    description: "We need food until my new job starts.",
-    amount: "250",
-    contact_consent: true,
-    first_name: "Marie-Thérèse",
-    last_name: "Désir",
-    email: person.email,
-    phone: "+1 207 555 0142",
-    address: "18 Saint-Germain Street",
-    city: "Portland",
-    state: "ME",
-    postal_code: "04101",
-  };
+  const input = answersOf(person, [organization]);
   const draft = await rpc<{ id: string }>(request, person.accessToken, "save_draft", { input });
   const path = `${draft.id}/${randomUUID()}.png`;
   const upload = await request.post(`/storage/v1/object/request-documents/${path}`, {
@@ -63,9 +49,9 @@ test("staff open a document under an address that is signed for them alone", asy
   const sent = await askWithPhoto(request, person, organization);
   await people.signIn(page, admin);
   await page.goto(`/nonprofit-request/${sent.id}`);
-  const opened = page.waitForEvent("popup");
+  const popup = page.waitForEvent("popup");
   await page.getByRole("button", { name: "View Brief vom Vermieter – März.png" }).click();
-  const document = await opened;
+  const document = await popup;
   await document.waitForURL(/\/storage\/v1\/object\/sign\/request-documents\/.*token=/);
   await expect(document.locator("img")).toHaveJSProperty("naturalWidth", 1);
 
@@ -162,10 +148,7 @@ test.describe("a session that ends with a dialog open", () => {
     });
 
   test("signing in again brings back the dialog with what was typed", async ({ page, request, people }) => {
-    const { organization, admin } = await found(request, people);
-    const sent = await ask(request, people, [organization]);
-    await people.signIn(page, admin);
-    await page.goto(`/nonprofit-request/${sent.id}`);
+    const { admin, sent } = await opened(page, request, people);
     await answer(page, "Deny Request");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Reason").click();
@@ -190,10 +173,7 @@ test.describe("a session that ends with a dialog open", () => {
   });
 
   test("a closed dialog keeps nothing, and an old address opens none", async ({ page, request, people }) => {
-    const { organization, admin } = await found(request, people);
-    const sent = await ask(request, people, [organization]);
-    await people.signIn(page, admin);
-    await page.goto(`/nonprofit-request/${sent.id}`);
+    const { organization, admin, sent } = await opened(page, request, people);
     await answer(page, "Request More Information");
     await page.getByLabel("What do you need?").fill("Please send the letter.");
     await page.reload();

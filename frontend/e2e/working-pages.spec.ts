@@ -3,43 +3,16 @@
  * the shell) that the journeys pass by: figures, filters, tabs, columns, limits. docs/spec-coverage.md names the line of each.
  */
 import { randomUUID } from "node:crypto";
-import type { APIRequestContext, Page } from "@playwright/test";
+import type { Page } from "@playwright/test";
 import { rpc } from "./fixtures/api";
-import { ask, found, join, type Organization } from "./fixtures/staff";
+import { ask, found, join, submitAs } from "./fixtures/staff";
 import { figure, isPhone } from "./fixtures/staff-pages";
-import { expect, test, type Account } from "./fixtures/test";
+import { expect, test } from "./fixtures/test";
 
 test.describe.configure({ timeout: 180_000 });
 
 const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name });
 const tabs = (page: Page, list: string) => page.getByRole("tablist", { name: list }).getByRole("tab");
-
-async function submit(
-  request: APIRequestContext,
-  person: Account,
-  organizations: readonly Organization[],
-  amount = "250",
-  category = "cat-001",
-) {
-  return rpc<{ id: string; request_number: string }>(request, person.accessToken, "submit_request", {
-    input: {
-      key: randomUUID(),
-      category_id: category,
-      nonprofits: organizations.map(({ id }) => id),
-      description: "We need food until my new job starts.",
-      amount,
-      contact_consent: true,
-      first_name: "Marie-Thérèse",
-      last_name: "Désir",
-      email: person.email,
-      phone: "+1 207 555 0142",
-      address: "18 Saint-Germain Street",
-      city: "Portland",
-      state: "ME",
-      postal_code: "04101",
-    },
-  });
-}
 
 async function optionsOf(page: Page, label: string): Promise<string[]> {
   await page.getByLabel(label).click();
@@ -69,9 +42,10 @@ test("the requester's dashboard: four sums, two filters, five of six requests, t
   });
   const both = [organization, second.organization];
   const approved: string[] = [];
-  for (const amount of ["1,200.50", "300"]) approved.push((await submit(request, person, both, amount)).id);
-  const denied = await submit(request, person, [organization], "", "cat-003");
-  for (let more = 0; more < 3; more += 1) await submit(request, person, [organization], "", "cat-002");
+  for (const amount of ["1,200.50", "300"]) approved.push((await submitAs(request, person, both, { amount })).id);
+  const denied = await submitAs(request, person, [organization], { amount: "", category: "cat-003" });
+  for (let more = 0; more < 3; more += 1)
+    await submitAs(request, person, [organization], { amount: "", category: "cat-002" });
   for (const [index, id] of approved.entries()) {
     await rpc(request, admin.accessToken, "approve_request", {
       request_id: id,
@@ -215,7 +189,7 @@ test("the nonprofit's dashboard: who one is, tabs by role, five of six requests,
   const { organization, admin } = await found(request, people);
   const employee = await join(request, people, admin, organization, "employee");
   const person = await people.create("requester", "Marie-Thérèse Désir");
-  for (let sent = 0; sent < 6; sent += 1) await submit(request, person, [organization]);
+  for (let sent = 0; sent < 6; sent += 1) await submitAs(request, person, [organization]);
   await people.signIn(page, admin);
   await expect(heading(page, "Welcome, Amélie")).toBeVisible();
   await expect(page.getByText(`Admin at ${organization.name}`)).toBeVisible();
@@ -314,7 +288,8 @@ test("notifications: three tabs with counts, read one, read all, delete, how lon
   const person = await people.create("requester", "Marie-Thérèse Désir");
   await rpc(request, person.accessToken, "select_nonprofit", { nonprofit_id: organization.id });
   const numbers: string[] = [];
-  for (let sent = 0; sent < 3; sent += 1) numbers.push((await submit(request, person, [organization])).request_number);
+  for (let sent = 0; sent < 3; sent += 1)
+    numbers.push((await submitAs(request, person, [organization])).request_number);
   await people.signIn(page, person);
   await page.goto("/notifications");
   const items = page.getByRole("tabpanel").getByRole("listitem");
@@ -375,7 +350,7 @@ test("the shell: entries by role; at its foot initials, name, address, Profile, 
   const { organization } = await found(request, people);
   const person = await people.create("requester", "Marie-Thérèse Désir");
   await rpc(request, person.accessToken, "select_nonprofit", { nonprofit_id: organization.id });
-  await submit(request, person, [organization]);
+  await submitAs(request, person, [organization]);
   await people.signIn(page, person);
   await expect(page).toHaveURL("/requester-dashboard");
   if (isPhone(page)) await page.getByRole("banner").getByRole("button", { name: "Menu" }).click();
