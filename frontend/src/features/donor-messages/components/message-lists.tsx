@@ -1,5 +1,5 @@
 /** Inbox and Sent: lines that open in place. */
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { useState, type ReactNode } from "react";
 import { Pagination } from "@/components/pagination";
 import { QueryView } from "@/components/query-view";
@@ -10,7 +10,7 @@ import { agoWords } from "@/lib/ago";
 import { formatDate } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/donorMessages";
-import { inboxQuery, MESSAGES_PAGE_SIZE, sentQuery, useMarkAnswerRead } from "../api";
+import { inboxQuery, MESSAGES_PAGE_SIZE, sentQuery, useMarkAnswerRead, type MessagePage } from "../api";
 
 interface LineProps {
   subject: string;
@@ -51,48 +51,44 @@ function Line({ subject, meta, preview, message, unread, onOpen }: LineProps) {
   );
 }
 
-export function Inbox({ nonprofitId, onCompose }: { nonprofitId: string; onCompose: () => void }) {
-  const [page, setPage] = useState(1);
-  const query = useQuery(inboxQuery(nonprofitId, page));
-  const mark = useMarkAnswerRead(nonprofitId);
+interface PagedLinesProps<T> {
+  query: UseQueryResult<MessagePage<T>>;
+  page: number;
+  onPage: (page: number) => void;
+  failedTitle: string;
+  emptyTitle: string;
+  emptyBody: string;
+  /** The first step out of an empty list: writing. */
+  onCompose: () => void;
+  children: (item: T) => ReactNode;
+}
+
+function PagedLines<T>({
+  query,
+  page,
+  onPage,
+  failedTitle,
+  emptyTitle,
+  emptyBody,
+  onCompose,
+  children,
+}: PagedLinesProps<T>) {
   return (
     <QueryView
       query={query}
-      failedTitle={t("donorMessages.inboxFailed")}
+      failedTitle={failedTitle}
       isEmpty={({ rows }) => rows.length === 0}
       empty={
-        <EmptyState
-          title={t("donorMessages.inboxEmptyTitle")}
-          actions={<Button onClick={onCompose}>{t("donorMessages.writeFirst")}</Button>}
-        >
-          {t("donorMessages.inboxEmpty")}
+        <EmptyState title={emptyTitle} actions={<Button onClick={onCompose}>{t("donorMessages.writeFirst")}</Button>}>
+          {emptyBody}
         </EmptyState>
       }
     >
       {({ rows, total }) => (
         <div className="grid gap-4">
-          <ul className="list ruled -mt-6 border-t-0!">
-            {rows.map((item) => (
-              <Line
-                key={item.id}
-                subject={item.subject}
-                meta={
-                  <>
-                    <span>{t("donorMessages.from", { name: item.from })}</span>
-                    <span>{agoWords(item.date)}</span>
-                  </>
-                }
-                preview={item.preview}
-                message={item.message}
-                unread={item.unread}
-                onOpen={() => {
-                  if (item.unread) mark.mutate(item.id);
-                }}
-              />
-            ))}
-          </ul>
+          <ul className="list ruled -mt-6 border-t-0!">{rows.map(children)}</ul>
           {total > MESSAGES_PAGE_SIZE ? (
-            <Pagination page={page} pageSize={MESSAGES_PAGE_SIZE} total={total} onPage={setPage} />
+            <Pagination page={page} pageSize={MESSAGES_PAGE_SIZE} total={total} onPage={onPage} />
           ) : null}
         </div>
       )}
@@ -100,46 +96,74 @@ export function Inbox({ nonprofitId, onCompose }: { nonprofitId: string; onCompo
   );
 }
 
-export function Sent({ nonprofitId, onCompose }: { nonprofitId: string; onCompose: () => void }) {
+interface ListProps {
+  nonprofitId: string;
+  onCompose: () => void;
+}
+
+export function Inbox({ nonprofitId, onCompose }: ListProps) {
+  const [page, setPage] = useState(1);
+  const query = useQuery(inboxQuery(nonprofitId, page));
+  const mark = useMarkAnswerRead(nonprofitId);
+  return (
+    <PagedLines
+      query={query}
+      page={page}
+      onPage={setPage}
+      failedTitle={t("donorMessages.inboxFailed")}
+      emptyTitle={t("donorMessages.inboxEmptyTitle")}
+      emptyBody={t("donorMessages.inboxEmpty")}
+      onCompose={onCompose}
+    >
+      {(item) => (
+        <Line
+          key={item.id}
+          subject={item.subject}
+          meta={
+            <>
+              <span>{t("donorMessages.from", { name: item.from })}</span>
+              <span>{agoWords(item.date)}</span>
+            </>
+          }
+          preview={item.preview}
+          message={item.message}
+          unread={item.unread}
+          onOpen={() => {
+            if (item.unread) mark.mutate(item.id);
+          }}
+        />
+      )}
+    </PagedLines>
+  );
+}
+
+export function Sent({ nonprofitId, onCompose }: ListProps) {
   const [page, setPage] = useState(1);
   const query = useQuery(sentQuery(nonprofitId, page));
   return (
-    <QueryView
+    <PagedLines
       query={query}
+      page={page}
+      onPage={setPage}
       failedTitle={t("donorMessages.sentFailed")}
-      isEmpty={({ rows }) => rows.length === 0}
-      empty={
-        <EmptyState
-          title={t("donorMessages.sentEmptyTitle")}
-          actions={<Button onClick={onCompose}>{t("donorMessages.writeFirst")}</Button>}
-        >
-          {t("donorMessages.sentEmpty")}
-        </EmptyState>
-      }
+      emptyTitle={t("donorMessages.sentEmptyTitle")}
+      emptyBody={t("donorMessages.sentEmpty")}
+      onCompose={onCompose}
     >
-      {({ rows, total }) => (
-        <div className="grid gap-4">
-          <ul className="list ruled -mt-6 border-t-0!">
-            {rows.map((item) => (
-              <Line
-                key={item.id}
-                subject={item.subject}
-                meta={
-                  <>
-                    <span>{t("donorMessages.recipients", { count: item.recipient_count })}</span>
-                    <span className="num">{formatDate(item.created_at)}</span>
-                  </>
-                }
-                preview={item.message}
-                message={item.message}
-              />
-            ))}
-          </ul>
-          {total > MESSAGES_PAGE_SIZE ? (
-            <Pagination page={page} pageSize={MESSAGES_PAGE_SIZE} total={total} onPage={setPage} />
-          ) : null}
-        </div>
+      {(item) => (
+        <Line
+          key={item.id}
+          subject={item.subject}
+          meta={
+            <>
+              <span>{t("donorMessages.recipients", { count: item.recipient_count })}</span>
+              <span className="num">{formatDate(item.created_at)}</span>
+            </>
+          }
+          preview={item.message}
+          message={item.message}
+        />
       )}
-    </QueryView>
+    </PagedLines>
   );
 }
