@@ -61,6 +61,14 @@ begin
   -- a guest's file must be what its place was made for; the size kept is the one that arrived
   s := tests.act('anon', 'select public.create_guest_upload_slot(' || quote_literal(k) || ', ''fee letter.pdf'', ''application/pdf'', 9)');
   slot := format('insert into storage.objects (bucket_id, name, version, metadata) values (''request-documents'', %L, ''v'', ', s ->> 'path');
+  -- a folder of pictures takes ten, whoever's it is; another's is not full by that
+  perform set_config('storage.detected_mimetype', 'image/png', true);
+  for n in 1..10 loop
+    insert into storage.objects (bucket_id, name, version, metadata) values ('logos', 'full/' || n || '.png', 'v', '{"mimetype": "image/png", "size": 9}');
+  end loop;
+  perform tests.check('service', 'insert into storage.objects (bucket_id, name, version, metadata) values (''logos'', ''full/11.png'', ''v'', ''{"mimetype": "image/png", "size": 9}'')', 'hint:too_many_pictures');
+  perform tests.check('service', 'insert into storage.objects (bucket_id, name, version, metadata) values (''logos'', ''full-not/1.png'', ''v'', ''{"mimetype": "image/png", "size": 9}'')', 'rows=1');
+  perform tests.check('service', 'insert into storage.objects (bucket_id, name, version, metadata) values (''profile-photos'', ''full/1.png'', ''v'', ''{"mimetype": "image/png", "size": 9}'')', 'rows=1');
   perform set_config('storage.detected_mimetype', 'image/png', true);
   perform tests.check('service', slot || '''{"mimetype": "image/png", "size": 9}'')', 'hint:file_type');
   perform tests.same('the message names the file', substring(current_setting('tests.last_error') from 7), 'fee letter.pdf is not an accepted file type.');

@@ -7,7 +7,7 @@ update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 do $$
 declare
   a constant text := '11111111-1111-4111-8111-111111111111'; b constant text := '22222222-2222-4222-8222-222222222222';
-  one jsonb; two jsonb; n int;
+  c text; one jsonb; two jsonb; n int;
 begin
   -- a payout
   one := tests.act('manager', format('select public.record_payout(''r-done'', 100, null, %L)', a));
@@ -39,6 +39,25 @@ begin
   perform tests.same('another key''s', (two ->> 'id') = (one ->> 'id'), false);
   perform tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', a, 'draft_id', one ->> 'id')) || ')');
   perform tests.check('alice', format('select public.save_draft(%L)', jsonb_build_object('key', a, 'description', 'late')), 'hint:request_already_decided');
+
+  -- a first save whose answer got lost, and then the request: one row, and no draft stays behind
+  c := '33333333-3333-4333-8333-333333333333';
+  one := tests.act('alice', format('select public.save_draft(%L)', jsonb_build_object('key', c, 'description', 'begun')));
+  n := (select count(*) from public.requests where user_id = tests.id('alice') and status = 'draft');
+  perform tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', c)) || ')');
+  perform tests.same('the draft went out', (select submit_key::text from public.requests where id = one ->> 'id'), c);
+  perform tests.same('as a request', (select status::text from public.requests where id = one ->> 'id'), 'pending');
+  perform tests.same('one draft fewer', (select count(*) from public.requests where user_id = tests.id('alice') and status = 'draft')::int, n - 1);
+  perform tests.same('to its nonprofits', (select count(*) from public.request_nonprofits where request_id = one ->> 'id') > 0, true);
+  -- the save arrives after the request that overtook it
+  c := '44444444-4444-4444-8444-444444444444';
+  perform tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', c)) || ')');
+  perform tests.check('alice', format('select public.save_draft(%L)', jsonb_build_object('key', c, 'description', 'late')), 'hint:request_already_decided');
+  -- another person's key names nothing of mine, nor a guest's
+  c := '55555555-5555-4555-8555-555555555555';
+  one := tests.act('alice', format('select public.save_draft(%L)', jsonb_build_object('key', c, 'description', 'mine')));
+  perform tests.act('bob', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', c)) || ')');
+  perform tests.same('mine is still a draft', (select status::text from public.requests where id = one ->> 'id'), 'draft');
 
   -- the answer to a question
   perform tests.act('manager', 'select public.request_more_info(''r-ax'', ''x'', ''The letter?'')');

@@ -1,7 +1,7 @@
 /** The person's own account: profile, photo, password, role. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { loadAppConfig } from "@/lib/env";
-import { newKey } from "@/lib/new-key";
+import { replacePicture } from "@/lib/pictures";
 import { useSession, type AccountRole } from "@/lib/session";
 import { getSupabase } from "@/lib/supabase";
 import type { MyProfileForm, PasswordForm, ProfileForm } from "./schema";
@@ -26,7 +26,6 @@ export interface Profile {
 }
 
 const keys = { profile: (userId: string) => ["account", userId, "profile"] as const };
-const PHOTOS = "profile-photos";
 
 export const profileQuery = (userId: string) =>
   queryOptions({
@@ -73,20 +72,23 @@ export function useSaveMyProfile(userId: string) {
   });
 }
 
-/** Stores the picture, then points the profile at it; the picture before goes. */
+/** Another photo in place of the one before. */
 export function useChangePhoto(userId: string) {
   const onSuccess = useProfileChanged(userId);
   return useMutation({
-    mutationFn: async ({ file, before }: { file: File; before: string | null }) => {
-      const supabase = await getSupabase();
-      const extension = /\.([a-z0-9]{1,5})$/i.exec(file.name)?.[1]?.toLowerCase() ?? "jpg";
-      const path = `${userId}/${newKey()}.${extension}`;
-      const stored = await supabase.storage.from(PHOTOS).upload(path, file, { contentType: file.type });
-      if (stored.error) throw stored.error;
-      const { error } = await supabase.from("profiles").update({ photo_path: path }).eq("id", userId);
-      if (error) throw error;
-      if (before) await supabase.storage.from(PHOTOS).remove([before]);
-    },
+    mutationFn: ({ file, before }: { file: File; before: string | null }) =>
+      replacePicture({
+        bucket: "profile-photos",
+        folder: userId,
+        file,
+        extension: /\.[a-z0-9]{1,5}$/i.exec(file.name)?.[0]?.toLowerCase() ?? ".jpg",
+        before,
+        pointTo: async (path) => {
+          const supabase = await getSupabase();
+          const { error } = await supabase.from("profiles").update({ photo_path: path }).eq("id", userId);
+          if (error) throw error;
+        },
+      }),
     onSuccess,
   });
 }

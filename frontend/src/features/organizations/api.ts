@@ -1,7 +1,7 @@
 /** Organizations: founding one, its settings and its logo. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import type { NonprofitRole } from "@/lib/session";
-import { newKey } from "@/lib/new-key";
+import { replacePicture } from "@/lib/pictures";
 import { getSupabase } from "@/lib/supabase";
 import { completeCategories, type OnboardingForm, type SettingsForm } from "./schema";
 
@@ -132,27 +132,25 @@ export function useSaveOrganization(id: string) {
 
 const extension = (file: File) => (file.name.match(/\.(jpe?g|png)$/i)?.[0] ?? ".png").toLowerCase();
 
-/** Uploads a logo under a new name (so that no cache shows the old one), points to it, then removes the old file. */
+async function pointToLogo(id: string, path: string | null): Promise<void> {
+  const supabase = await getSupabase();
+  const { error } = await supabase.from("nonprofits").update({ logo_path: path }).eq("id", id).select("id").single();
+  if (error) throw error;
+}
+
+/** Another logo in place of the one before. */
 export function useSaveLogo(id: string) {
   const cache = useQueryClient();
   return useMutation({
-    mutationFn: async ({ file, previous }: { file: File; previous: string | null }) => {
-      const supabase = await getSupabase();
-      const path = `${id}/${newKey()}${extension(file)}`;
-      const upload = await supabase.storage.from("logos").upload(path, file, { contentType: file.type });
-      if (upload.error) throw upload.error;
-      const { error } = await supabase
-        .from("nonprofits")
-        .update({ logo_path: path })
-        .eq("id", id)
-        .select("id")
-        .single();
-      if (error) {
-        await supabase.storage.from("logos").remove([path]);
-        throw error;
-      }
-      if (previous) await supabase.storage.from("logos").remove([previous]);
-    },
+    mutationFn: ({ file, previous }: { file: File; previous: string | null }) =>
+      replacePicture({
+        bucket: "logos",
+        folder: id,
+        file,
+        extension: extension(file),
+        before: previous,
+        pointTo: (path) => pointToLogo(id, path),
+      }),
     onSuccess: () => cache.invalidateQueries({ queryKey: organizationKeys.details(id) }),
   });
 }
@@ -161,14 +159,8 @@ export function useRemoveLogo(id: string) {
   const cache = useQueryClient();
   return useMutation({
     mutationFn: async (path: string) => {
+      await pointToLogo(id, null);
       const supabase = await getSupabase();
-      const { error } = await supabase
-        .from("nonprofits")
-        .update({ logo_path: null })
-        .eq("id", id)
-        .select("id")
-        .single();
-      if (error) throw error;
       await supabase.storage.from("logos").remove([path]);
     },
     onSuccess: () => cache.invalidateQueries({ queryKey: organizationKeys.details(id) }),
