@@ -49,6 +49,16 @@ test("when the server fails, the page says what failed and keeps what was typed"
   await expect(toast(page, "Error")).toContainText("Failed to delete category");
   await page.unrouteAll();
 
+  await broken("incoming_requests**", "GET");
+  await page.goto("/nonprofit-requests");
+  await expect(page.getByRole("heading", { name: "We could not load the requests" })).toBeVisible();
+  const csv = page.getByRole("button", { name: "Export CSV" });
+  await expect(csv).toBeDisabled();
+  await expect(csv).toHaveAccessibleDescription("Load the list first. There is nothing to export yet.");
+  await page.unrouteAll();
+  await page.getByRole("button", { name: "Try again" }).click();
+  await expect(csv).toBeEnabled();
+
   await page.context().clearCookies();
   await page.evaluate(() => localStorage.clear());
   await people.signIn(page, newcomer);

@@ -1,4 +1,4 @@
-import type { ComponentType, ReactNode } from "react";
+import { Children, type ComponentType, type ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import type { PictureProps } from "./art/picture";
 
@@ -16,11 +16,13 @@ export interface StateProps {
 
 /** The frame of all of them: picture, what happened, what to do. */
 export function State({ art: Art, title, children, actions, heading: Heading = "h2", role, className }: StateProps) {
+  const parts = Children.toArray(children);
+  const isText = parts.length > 0 && parts.every((part) => typeof part === "string");
   return (
     <div className={cn("state", className)} role={role}>
       {Art ? <Art /> : null}
       <Heading>{title}</Heading>
-      {typeof children === "string" ? <p>{children}</p> : children}
+      {isText ? <p>{children}</p> : children}
       {actions ? <div className="actions">{actions}</div> : null}
     </div>
   );

@@ -75,6 +75,68 @@ export function ListSkeleton({ rows = 4, label }: { rows?: number; label?: strin
   );
 }
 
+/** Labels and fields of a form that is being filled in; `photo` stands above them. */
+export function FormSkeleton({ fields = 4, photo }: { fields?: number; photo?: boolean }) {
+  return (
+    <div className="form max-w-(--width-form)" role="status" aria-busy="true" aria-label={t("common.loading")}>
+      {photo ? (
+        <div className="flex items-center gap-5">
+          <Skeleton className="size-20! shrink-0 rounded-full!" />
+          <Skeleton className="h-11! w-40 rounded-md!" />
+        </div>
+      ) : null}
+      {Array.from({ length: fields }, (_, field) => (
+        <div key={field} className="grid gap-2">
+          <Skeleton className="w-1/4" />
+          <Skeleton className="h-12! w-full rounded-md!" />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** One object's page: a person's words and its facts; beside them, on phones below, what stands in the rail. */
+export function DetailSkeleton({ label }: { label?: string }) {
+  return (
+    <div className="two wide" role="status" aria-busy="true" aria-label={label ?? t("common.loading")}>
+      <div className="grid gap-8">
+        <div className="grid gap-3">
+          <Skeleton className="h-5! w-11/12" />
+          <Skeleton className="h-5! w-full" />
+          <Skeleton className="h-5! w-3/5" />
+        </div>
+        <div>
+          {Array.from({ length: 4 }, (_, row) => (
+            <div key={row} className="grid grid-cols-[1fr_2fr] gap-4 border-b border-line py-4 first:border-t">
+              <Skeleton className="w-3/5" />
+              <Skeleton className="w-2/5" />
+            </div>
+          ))}
+        </div>
+      </div>
+      <div className="grid content-start gap-4">
+        <Skeleton className="h-36! w-full rounded-lg!" />
+        <Skeleton className="h-5! w-2/5" />
+        <Skeleton className="w-4/5" />
+        <Skeleton className="w-3/5" />
+      </div>
+    </div>
+  );
+}
+
+/** A row of tabs whose words depend on what is loaded. */
+export function TabsSkeleton({ count = 4 }: { count?: number }) {
+  return (
+    <div className="tabs" aria-hidden="true">
+      {Array.from({ length: count }, (_, index) => (
+        <span key={index} className="tab">
+          <Skeleton className="w-20" />
+        </span>
+      ))}
+    </div>
+  );
+}
+
 /** A ruled strip of figures, not yet known. */
 export function FiguresSkeleton({ count = 4 }: { count?: 3 | 4 }) {
   return (

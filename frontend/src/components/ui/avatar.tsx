@@ -18,7 +18,12 @@ export function Avatar({
   return (
     <span className={cn("avatar overflow-hidden", className)} aria-hidden="true">
       {src && broken !== src ? (
-        <img src={src} alt="" className="size-full object-cover" onError={() => setBroken(src)} />
+        <img
+          src={src}
+          alt=""
+          className="size-full rounded-full border border-line object-cover"
+          onError={() => setBroken(src)}
+        />
       ) : (
         (initials ? initialsOf : avatarFallback)(name)
       )}

@@ -3,7 +3,10 @@ import { DropdownMenu as Radix } from "radix-ui";
 import type { ComponentProps } from "react";
 import { cn } from "@/lib/cn";
 
-export const DropdownMenu = Radix.Root;
+/** Not modal: the page behind stays readable to screen readers, and a press beside the menu counts there. */
+export function DropdownMenu({ modal = false, ...props }: ComponentProps<typeof Radix.Root>) {
+  return <Radix.Root modal={modal} {...props} />;
+}
 export const DropdownMenuTrigger = Radix.Trigger;
 export const DropdownMenuRadioGroup = Radix.RadioGroup;
 

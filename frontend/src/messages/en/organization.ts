@@ -32,6 +32,7 @@ export const organization = define("organization", {
   createdTitle: "Organization created",
   createdBody: "{name} is listed now. People can send you requests.",
   createErrorTitle: "Error creating organization",
+  settingsFailed: "We could not load the settings",
   createError: "Failed to create organization. Please try again.",
   alreadyHave: "You already have an organization. We opened its dashboard.",
   draftKept: "What you type is kept in this browser until you send it.",

@@ -67,6 +67,7 @@ export const requestForm = define("requestForm", {
   nonprofitCategory: "Field of work",
   allFields: "All fields",
   nonprofitsLoading: "Loading nonprofits",
+  categoriesFailed: "We could not load the kinds of help",
   nonprofitsFailed: "We could not load the nonprofits",
   noNonprofits: "No nonprofits found",
   noNonprofitsBody: "No nonprofit matches your search. Try another word or clear the search.",

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
+import { FormSkeleton } from "@/components/states";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
 import { profileQuery } from "@/features/account/api";
 import { PasswordForm } from "@/features/account/password-form";
@@ -26,7 +27,11 @@ export function Component() {
           <Tab value="password">{t("account.tabPassword")}</Tab>
         </TabsList>
         <TabPanel value="information" className="max-w-(--width-form)">
-          <QueryView query={profile} failedTitle={t("account.profileNotLoaded")}>
+          <QueryView
+            query={profile}
+            failedTitle={t("account.profileNotLoaded")}
+            loading={<FormSkeleton photo fields={5} />}
+          >
             {(data) => (
               <div className="grid gap-8">
                 <PhotoCard user={user} photoPath={data.photo_path} />

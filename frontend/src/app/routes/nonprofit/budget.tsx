@@ -79,34 +79,37 @@ export function Component() {
           </>
         )}
       </QueryView>
-      <section>
-        <SectionHead title={t(headings[tab])}>
-          <Button asChild variant="quiet">
-            <Link to={paths.donorCommunication}>{t("budget.writeToDonors")}</Link>
-          </Button>
-        </SectionHead>
-        <Tabs
-          value={tab}
-          onValueChange={(next) =>
-            show({ ...(next === "transactions" ? {} : { tab: next }), ...(changing ? { allocations: "" } : {}) })
-          }
-        >
-          <TabsList aria-label={t("budget.tabsLabel")}>
-            <Tab value="transactions">{t("budget.tabTransactions")}</Tab>
-            <Tab value="donations">{t("budget.tabDonations")}</Tab>
-            <Tab value="payouts">{t("budget.tabPayouts")}</Tab>
-          </TabsList>
-          <TabPanel value="transactions">
-            <Transactions {...lists} />
-          </TabPanel>
-          <TabPanel value="donations">
-            <Donations {...lists} />
-          </TabPanel>
-          <TabPanel value="payouts">
-            <Payouts nonprofitId={organization.id} onPay={(grant) => setEntry({ kind: "payout", grant })} />
-          </TabPanel>
-        </Tabs>
-      </section>
+      {/* when the whole page failed, one 'Try again' is enough */}
+      {query.isError && !query.data ? null : (
+        <section>
+          <SectionHead title={t(headings[tab])}>
+            <Button asChild variant="quiet">
+              <Link to={paths.donorCommunication}>{t("budget.writeToDonors")}</Link>
+            </Button>
+          </SectionHead>
+          <Tabs
+            value={tab}
+            onValueChange={(next) =>
+              show({ ...(next === "transactions" ? {} : { tab: next }), ...(changing ? { allocations: "" } : {}) })
+            }
+          >
+            <TabsList aria-label={t("budget.tabsLabel")}>
+              <Tab value="transactions">{t("budget.tabTransactions")}</Tab>
+              <Tab value="donations">{t("budget.tabDonations")}</Tab>
+              <Tab value="payouts">{t("budget.tabPayouts")}</Tab>
+            </TabsList>
+            <TabPanel value="transactions">
+              <Transactions {...lists} />
+            </TabPanel>
+            <TabPanel value="donations">
+              <Donations {...lists} />
+            </TabPanel>
+            <TabPanel value="payouts">
+              <Payouts nonprofitId={organization.id} onPay={(grant) => setEntry({ kind: "payout", grant })} />
+            </TabPanel>
+          </Tabs>
+        </section>
+      )}
       <Dialog open={entry !== null} onOpenChange={(open) => (open ? undefined : close())}>
         {entry?.kind === "donation" ? <DonationDialog nonprofitId={organization.id} onClose={close} /> : null}
         {entry?.kind === "payout" ? (

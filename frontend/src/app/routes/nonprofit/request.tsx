@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router-dom";
 import { BackLink, DetailPage } from "@/components/pages";
-import { FailedState, ListSkeleton } from "@/components/states";
+import { DetailSkeleton, FailedState } from "@/components/states";
 import { Timeline } from "@/components/timeline";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
@@ -67,7 +67,7 @@ export function Component() {
         {query.isError && !missing ? (
           <FailedState error={query.error} title={t("incoming.failedOne")} onRetry={() => void query.refetch()} />
         ) : (
-          <ListSkeleton label={t("incoming.loading")} />
+          <DetailSkeleton label={t("incoming.loading")} />
         )}
       </DetailPage>
     );

@@ -2,10 +2,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearchParams } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
+import { FormSkeleton } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
-import { helpCategoriesQuery } from "@/features/help-categories/api";
 import { CategoriesEditor } from "@/features/help-categories/components/categories-editor";
 import { organizationQuery } from "@/features/organizations/api";
 import { BrandingSettings } from "@/features/organizations/components/branding-settings";
@@ -25,8 +25,6 @@ export function Component() {
   const [params, setParams] = useSearchParams();
   const query = useQuery(organizationQuery(organization.id));
   const tab = tabs.find((known) => known === params.get("tab")) ?? "general";
-  // asked for beside the organization, not after it
-  useQuery({ ...helpCategoriesQuery(organization.id), enabled: tab === "categories" });
   const mayEdit = can(session, "edit_organization");
   return (
     <DashboardPage
@@ -38,21 +36,21 @@ export function Component() {
         </Button>
       }
     >
-      <QueryView query={query}>
-        {(details) => {
-          return (
-            <Tabs
-              value={tab}
-              onValueChange={(next) =>
-                setParams(next === "general" ? {} : { tab: next }, { replace: true, preventScrollReset: true })
-              }
-            >
-              <TabsList aria-label={t("organization.tabsLabel")}>
-                <Tab value="general">{t("organization.tabGeneral")}</Tab>
-                <Tab value="branding">{t("organization.tabBranding")}</Tab>
-                <Tab value="categories">{t("organization.tabCategories")}</Tab>
-              </TabsList>
-              <TabPanel value="general">
+      <Tabs
+        value={tab}
+        onValueChange={(next) =>
+          setParams(next === "general" ? {} : { tab: next }, { replace: true, preventScrollReset: true })
+        }
+      >
+        <TabsList aria-label={t("organization.tabsLabel")}>
+          <Tab value="general">{t("organization.tabGeneral")}</Tab>
+          <Tab value="branding">{t("organization.tabBranding")}</Tab>
+          <Tab value="categories">{t("organization.tabCategories")}</Tab>
+        </TabsList>
+        <TabPanel value="general">
+          <QueryView query={query} failedTitle={t("organization.settingsFailed")} loading={<FormSkeleton fields={5} />}>
+            {(details) => (
+              <>
                 <GeneralSettings details={details} mayEdit={mayEdit} onSaved={session.refresh} />
                 {mayEdit ? (
                   <CloseOrganization
@@ -64,22 +62,24 @@ export function Component() {
                     }}
                   />
                 ) : null}
-              </TabPanel>
-              <TabPanel value="branding">
-                <BrandingSettings details={details} mayEdit={mayEdit} />
-              </TabPanel>
-              <TabPanel value="categories">
-                {mayEdit ? null : (
-                  <Notice tone="info" className="mb-6">
-                    {t("organization.readOnlyCategories")}
-                  </Notice>
-                )}
-                <CategoriesEditor nonprofitId={organization.id} mayChange={mayEdit} lenient />
-              </TabPanel>
-            </Tabs>
-          );
-        }}
-      </QueryView>
+              </>
+            )}
+          </QueryView>
+        </TabPanel>
+        <TabPanel value="branding">
+          <QueryView query={query} failedTitle={t("organization.settingsFailed")} loading={<FormSkeleton fields={1} />}>
+            {(details) => <BrandingSettings details={details} mayEdit={mayEdit} />}
+          </QueryView>
+        </TabPanel>
+        <TabPanel value="categories">
+          {mayEdit ? null : (
+            <Notice tone="info" className="mb-6">
+              {t("organization.readOnlyCategories")}
+            </Notice>
+          )}
+          <CategoriesEditor nonprofitId={organization.id} mayChange={mayEdit} lenient />
+        </TabPanel>
+      </Tabs>
     </DashboardPage>
   );
 }

@@ -116,9 +116,11 @@ function OpenInvitation({ invitation, token }: { invitation: Invitation; token: 
         {user ? null : <p className="small">{t("account.invitationSignInHint")}</p>}
       </State>
       {accept.error ? (
-        <Notice tone="bad" role="alert" title={t("account.invitationFailed")} className="mx-auto max-w-lg">
-          {errorMessage(accept.error)}
-        </Notice>
+        <div className="mx-auto max-w-lg px-4 pb-10">
+          <Notice tone="bad" role="alert" title={t("account.invitationFailed")}>
+            {errorMessage(accept.error)}
+          </Notice>
+        </div>
       ) : null}
     </>
   );

@@ -9,7 +9,7 @@ import { DataTable, type Column } from "@/components/data-table";
 import { DonationBadge } from "@/components/donation-badge";
 import { Pagination } from "@/components/pagination";
 import { QueryView } from "@/components/query-view";
-import { EmptyState } from "@/components/states";
+import { State } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { errorMessage } from "@/lib/errors";
 import { formatDate, formatMoney } from "@/lib/format";
@@ -119,9 +119,9 @@ export function Transactions({ nonprofitId, organizationName }: LedgersProps) {
       rowKey={(row) => row.id}
       caption={t("budget.transactionsCaption", { name: organizationName })}
       empty={
-        <EmptyState heading="h3" title={t("budget.transactionsEmptyTitle")}>
+        <State heading="h3" title={t("budget.transactionsEmptyTitle")}>
           {t("budget.transactionsEmpty")}
-        </EmptyState>
+        </State>
       }
     />
   );
@@ -226,9 +226,9 @@ export function Donations({ nonprofitId, organizationName }: LedgersProps) {
         rowKey={(row) => row.id}
         caption={t("budget.donationsCaption", { name: organizationName })}
         empty={
-          <EmptyState heading="h3" title={t("budget.donationsEmptyTitle")}>
+          <State heading="h3" title={t("budget.donationsEmptyTitle")}>
             {t("budget.donationsEmpty")}
-          </EmptyState>
+          </State>
         }
       />
       <ConfirmDialog
@@ -310,9 +310,9 @@ export function Payouts({ nonprofitId, onPay }: { nonprofitId: string; onPay: (g
       rowKey={(row) => row.request_id}
       caption={t("budget.payoutsCaption")}
       empty={
-        <EmptyState heading="h3" title={t("budget.payoutsEmptyTitle")}>
+        <State heading="h3" title={t("budget.payoutsEmptyTitle")}>
           {t("budget.payoutsEmpty")}
-        </EmptyState>
+        </State>
       }
     />
   );

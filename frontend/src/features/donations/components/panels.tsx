@@ -31,9 +31,9 @@ export function DonorFigures({ data }: { data: DonorDashboard }) {
   );
 }
 
-function NoGifts({ action }: { action: ReactNode }) {
+function NoGifts({ heading, action }: { heading: "h2" | "h3"; action: ReactNode }) {
   return (
-    <EmptyState heading="h3" title={t("donations.emptyTitle")} actions={action}>
+    <EmptyState heading={heading} title={t("donations.emptyTitle")} actions={action}>
       {t("donations.emptyBody")}
     </EmptyState>
   );
@@ -100,7 +100,7 @@ export function DonorOverview({ data, onSeeAll, onRead, donate }: OverviewProps)
             ) : null}
           </SectionHead>
           {data.donations.length === 0 ? (
-            <NoGifts action={donate} />
+            <NoGifts heading="h3" action={donate} />
           ) : (
             <ul className="list ruled">
               {data.donations.slice(0, 3).map((gift) => (
@@ -181,7 +181,7 @@ const giftColumns = (): Column<Gift>[] => [
 
 export function DonorGifts({ data, donate }: Pick<OverviewProps, "data" | "donate">) {
   return data.donations.length === 0 ? (
-    <NoGifts action={donate} />
+    <NoGifts heading="h2" action={donate} />
   ) : (
     <DataTable
       className="gifts"

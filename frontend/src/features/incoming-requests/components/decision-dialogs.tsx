@@ -1,7 +1,7 @@
 /** The three answers to a request. Each says what will happen; what was typed stays when the answer is not taken. */
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
-import { useState, type ReactNode } from "react";
+import { useId, useState, type ReactNode } from "react";
 import { useForm, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { RuledSum } from "@/components/ruled-sum";
@@ -88,29 +88,39 @@ function Buttons({
   submit,
   busyLabel,
   busy,
-  disabled,
+  missing,
   danger,
 }: {
   submit: string;
   busyLabel: string;
   busy: boolean;
-  disabled: boolean;
+  /** What has to be written first; null when nothing is missing. */
+  missing: string | null;
   danger?: boolean;
 }) {
+  const why = useId();
   return (
-    <div className="actions mt-0!">
-      <Button
-        type="submit"
-        variant={danger ? "danger" : "primary"}
-        busy={busy}
-        busyLabel={busyLabel}
-        disabled={disabled}
-      >
-        {submit}
-      </Button>
-      <DialogClose asChild>
-        <Button>{t("common.cancel")}</Button>
-      </DialogClose>
+    <div className="grid gap-3">
+      {missing ? (
+        <p id={why} className="small text-soft">
+          {missing}
+        </p>
+      ) : null}
+      <div className="actions mt-0!">
+        <Button
+          type="submit"
+          variant={danger ? "danger" : "primary"}
+          busy={busy}
+          busyLabel={busyLabel}
+          disabled={missing !== null}
+          aria-describedby={missing ? why : undefined}
+        >
+          {submit}
+        </Button>
+        <DialogClose asChild>
+          <Button>{t("common.cancel")}</Button>
+        </DialogClose>
+      </div>
     </div>
   );
 }
@@ -212,7 +222,7 @@ function ApproveDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
           submit={amount === null ? t("incoming.approve") : t("incoming.approveFor", { amount: formatMoney(amount) })}
           busyLabel={t("incoming.approving")}
           busy={approve.isPending}
-          disabled={typed.trim() === ""}
+          missing={typed.trim() === "" ? t("incoming.missingAmount") : null}
         />
       </Form>
     </DialogContent>
@@ -269,7 +279,7 @@ function DenyDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
           submit={t("incoming.deny")}
           busyLabel={t("incoming.denying")}
           busy={deny.isPending}
-          disabled={code === "" || reason.trim() === ""}
+          missing={code === "" || reason.trim() === "" ? t("incoming.missingReason") : null}
         />
       </Form>
     </DialogContent>
@@ -312,7 +322,7 @@ function InfoDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
           submit={t("incoming.askInfo")}
           busyLabel={t("incoming.asking")}
           busy={ask.isPending}
-          disabled={notes.trim() === ""}
+          missing={notes.trim() === "" ? t("incoming.missingNotes") : null}
         />
       </Form>
     </DialogContent>

@@ -1,18 +1,23 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
+import { useId } from "react";
 import { Button } from "@/components/ui/button";
+import { cn } from "@/lib/cn";
 import { downloadCsv } from "@/lib/csv";
 import { errorMessage } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
-import { exportRows } from "../api";
+import { exportRows, incomingListQuery } from "../api";
 import { incomingCsv } from "../csv";
 import { useIncomingFilters } from "./incoming-list";
 
-/** Everything that the filters let through, as a file. */
+/** Everything that the filters let through, as a file. Waits for the list: what did not load is no file of nothing. */
 export function ExportButton({ nonprofitId, className }: { nonprofitId: string; className?: string }) {
   const { filters } = useIncomingFilters();
+  const list = useQuery(incomingListQuery(nonprofitId, filters));
+  const why = useId();
+  const failed = list.isError && list.data === undefined;
   const job = useMutation({
     mutationFn: () => exportRows(nonprofitId, filters),
     onSuccess: (rows) => {
@@ -23,9 +28,22 @@ export function ExportButton({ nonprofitId, className }: { nonprofitId: string; 
       toast({ variant: "destructive", title: t("incoming.exportFailed"), description: errorMessage(error) }),
   });
   return (
-    <Button className={className} busy={job.isPending} busyLabel={t("incoming.exporting")} onClick={() => job.mutate()}>
-      <Download aria-hidden="true" />
-      {t("incoming.exportCsv")}
-    </Button>
+    <div className={cn("grid justify-items-start gap-2 md:justify-items-end", className)}>
+      <Button
+        busy={job.isPending}
+        busyLabel={t("incoming.exporting")}
+        disabled={list.data === undefined}
+        aria-describedby={failed ? why : undefined}
+        onClick={() => job.mutate()}
+      >
+        <Download aria-hidden="true" />
+        {t("incoming.exportCsv")}
+      </Button>
+      {failed ? (
+        <p id={why} className="small text-soft">
+          {t("incoming.exportNeedsList")}
+        </p>
+      ) : null}
+    </div>
   );
 }

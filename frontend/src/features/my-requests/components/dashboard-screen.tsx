@@ -95,52 +95,55 @@ export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
       ) : (
         <FiguresSkeleton />
       )}
-      <section aria-labelledby="recent">
-        <SectionHead title={t("myRequests.recent")} id="recent">
-          <Link className="back text-link" to={paths.myRequests}>
-            {t("myRequests.viewAll")} <ChevronRight aria-hidden="true" />
-          </Link>
-        </SectionHead>
-        <div className="filters slim mb-4">
-          <StatusAndCategory
-            filters={filters}
-            onChange={(patch) =>
-              setParams(writeFilters(changeFilters(filters, patch)), { replace: true, preventScrollReset: true })
+      {/* when the whole page failed, one 'Try again' is enough */}
+      {dashboard.isError && !data ? null : (
+        <section aria-labelledby="recent">
+          <SectionHead title={t("myRequests.recent")} id="recent">
+            <Link className="back text-link" to={paths.myRequests}>
+              {t("myRequests.viewAll")} <ChevronRight aria-hidden="true" />
+            </Link>
+          </SectionHead>
+          <div className="filters slim mb-4">
+            <StatusAndCategory
+              filters={filters}
+              onChange={(patch) =>
+                setParams(writeFilters(changeFilters(filters, patch)), { replace: true, preventScrollReset: true })
+              }
+            />
+          </div>
+          <QueryView
+            query={recent}
+            loading={<ListSkeleton label={t("myRequests.loading")} />}
+            failedTitle={t("myRequests.failedTitle")}
+            isEmpty={({ rows }) => rows.length === 0}
+            empty={
+              isFiltered(filters) ? (
+                <EmptyState title={t("myRequests.noneFound")} heading="h3">
+                  {t("myRequests.tryChanging")}
+                </EmptyState>
+              ) : (
+                <EmptyState
+                  title={t("myRequests.yetNone")}
+                  heading="h3"
+                  actions={
+                    <Button asChild variant="primary">
+                      <Link to={paths.submitRequest}>
+                        <Plus aria-hidden="true" />
+                        {t("myRequests.newRequest")}
+                      </Link>
+                    </Button>
+                  }
+                >
+                  {t("myRequests.yetNoneBody")}
+                </EmptyState>
+              )
             }
-          />
-        </div>
-        <QueryView
-          query={recent}
-          loading={<ListSkeleton label={t("myRequests.loading")} />}
-          failedTitle={t("myRequests.failedTitle")}
-          isEmpty={({ rows }) => rows.length === 0}
-          empty={
-            isFiltered(filters) ? (
-              <EmptyState title={t("myRequests.noneFound")} heading="h3">
-                {t("myRequests.tryChanging")}
-              </EmptyState>
-            ) : (
-              <EmptyState
-                title={t("myRequests.yetNone")}
-                heading="h3"
-                actions={
-                  <Button asChild variant="primary">
-                    <Link to={paths.submitRequest}>
-                      <Plus aria-hidden="true" />
-                      {t("myRequests.newRequest")}
-                    </Link>
-                  </Button>
-                }
-              >
-                {t("myRequests.yetNoneBody")}
-              </EmptyState>
-            )
-          }
-        >
-          {({ rows }) => <RequestList rows={rows} label={t("myRequests.recent")} />}
-        </QueryView>
-        {data && data.drafts > 0 ? <DraftsHint count={data.drafts} /> : null}
-      </section>
+          >
+            {({ rows }) => <RequestList rows={rows} label={t("myRequests.recent")} />}
+          </QueryView>
+          {data && data.drafts > 0 ? <DraftsHint count={data.drafts} /> : null}
+        </section>
+      )}
       {data && data.total_requests > 0 ? notice : null}
     </DashboardPage>
   );

@@ -9,7 +9,7 @@ import { CopyButton } from "@/components/copy-button";
 import { ExitPage } from "@/components/exit-page";
 import { Logo } from "@/components/logo";
 import { BackLink, DashboardPage, DetailPage } from "@/components/pages";
-import { FailedState, ListSkeleton, State } from "@/components/states";
+import { DetailSkeleton, FailedState, State } from "@/components/states";
 import { StatusBadge } from "@/components/status-badge";
 import { Timeline } from "@/components/timeline";
 import { Button } from "@/components/ui/button";
@@ -39,9 +39,10 @@ export function RequestDetailScreen() {
     <DashboardPage
       title={query.isError && isNotFound(query.error) ? t("myRequests.notFoundTitle") : t("myRequests.requestDetails")}
       heading={query.isPending ? undefined : ""}
+      back={<BackLink to={paths.myRequests} />}
     >
       {query.isPending ? (
-        <ListSkeleton rows={4} />
+        <DetailSkeleton />
       ) : isNotFound(query.error) ? (
         <State
           art={GapArt}

@@ -63,7 +63,7 @@ export function DraftsScreen() {
       title={t("myRequests.draftsTitle")}
       lead={t("myRequests.draftsLead")}
       action={
-        <Button asChild variant="primary" className="wide-only">
+        <Button asChild variant={drafts.data?.length === 0 ? "plain" : "primary"} className="wide-only">
           <Link to={paths.submitRequest}>
             <Plus aria-hidden="true" />
             {t("myRequests.newRequest")}

@@ -44,8 +44,9 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
     put(noFilters);
   };
   const filtered = isFiltered(filters);
-  const newRequest = (
-    <Button asChild variant="primary">
+  const first = requests.data?.total === 0 && !filtered && filters.page === 1;
+  const newRequest = (variant: "primary" | "plain") => (
+    <Button asChild variant={variant}>
       <Link to={paths.submitRequest}>
         <Plus aria-hidden="true" />
         {t("myRequests.newRequest")}
@@ -53,7 +54,7 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
     </Button>
   );
   return (
-    <DashboardPage title={t("myRequests.title")} action={newRequest}>
+    <DashboardPage title={t("myRequests.title")} action={newRequest(first ? "plain" : "primary")}>
       <search className="filters row4">
         <div className="field all">
           <Label htmlFor="requests-search">{t("myRequests.search")}</Label>
@@ -78,7 +79,11 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
       </search>
       <section aria-labelledby="results" aria-busy={requests.isFetching}>
         <div className="section-head">
-          <h2 id="results" className="text-base" aria-live="polite">
+          <h2
+            id="results"
+            className={requests.isError && !requests.data ? "visually-hidden" : "text-base"}
+            aria-live="polite"
+          >
             {requests.data
               ? t("myRequests.count", { count: requests.data.total })
               : requests.isError
@@ -106,7 +111,7 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
                 {t("myRequests.noneMatch")}
               </EmptyState>
             ) : (
-              <EmptyState title={t("myRequests.noneFound")} heading="h3" actions={newRequest}>
+              <EmptyState title={t("myRequests.noneFound")} heading="h3" actions={newRequest("primary")}>
                 {t("myRequests.noneYet")} {t("myRequests.yetNoneBody")}
               </EmptyState>
             )

@@ -72,7 +72,12 @@ export function CategoryStep({
 }) {
   const categories = useQuery(categoriesQuery);
   return (
-    <QueryView query={categories} loading={<CategoriesSkeleton />} empty={<NoCategories />}>
+    <QueryView
+      query={categories}
+      loading={<CategoriesSkeleton />}
+      failedTitle={t("requestForm.categoriesFailed")}
+      empty={<NoCategories />}
+    >
       {(list) => (
         <ul className="choices list-none p-0" aria-label={t("requestForm.categoryTitle")}>
           {list.map((category) => (

@@ -7,6 +7,7 @@ import { Field, Form, TickField } from "@/components/form";
 import { FormPage } from "@/components/pages";
 import { ExitPage } from "@/components/exit-page";
 import { QueryView } from "@/components/query-view";
+import { FormSkeleton } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { TickLine } from "@/components/ui/checkbox";
 import { Notice } from "@/components/ui/notice";
@@ -161,7 +162,12 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
           </Notice>
         ) : null}
         <h2 className="text-xl">{t("requestForm.sectionHelp")}</h2>
-        <QueryView query={categories} empty={<NoCategories />}>
+        <QueryView
+          query={categories}
+          empty={<NoCategories />}
+          failedTitle={t("requestForm.categoriesFailed")}
+          loading={<FormSkeleton fields={1} />}
+        >
           {(list) => (
             <Field name="categoryId" label={t("requestForm.categoryField")}>
               {({ value, onChange, ...control }) => (

@@ -4,7 +4,7 @@ import { Link, useSearchParams } from "react-router-dom";
 import { DataTable, type Column } from "@/components/data-table";
 import { DashboardPage, SectionHead } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
-import { EmptyState, FiguresSkeleton, ListSkeleton } from "@/components/states";
+import { EmptyState, FiguresSkeleton, ListSkeleton, TabsSkeleton } from "@/components/states";
 import { Tag } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
@@ -186,6 +186,7 @@ function WithOrganization({ organization }: { organization: Organization }) {
       failedTitle={t("nonprofitDashboard.failed")}
       loading={
         <>
+          <TabsSkeleton />
           <FiguresSkeleton />
           <ListSkeleton rows={3} />
         </>
