@@ -10,7 +10,7 @@ import { Tab, Tabs, TabsList } from "@/components/ui/tabs";
 import { formatNumber } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
-import { incomingCountsQuery, incomingListQuery } from "../api";
+import { incomingCountsQuery, incomingListQuery, waitingCountQuery } from "../api";
 import {
   changeFilters,
   isFiltered,
@@ -78,7 +78,10 @@ export interface IncomingListProps {
 export function IncomingList({ nonprofitId, organizationName, mayDecide, href }: IncomingListProps) {
   const { filters, set } = useIncomingFilters();
   const counts = useQuery(incomingCountsQuery(nonprofitId));
+  const waiting = useQuery(waitingCountQuery(nonprofitId));
   const list = useQuery(incomingListQuery(nonprofitId, filters));
+  /** Pending and not with the person: amber is for these alone. */
+  const due = (waiting.data ?? 0) - (counts.data?.processing ?? 0);
   return (
     <div>
       <div className="tools">
@@ -93,7 +96,7 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
                 key={status}
                 value={status}
                 count={counts.data?.[status]}
-                hot={mayDecide && status === "pending"}
+                hot={mayDecide && status === "pending" && due > 0}
                 aria-controls="incoming-list"
               >
                 {t(tabWords[status])}

@@ -124,7 +124,7 @@ function Tabbed({ data, organization }: { data: NonprofitDashboard; organization
             key={known}
             value={known}
             count={known === "requests" ? data.counts?.pending : undefined}
-            hot={known === "requests" && can(session, "act_on_requests")}
+            hot={known === "requests" && data.longest_waiting !== null && can(session, "act_on_requests")}
           >
             {t(tabWords[known])}
           </Tab>
