@@ -43,7 +43,12 @@ pub async fn take_mail(app: &TestApp, address: &str) -> Option<(String, String)>
 /// Makes requests meet: the rows that `select` names are held until `count` requests wait for them, or for a
 /// second where requests go round held rows, then let go.
 pub async fn meet<T>(app: &TestApp, select: &str, count: i64, requests: impl Future<Output = T>) -> T {
-    app.owner.batch_execute(&format!("begin; {select} for update")).await.expect("the rows are held");
+    meanwhile(app, &format!("{select} for update"), count, requests).await
+}
+
+/// Like [`meet`], around a statement that somebody else has run and commits once `count` requests wait for it.
+pub async fn meanwhile<T>(app: &TestApp, statement: &str, count: i64, requests: impl Future<Output = T>) -> T {
+    app.owner.batch_execute(&format!("begin; {statement}")).await.expect("the rows are held");
     let letting_go = async {
         let waiting =
             "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";

@@ -1,7 +1,7 @@
 //! Sessions: refreshing, replay, and their end.
 
 use crate::support::{PASSWORD, TestApp};
-use crate::{hash_of, meet, take_mail, text};
+use crate::{hash_of, meanwhile, meet, take_mail, text};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -95,6 +95,29 @@ async fn refreshes_at_two_instances_at_once_stay_one_family() {
     given.sort_unstable();
     given.dedup();
     assert_eq!(given.len(), 1, "{given:?}");
+}
+
+#[actix_web::test]
+async fn a_token_that_is_spent_or_gone_by_the_time_of_the_rotation_is_not_rotated() {
+    for (what, statement, code, left) in [
+        ("the family was revoked", "update auth.refresh_tokens set revoked = true", "refresh_token_already_used", 1),
+        ("the token was taken away", "delete from auth.refresh_tokens", "refresh_token_not_found", 0),
+        ("the session was ended", "delete from auth.sessions", "refresh_token_not_found", 0),
+    ] {
+        let app = TestApp::with_settings(&[("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "0")]).await;
+        app.user("ada@test.example").await;
+        app.owner.batch_execute("delete from auth.sessions").await.expect("no session yet");
+        let token = text(&sign_in(&app, "ada@test.example", PASSWORD).await, "refresh_token").to_owned();
+        // The refresh has seen a good token before the other's change is committed, and writes after it.
+        let reply = meanwhile(&app, statement, 1, refresh(&app, &token)).await;
+        assert_eq!((reply.status, text(&reply.body, "error_code")), (400, code), "{what}: {}", reply.body);
+        let counts = "select (select count(*) from auth.refresh_tokens),
+            (select count(*) from auth.refresh_tokens where not revoked),
+            (select count(*) from auth.audit_log_entries where payload ->> 'action' in ('token_refreshed', 'token_revoked'))";
+        let row = app.owner.query_one(counts, &[]).await.expect("counts");
+        let seen: (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+        assert_eq!(seen, (left, 0, 0), "{what}: nothing was issued, and nothing noted as if it were");
+    }
 }
 
 #[actix_web::test]

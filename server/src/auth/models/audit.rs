@@ -115,16 +115,20 @@ impl<'a> Entry<'a> {
         payload
     }
 
-    /// Notes the entry in the process's log; what is to be written into the database, unless `log_only` says that
-    /// the log is enough.
-    pub fn noted(&self, log_only: bool) -> Option<Value> {
+    /// Notes the entry in the process's log.
+    pub fn log(&self) {
         tracing::info!(target: "ferrobase::audit", action = self.action.as_str(), "audit event");
+    }
+
+    /// What is to be written into the database; `None` if `log_only` says that the process's log is enough.
+    pub fn stored(&self, log_only: bool) -> Option<Value> {
         (!log_only).then(|| self.payload())
     }
 
     /// Notes the entry and writes it into the database, unless `log_only` says that the process's log is enough.
     pub async fn record(self, db: &Db, log_only: bool) -> Result<(), Fault> {
-        let Some(payload) = self.noted(log_only) else { return Ok(()) };
+        self.log();
+        let Some(payload) = self.stored(log_only) else { return Ok(()) };
         db.execute(
             "insert into auth.audit_log_entries (instance_id, id, payload, created_at, ip_address) values ($1, $2, $3, $4, $5)",
             &[&Uuid::nil(), &Uuid::new_v4(), &SqlJson(payload), &now(), &self.ip_address],

@@ -97,6 +97,9 @@ pub async fn refresh(request: &Request, token: &str, of: RefreshOf) -> AuthResul
     let presented = parse(token).ok_or_else(|| AuthError::invalid("Refresh token is not valid"))?;
     let place = request.auth.refreshes.queue(token);
     let _turn = place.lane.lock().await;
+    if let Some(answer) = rotate_at_once(request, &presented, of).await? {
+        return Ok(answer);
+    }
     let started = Instant::now();
     while started.elapsed() < PATIENCE {
         let db = request.db().await?;
@@ -150,24 +153,82 @@ impl Issued {
     }
 }
 
-/// Two round trips when all is well: what is locked and read, and what is written with the commit.
-async fn attempt(request: &Request, db: &Db, presented: &Presented, of: RefreshOf) -> AuthResult<Outcome> {
+/// The common case in two statements of their own, without a transaction and without waiting for a lock that another
+/// request holds between them: what is read, and a rotation that happens only if the token and the session are still
+/// there and the token was not spent meanwhile.
+///
+/// `None` for everything else, and then nothing was written: [`attempt`] judges it under locks.
+async fn rotate_at_once(request: &Request, presented: &Presented, of: RefreshOf) -> AuthResult<Option<SessionAnswer>> {
     let config = &request.auth.config;
-    let found = match presented {
-        Presented::Stored(token) => match find_all(db, token).await? {
-            Some(found) => Some(found),
-            None => find_stored(db, token).await?,
-        },
-        Presented::Counter(token) => find_counter(request, db, token).await?,
+    let security = &config.security;
+    // Other sessions have a say, or a hook that expects to run in the transaction of the refresh.
+    if config.sessions.single_per_user || config.hooks.custom_access_token.is_some() {
+        return Ok(None);
+    }
+    let Presented::Stored(token) = presented else { return Ok(None) };
+    let db = request.db().await?;
+    let Some(Found { user, session, stored: Some(old) }) = find_all(&db, token, Locks::None).await? else {
+        return Ok(None);
     };
-    let Some(Found { user, mut session, stored }) = found else { return Ok(Outcome::Locked) };
+    if old.revoked
+        || check(request, &user, &session, Some(old.updated_at), of).is_err()
+        || upgrades(security.refresh_token_version, security.refresh_token_upgrade_percentage, session.id)
+    {
+        return Ok(None);
+    }
+    let access = tokens::access_token(request, &db, &user, &session, "token_refresh").await?;
+    let new = refresh_token::generate();
+    let now = now();
+    let entries = [Entry::of(&user, Action::TokenRevoked), Entry::of(&user, Action::TokenRefreshed)];
+    let rows = AuditRows::of(&entries, config.audit_log_only, now);
+    let rotated = db
+        .execute(
+            include_str!("rotate.sql"),
+            &[
+                &Uuid::nil(),
+                &now,
+                &rows.ids,
+                &rows.payloads,
+                &rows.times,
+                &old.id,
+                &new,
+                &session.id,
+                &agent(request),
+                &request.client_ip(),
+            ],
+        )
+        .await?;
+    if rotated == 0 {
+        return Ok(None);
+    }
+    entries.iter().for_each(Entry::log);
+    add_ids(request, &user, &session);
+    add_rotation(request, &new);
+    Ok(Some(SessionAnswer::new(access, new, user)))
+}
+
+fn add_ids(request: &Request, user: &User, session: &Session) {
     request.add_header("sb-auth-user-id", user.id.to_string());
     request.add_header("sb-auth-session-id", session.id.to_string());
-    let token_time = stored.as_ref().map(|token| token.updated_at);
+}
+
+fn add_rotation(request: &Request, new: &str) {
+    request.add_header("sb-auth-refresh-token-reuse", "false");
+    request.add_header("sb-auth-refresh-token-prefix", &new[..5]);
+}
+
+/// Whether this user may refresh this session, at this door.
+fn check(
+    request: &Request,
+    user: &User,
+    session: &Session,
+    token_time: Option<DateTime<Utc>>,
+    of: RefreshOf,
+) -> AuthResult<()> {
     if user.is_banned() {
         return Err(refused(Code::UserBanned, "User Banned"));
     }
-    session.check(&config.sessions, Utc::now(), token_time, user.has_mfa()).map_err(|invalid| {
+    session.check(&request.auth.config.sessions, Utc::now(), token_time, user.has_mfa()).map_err(|invalid| {
         let reason = match invalid {
             Invalid::PastNotAfter | Invalid::PastTimebox => "Session Expired",
             Invalid::TimedOut => "Session Expired (Inactivity)",
@@ -175,7 +236,46 @@ async fn attempt(request: &Request, db: &Db, presented: &Presented, of: RefreshO
         };
         refused(Code::SessionExpired, reason)
     })?;
-    check_client(&session, of)?;
+    check_client(session, of)
+}
+
+/// The request's `User-Agent`, if it has one.
+fn agent<'a>(request: &'a Request) -> Option<&'a str> {
+    request.header("user-agent").filter(|agent| !agent.is_empty())
+}
+
+/// Audit entries as rows to insert; none if only the process's log keeps them.
+struct AuditRows {
+    ids: Vec<Uuid>,
+    payloads: Vec<SqlJson<Value>>,
+    times: Vec<DateTime<Utc>>,
+}
+
+impl AuditRows {
+    fn of(entries: &[Entry<'_>], log_only: bool, now: DateTime<Utc>) -> Self {
+        let payloads: Vec<SqlJson<Value>> =
+            entries.iter().filter_map(|entry| entry.stored(log_only)).map(SqlJson).collect();
+        let ids = payloads.iter().map(|_| Uuid::new_v4()).collect();
+        // One after the other, also for who sorts them by time.
+        let times = (0..).map(|step| now + chrono::Duration::microseconds(step)).take(payloads.len()).collect();
+        Self { ids, payloads, times }
+    }
+}
+
+/// Two round trips when all is well: what is locked and read, and what is written with the commit.
+async fn attempt(request: &Request, db: &Db, presented: &Presented, of: RefreshOf) -> AuthResult<Outcome> {
+    let config = &request.auth.config;
+    let found = match presented {
+        Presented::Stored(token) => match find_all(db, token, Locks::TokenAndSession).await? {
+            Some(found) => Some(found),
+            None => find_stored(db, token).await?,
+        },
+        Presented::Counter(token) => find_counter(request, db, token).await?,
+    };
+    let Some(Found { user, mut session, stored }) = found else { return Ok(Outcome::Locked) };
+    add_ids(request, &user, &session);
+    let token_time = stored.as_ref().map(|token| token.updated_at);
+    check(request, &user, &session, token_time, of)?;
     if config.sessions.single_per_user {
         check_only_session(request, db, &user, &session, token_time).await?;
     }
@@ -201,28 +301,23 @@ async fn write(request: &Request, db: &Db, user: &User, session: &Session, issue
         entries.push(Entry::of(user, Action::TokenRevoked));
     }
     entries.push(Entry::of(user, Action::TokenRefreshed));
-    let payloads: Vec<SqlJson<Value>> =
-        entries.iter().filter_map(|entry| entry.noted(request.auth.config.audit_log_only)).map(SqlJson).collect();
-    let ids: Vec<Uuid> = payloads.iter().map(|_| Uuid::new_v4()).collect();
-    // One after the other, also for who sorts them by time.
-    let times: Vec<DateTime<Utc>> =
-        (0..).map(|step| now + chrono::Duration::microseconds(step)).take(ids.len()).collect();
+    entries.iter().for_each(Entry::log);
+    let rows = AuditRows::of(&entries, request.auth.config.audit_log_only, now);
     let old = issued.replaces.as_ref();
-    let agent = request.header("user-agent").filter(|agent| !agent.is_empty());
     db.execute_and_commit(
         include_str!("refresh.sql"),
         &[
             &Uuid::nil(),
             &now,
-            &ids,
-            &payloads,
-            &times,
+            &rows.ids,
+            &rows.payloads,
+            &rows.times,
             &old.map(|old| old.id),
             &old.map(|_| issued.token.as_str()),
             &user.id.to_string(),
             &old.map(|old| old.token.as_str()),
             &session.id,
-            &agent,
+            &agent(request),
             &request.client_ip(),
         ],
     )
@@ -230,21 +325,31 @@ async fn write(request: &Request, db: &Db, user: &User, session: &Session, issue
     Ok(())
 }
 
-/// Finds and locks a stored token and its session, and reads its user, in one statement; `None` when a row is
-/// missing or locked, which [`find_stored`] tells apart.
-async fn find_all(db: &Db, token: &str) -> AuthResult<Option<Found>> {
-    // Both locks are taken on the newest version of their rows: what was revoked meanwhile is seen as revoked.
+/// Whether rows are locked as they are read.
+#[derive(Clone, Copy, Debug)]
+enum Locks {
+    None,
+    /// The token's and the session's, in their newest version: what was revoked meanwhile is seen as revoked. Rows
+    /// that others hold are passed over.
+    TokenAndSession,
+}
+
+/// Finds a stored token, its session and its user in one statement; `None` when one of them is missing or locked,
+/// which [`find_stored`] tells apart.
+async fn find_all(db: &Db, token: &str, locks: Locks) -> AuthResult<Option<Found>> {
     let sql = format!(
-        "with t as materialized (select {tokens} from auth.refresh_tokens t where t.token = $1 for update skip locked), \
-         s as materialized (select {sessions} from auth.sessions s where s.id = (select session_id from t) \
-         for update of s skip locked) \
-         select t.*, s.*, {users}, {relations} from t cross join s join auth.users u on u.id = s.user_id \
-         where u.id::text = t.user_id and u.instance_id = '{instance}'",
+        "select {tokens}, {sessions}, {users}, {relations} from auth.refresh_tokens t \
+         join auth.sessions s on s.id = t.session_id join auth.users u on u.id = s.user_id \
+         where t.token = $1 and u.id::text = t.user_id and {of_instance}{locks}",
         tokens = refresh_token::COLUMNS,
         sessions = session::COLUMNS,
         users = user::COLUMNS,
         relations = user::RELATIONS,
-        instance = Uuid::nil(),
+        of_instance = user::OF_INSTANCE,
+        locks = match locks {
+            Locks::None => "",
+            Locks::TokenAndSession => " for update of t, s skip locked",
+        },
     );
     let Some(row) = db.query_opt(&sql, &[&token]).await? else { return Ok(None) };
     Ok(Some(Found {
@@ -362,16 +467,15 @@ async fn by_stored(
             return Ok(Err(reuse()));
         }
     }
-    request.add_header("sb-auth-refresh-token-reuse", "false");
     if upgrades(security.refresh_token_version, security.refresh_token_upgrade_percentage, session.id) {
         Entry::of(user, Action::TokenRevoked).record(db, config.audit_log_only).await?;
         refresh_token::revoke(db, token.id).await?;
         let upgraded = upgrade(request, db, session).await?;
-        request.add_header("sb-auth-refresh-token-prefix", &upgraded[..5]);
+        add_rotation(request, &upgraded);
         return Ok(Ok(Issued::again(upgraded)));
     }
     let new = refresh_token::generate();
-    request.add_header("sb-auth-refresh-token-prefix", &new[..5]);
+    add_rotation(request, &new);
     Ok(Ok(Issued { token: new, replaces: Some(token) }))
 }
 

@@ -17,7 +17,7 @@ use crate::auth::error::Fault;
 
 pub use columns::{COLUMNS, Column, RELATIONS};
 pub use find::{
-    find_by_email, find_by_id, find_by_phone, find_by_phone_change, find_by_token, find_duplicate_email,
+    OF_INSTANCE, find_by_email, find_by_id, find_by_phone, find_by_phone_change, find_by_token, find_duplicate_email,
     find_with_session, ids_by_emails, lock, upsert_identity,
 };
 
