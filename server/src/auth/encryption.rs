@@ -6,13 +6,14 @@
 use aes_gcm::aead::Aead as _;
 use aes_gcm::{Aes256Gcm, KeyInit as _};
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use hkdf::Hkdf;
 use rand::RngCore as _;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use super::error::{AuthResult, Fault};
+use super::lenient_base64;
 use crate::config::{EncryptionConfig, Secret};
 
 const ALGORITHM: &str = "aes-gcm-hkdf";
@@ -62,15 +63,15 @@ pub fn open(config: &EncryptionConfig, id: &str, stored: &str) -> AuthResult<Str
         .get(&sealed.key_id)
         .ok_or_else(|| Fault::new(format!("there is no decryption key '{}'", sealed.key_id)))?;
     let bad = || Fault::new("a stored value cannot be decrypted");
-    let data = STANDARD.decode(&sealed.data).map_err(|_| bad())?;
-    let nonce: [u8; 12] = STANDARD.decode(&sealed.nonce).ok().and_then(|n| n.try_into().ok()).ok_or_else(bad)?;
+    let data = lenient_base64::standard(&sealed.data).ok_or_else(bad)?;
+    let nonce: [u8; 12] = lenient_base64::standard(&sealed.nonce).and_then(|n| n.try_into().ok()).ok_or_else(bad)?;
     let plain = cipher(key, id)?.decrypt(&nonce.into(), data.as_slice()).map_err(|_| bad())?;
     Ok(String::from_utf8(plain).map_err(|_| bad())?)
 }
 
 fn cipher(key: &Secret, id: &str) -> Result<Aes256Gcm, Fault> {
     let bad = || Fault::new("an encryption key is not base64url of 32 bytes");
-    let root = URL_SAFE_NO_PAD.decode(key.reveal()).ok().filter(|key| key.len() == 32).ok_or_else(bad)?;
+    let root = lenient_base64::url_safe_no_pad(key.reveal()).filter(|key| key.len() == 32).ok_or_else(bad)?;
     let mut derived = [0_u8; 32];
     Hkdf::<Sha256>::new(None, &root).expand(id.as_bytes(), &mut derived).map_err(|_| bad())?;
     Aes256Gcm::new_from_slice(&derived).map_err(|_| bad())
@@ -79,6 +80,7 @@ fn cipher(key: &Secret, id: &str) -> Result<Aes256Gcm, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     #[test]
     fn a_value_opens_only_in_its_own_row() {
@@ -94,5 +96,19 @@ mod tests {
         assert_eq!(open(&config, "row", &stored).expect("opened"), "secret");
         assert!(open(&config, "other", &stored).is_err());
         assert_eq!(open(&config, "row", "$2a$10$plain").expect("plain"), "$2a$10$plain");
+    }
+
+    #[test]
+    fn a_key_with_stray_bits_is_the_same_key() {
+        let of = |text: String| {
+            let key = Secret::new(text);
+            let decryption_keys = [("k".to_owned(), key.clone())].into();
+            EncryptionConfig { encrypt: true, key_id: "k".to_owned(), key: Some(key), decryption_keys }
+        };
+        let canonical = URL_SAFE_NO_PAD.encode([7; 32]);
+        // 32 bytes leave two bits of the last character to spare: `c` with them is `d`.
+        let stray = format!("{}d", canonical.strip_suffix('c').expect("ends so"));
+        let stored = seal(&of(canonical), "row", "secret").expect("sealed");
+        assert_eq!(open(&of(stray), "row", &stored).expect("opened"), "secret");
     }
 }

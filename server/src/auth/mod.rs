@@ -19,6 +19,7 @@ mod encryption;
 mod error;
 mod hooks;
 mod identities;
+mod lenient_base64;
 mod limits;
 mod logout;
 mod mailer;

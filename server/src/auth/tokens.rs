@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::encryption;
 use super::error::{AuthError, AuthResult, Fault, Meaning as _};
 use super::hooks::{self, Hook};
+use super::lenient_base64;
 use super::models::refresh_token;
 use super::models::session::{Grant, Session};
 use super::models::user::{Column, User};
@@ -129,12 +130,11 @@ pub fn counter_token(request: &Request, session: &Session, counter: i64) -> Auth
 
 /// The key that signs a session's tokens of the second format; `None` for sessions that have none.
 pub fn session_key(request: &Request, session: &Session) -> AuthResult<Option<Vec<u8>>> {
-    use base64::Engine as _;
     let Some(stored) = &session.refresh_token_hmac_key else { return Ok(None) };
     let config = &request.auth.config.security.encryption;
     let text = encryption::open(config, &session.id.to_string(), stored)?;
-    let key = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text.as_bytes());
-    key.map(Some).map_err(|error| Fault::new(format!("the key of a session is not base64url: {error}")).into())
+    let key = lenient_base64::url_safe_no_pad(&text);
+    key.map(Some).ok_or_else(|| Fault::new("the key of a session is not base64url").into())
 }
 
 /// Signs the access token of a session. `method` is what the custom claims hook is told.

@@ -12,7 +12,7 @@ use p521::ecdsa::signature::{Signer as _, Verifier as _};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::keys::{Algorithm, point};
+use super::keys::{Algorithm, BASE64URL, point};
 use crate::secret::Secret;
 
 /// Why a set of keys cannot be used.
@@ -179,7 +179,7 @@ impl SigningKeys {
         if token.split('.').count() != 3 {
             return Err(TokenError::Malformed("token contains an invalid number of segments"));
         }
-        let header: Map<String, Value> = URL_SAFE_NO_PAD
+        let header: Map<String, Value> = BASE64URL
             .decode(header_part)
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())

@@ -11,6 +11,7 @@ use sha2::Sha256;
 
 use super::failed;
 use crate::auth::error::{AuthError, AuthResult, Code, Fault};
+use crate::auth::lenient_base64;
 use crate::config::{HookConfig, Secret};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -100,7 +101,7 @@ async fn read(hook: &HookConfig, mut answer: reqwest::Response) -> AuthResult<Op
 fn sign(secrets: &[Secret], id: &str, timestamp: i64, body: &[u8]) -> Option<String> {
     let mut signatures = Vec::with_capacity(secrets.len());
     for secret in secrets {
-        let key = STANDARD.decode(secret.reveal().strip_prefix("v1,whsec_")?).ok()?;
+        let key = lenient_base64::standard(secret.reveal().strip_prefix("v1,whsec_")?)?;
         let mut mac = Hmac::<Sha256>::new_from_slice(&key).ok()?;
         mac.update(format!("{id}.{timestamp}.").as_bytes());
         mac.update(body);

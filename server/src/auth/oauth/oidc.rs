@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use subtle::ConstantTimeEq as _;
 
 use crate::auth::error::Fault;
+use crate::auth::lenient_base64;
 
 pub const GOOGLE: &str = "https://accounts.google.com";
 pub const APPLE: &str = "https://appleid.apple.com";
@@ -202,7 +203,7 @@ pub fn unverified_claims(token: &str) -> Option<Map<String, Value>> {
     if parts.next().is_some() {
         return None;
     }
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
+    serde_json::from_slice(&lenient_base64::url_safe_no_pad(payload)?).ok()
 }
 
 fn fits(key: &Jwk, algorithm: Algorithm) -> bool {

@@ -1,8 +1,6 @@
 //! `POST /oauth/token`: codes and refresh tokens of clients. Reference: RFC 6749 §3.2, OAuth 2.1.
 
 use actix_web::HttpResponse;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use chrono::Utc;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -10,6 +8,7 @@ use uuid::Uuid;
 use super::clients::is_secret_of;
 use super::userinfo::profile_claims;
 use crate::auth::error::{AuthError, AuthResult, Code, Fault, Meaning as _};
+use crate::auth::lenient_base64;
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::oauth_client::{self, Authorization, OAuthClient};
 use crate::auth::models::user::{self, User};
@@ -59,7 +58,7 @@ fn bad_client(why: &str) -> AuthError {
 async fn authenticate(request: &Request, fields: Option<&Fields>) -> AuthResult<OAuthClient> {
     let header = request.header("authorization").unwrap_or("");
     let (id, secret, method) = if let Some(encoded) = header.strip_prefix("Basic ") {
-        let decoded = STANDARD.decode(encoded).map_err(|_| bad_client("invalid basic auth encoding"))?;
+        let decoded = lenient_base64::standard(encoded).ok_or_else(|| bad_client("invalid basic auth encoding"))?;
         let decoded = String::from_utf8_lossy(&decoded).into_owned();
         let (id, secret) = decoded.split_once(':').ok_or_else(|| bad_client("invalid basic auth format"))?;
         (id.to_owned(), secret.to_owned(), "client_secret_basic")

@@ -9,14 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aes::Aes256;
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ctr::cipher::{KeyIvInit as _, StreamCipher as _};
 use subtle::ConstantTimeEq as _;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
 use crate::auth::error::{AuthError, AuthResult};
+use crate::auth::lenient_base64;
 
 /// bcrypt's cost of new hashes.
 const COST: u32 = 10;
@@ -165,7 +164,7 @@ impl Argon2Hash {
         if memory > 1024 * 1024 || time > 20 || threads > 16 {
             return None;
         }
-        let decode = |text: &str| STANDARD_NO_PAD.decode(text).ok().filter(|bytes| !bytes.is_empty());
+        let decode = |text: &str| lenient_base64::standard_no_pad(text).filter(|bytes| !bytes.is_empty());
         let (salt, hash) = (decode(salt)?, decode(hash)?);
         let params = argon2::Params::new(memory, time, threads, Some(hash.len())).ok()?;
         Some(Self { argon2: argon2::Argon2::new(algorithm, argon2::Version::V0x13, params), salt, hash })
@@ -204,13 +203,13 @@ impl FirebaseHash {
         if rounds > 8 || threads > 16 {
             return None;
         }
-        let mut salt = STANDARD.decode(salt).ok()?;
-        salt.extend(STANDARD.decode(setting("ss").unwrap_or("")).ok()?);
+        let mut salt = lenient_base64::standard(salt)?;
+        salt.extend(lenient_base64::standard(setting("ss").unwrap_or(""))?);
         Some(Self {
             params: scrypt::Params::new(log_n, rounds, threads, 32).ok()?,
             salt,
-            signer_key: STANDARD.decode(setting("sk").unwrap_or("")).ok()?,
-            hash: STANDARD.decode(hash).ok()?,
+            signer_key: lenient_base64::standard(setting("sk").unwrap_or(""))?,
+            hash: lenient_base64::standard(hash)?,
         })
     }
 
@@ -228,6 +227,8 @@ impl FirebaseHash {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD_NO_PAD;
 
     // Of the reference implementations: `htpasswd -B`, `argon2`.
     const ARGON2ID: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$";
@@ -263,6 +264,15 @@ mod tests {
             $42xEC+ixf3L2lw==$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==";
         assert!(compare("user1password", hash));
         assert!(!compare("user2password", hash));
+    }
+
+    #[test]
+    fn stray_bits_of_a_stored_hash_are_not_looked_at() {
+        // 32 bytes leave two bits of the last character to spare, 8 bytes two.
+        let hash = |last| format!("{ARGON2ID}{}{last}", &STANDARD_NO_PAD.encode([0; 32])[..42]);
+        let parsed = |text: &str| Argon2Hash::parse(text).expect("parsed").hash;
+        assert_eq!(parsed(&hash('A')), parsed(&hash('D')));
+        assert_ne!(parsed(&hash('A')), parsed(&hash('E')));
     }
 
     #[test]

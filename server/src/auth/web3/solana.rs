@@ -1,11 +1,10 @@
 //! Signatures of Solana wallets: Ed25519 over the text, or over the envelope of hardware wallets.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::{Signature, VerifyingKey};
 
 use super::message::SignedMessage;
 use crate::auth::error::{AuthError, AuthResult};
+use crate::auth::lenient_base64;
 
 /// 64 bytes of base64 in either alphabet, padded or not.
 pub fn read_signature(text: &str) -> AuthResult<Option<Vec<u8>>> {
@@ -13,10 +12,9 @@ pub fn read_signature(text: &str) -> AuthResult<Option<Vec<u8>>> {
         return Err(AuthError::invalid("signature must be 64 bytes encoded as base64 with or without padding"));
     }
     let text = text.trim_end_matches('=').replace('+', "-").replace('/', "_");
-    URL_SAFE_NO_PAD
-        .decode(text)
+    lenient_base64::url_safe_no_pad(&text)
         .map(Some)
-        .map_err(|_| AuthError::invalid("signature does not contain valid base64 characters"))
+        .ok_or_else(|| AuthError::invalid("signature does not contain valid base64 characters"))
 }
 
 /// Whether the wallet of the message's address made `signature`.

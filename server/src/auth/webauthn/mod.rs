@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
+use crate::auth::lenient_base64;
 use crate::config::WebAuthnConfig;
 use authenticator_data::AuthenticatorData;
 use cose::PublicKey;
@@ -70,7 +71,7 @@ impl Credential {
     }
 
     pub fn from_json(stored: &Value) -> Option<Self> {
-        let bytes = |value: &Value| STANDARD.decode(value.as_str()?).ok();
+        let bytes = |value: &Value| lenient_base64::standard(value.as_str()?);
         let flag = |name: &str| stored["flags"][name].as_bool().unwrap_or(false);
         Some(Self {
             id: bytes(&stored["id"])?,
@@ -139,14 +140,14 @@ impl Ceremony {
     pub fn from_json(stored: &Value) -> Option<Self> {
         let user_id = stored["user_id"]
             .as_str()
-            .and_then(|text| STANDARD.decode(text).ok())
+            .and_then(|text| lenient_base64::standard(text))
             .and_then(|bytes| Uuid::parse_str(std::str::from_utf8(&bytes).ok()?).ok());
         let allowed = texts(&stored["allowed_credentials"]);
         Some(Self {
             challenge: stored["challenge"].as_str().filter(|text| !text.is_empty())?.to_owned(),
             rp_id: stored["rpId"].as_str()?.to_owned(),
             user_id,
-            allowed: allowed.iter().map(|id| STANDARD.decode(id).ok()).collect::<Option<_>>()?,
+            allowed: allowed.iter().map(|id| lenient_base64::standard(id)).collect::<Option<_>>()?,
             user_verification: stored["userVerification"].as_str().unwrap_or("").to_owned(),
         })
     }
@@ -264,7 +265,7 @@ impl ClientData {
 
 /// Base64url, padded or not.
 fn bytes(value: &Value) -> Option<Vec<u8>> {
-    URL_SAFE_NO_PAD.decode(value.as_str()?.trim_end_matches('=')).ok()
+    lenient_base64::url_safe_no_pad(value.as_str()?.trim_end_matches('='))
 }
 
 /// The id of a `PublicKeyCredential`.
