@@ -44,6 +44,7 @@ mod sms;
 mod store;
 mod token;
 mod tokens;
+mod twilio;
 mod user;
 mod verify;
 mod web3;

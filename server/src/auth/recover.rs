@@ -406,6 +406,17 @@ pub async fn reauthenticate(request: &Request, caller: Caller) -> AuthResult<Htt
 /// Errors: 422 `reauthentication_not_valid`.
 pub async fn check_reauthentication(request: &Request, db: &Db, user: &mut User, nonce: &str) -> AuthResult<()> {
     let config = &request.auth.config;
+    if user.email.is_empty()
+        && !user.reauthentication_token.is_empty()
+        && let Some(approved) = sms::check_code(request, &user.phone, nonce).await
+    {
+        // Upstream leaves the request for a code open.
+        return if approved && user.confirm_reauthentication(db).await.or_internal("Error during reauthentication")? {
+            Ok(())
+        } else {
+            Err(AuthError::forbidden(Code::OtpExpired, "Token has expired or is invalid"))
+        };
+    }
     let (address, validity) =
         if user.email.is_empty() { (&user.phone, config.sms.otp_exp) } else { (&user.email, config.mailer.otp_exp) };
     let hash = otp::hash(address, nonce);

@@ -2,7 +2,6 @@
 //! Reference: supabase/auth `internal/api/phone.go`, `internal/api/sms_provider/`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
@@ -16,12 +15,13 @@ use super::models::user::User;
 use super::otp;
 use super::request::Request;
 use super::store::Db;
-use crate::config::{SmsConfig, TwilioConfig};
+use super::twilio::{Twilio, TwilioVerify};
+use crate::config::SmsConfig;
 use crate::mail::Message;
 
 /// The channels a message can take.
 pub const SMS: &str = "sms";
-const WHATSAPP: &str = "whatsapp";
+pub const WHATSAPP: &str = "whatsapp";
 
 /// A text message about to leave.
 #[derive(Clone, Debug)]
@@ -38,84 +38,49 @@ pub struct Text<'a> {
 /// `db` is the request's, for senders that write a row.
 pub trait TextSender: Send + Sync {
     fn send<'a>(&'a self, db: &'a Db, text: &'a Text<'a>) -> LocalBoxFuture<'a, Result<String, String>>;
+
+    /// Who checks the codes, where the provider makes them itself: those made here are then nobody's.
+    fn checker(&self) -> Option<&dyn CodeChecker> {
+        None
+    }
+}
+
+/// Says whether a code is the one that it sent to a number. The error text is for the log.
+pub trait CodeChecker: Send + Sync {
+    /// `phone`: E.164 digits without `+`.
+    fn check<'a>(&'a self, phone: &'a str, code: &'a str) -> LocalBoxFuture<'a, Result<(), String>>;
+}
+
+/// Whether the provider, who made the code, says that it is the one it sent to `phone`; `None` where codes are made
+/// here. With the hook they are: what it sends, no provider knows.
+pub async fn check_code(request: &Request, phone: &str, code: &str) -> Option<bool> {
+    if request.auth.config.hooks.send_sms.is_some() {
+        return None;
+    }
+    let checker = request.auth.texts.as_ref()?.checker()?;
+    let checked = checker.check(phone, code).await;
+    if let Err(cause) = &checked {
+        tracing::info!(cause, "the provider of text messages does not approve a code");
+    }
+    Some(checked.is_ok())
 }
 
 /// The sender the settings name, `None` if there is none by that name.
 pub fn sender(config: &SmsConfig, client: reqwest::Client, delivery: &Delivery) -> Option<Arc<dyn TextSender>> {
     match config.provider.as_str() {
-        "twilio" => {
-            let twilio = &config.twilio;
-            let complete = !twilio.account_sid.is_empty()
-                && !twilio.auth_token.reveal().is_empty()
-                && !twilio.message_service_sid.is_empty();
-            complete.then(|| Arc::new(Twilio { config: twilio.clone(), client }) as Arc<dyn TextSender>)
+        "twilio" => Twilio::new(&config.twilio, client).map(|sender| Arc::new(sender) as Arc<dyn TextSender>),
+        "twilio_verify" => {
+            TwilioVerify::new(&config.twilio_verify, client).map(|sender| Arc::new(sender) as Arc<dyn TextSender>)
         }
         "inbox" => Some(Arc::new(Inbox { delivery: delivery.clone() })),
         "" => None,
         other => {
             tracing::warn!(
                 provider = other,
-                "GOTRUE_SMS_PROVIDER names a provider that is not served: twilio and inbox are"
+                "GOTRUE_SMS_PROVIDER names a provider that is not served: twilio, twilio_verify and inbox are"
             );
             None
         }
-    }
-}
-
-/// Twilio's Messages API, or any service that speaks it.
-struct Twilio {
-    config: TwilioConfig,
-    client: reqwest::Client,
-}
-
-impl TextSender for Twilio {
-    fn send<'a>(&'a self, _db: &'a Db, text: &'a Text<'a>) -> LocalBoxFuture<'a, Result<String, String>> {
-        Box::pin(async move {
-            let from = &self.config.message_service_sid;
-            let number = format!("+{}", text.to);
-            let content = json!({ "1": text.code }).to_string();
-            let mut form: Vec<(&str, &str)> = vec![("Channel", text.channel)];
-            let (to, sender);
-            if text.channel == WHATSAPP {
-                to = format!("whatsapp:{number}");
-                sender = if from.bytes().all(|b| b.is_ascii_digit() || b == b'+') {
-                    format!("whatsapp:{from}")
-                } else {
-                    from.clone()
-                };
-                if self.config.content_sid.is_empty() {
-                    form.push(("Body", text.body));
-                } else {
-                    form.push(("ContentSid", &self.config.content_sid));
-                    form.push(("ContentVariables", &content));
-                }
-            } else {
-                (to, sender) = (number, from.clone());
-                form.push(("Body", text.body));
-            }
-            form.push(("To", &to));
-            form.push(("From", &sender));
-            let url = format!("{}/2010-04-01/Accounts/{}/Messages.json", self.config.base_url, self.config.account_sid);
-            let answer = self
-                .client
-                .post(url)
-                .timeout(Duration::from_secs(10))
-                .basic_auth(&self.config.account_sid, Some(self.config.auth_token.reveal()))
-                .form(&form)
-                .send()
-                .await
-                .map_err(|error| error.without_url().to_string())?;
-            let accepted = answer.status().is_success();
-            let body: Value = answer.json().await.map_err(|error| error.without_url().to_string())?;
-            let field = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
-            if !accepted {
-                return Err(format!("{} More information: {}", field("message"), field("more_info")));
-            }
-            if matches!(field("status").as_str(), "failed" | "undelivered") {
-                return Err(format!("twilio error: {} for message {}", field("error_message"), field("sid")));
-            }
-            Ok(field("sid"))
-        })
     }
 }
 
@@ -148,7 +113,7 @@ pub fn check_channel(request: &Request, channel: &str) -> AuthResult<()> {
     let config = &request.auth.config;
     let known = config.hooks.send_sms.is_some()
         || channel == SMS
-        || (channel == WHATSAPP && config.sms.provider.starts_with("twilio"));
+        || (channel == WHATSAPP && matches!(config.sms.provider.as_str(), "twilio" | "twilio_verify"));
     if known {
         return Ok(());
     }

@@ -18,6 +18,7 @@ use super::models::{Json, flow_state};
 use super::otp;
 use super::pkce;
 use super::request::{Request, ok};
+use super::sms;
 use super::store::Db;
 use super::tokens;
 
@@ -373,12 +374,21 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
             .then_some(Kind::EmailChange),
         Some(kind @ (Kind::Sms | Kind::PhoneChange)) => {
             let test = config.sms.test_otp(phone, chrono::Utc::now()) == Some(code.as_str());
-            let right = if kind == Kind::Sms {
-                confirmation(config.sms.otp_exp)
+            let (stored, sent_at) = if kind == Kind::Sms {
+                (&user.confirmation_token, user.confirmation_sent_at)
             } else {
-                valid(&user.phone_change_token, user.phone_change_sent_at, config.sms.otp_exp)
+                (&user.phone_change_token, user.phone_change_sent_at)
             };
-            (test || right).then_some(kind)
+            // A provider that makes the codes says how long they live. One that nobody asked for here opens nothing:
+            // upstream leaves that to the provider, who knows the number but not what the code was for.
+            let right = if test || stored.is_empty() {
+                test
+            } else if let Some(approved) = sms::check_code(request, phone, code).await {
+                approved
+            } else {
+                valid(stored, sent_at, config.sms.otp_exp)
+            };
+            right.then_some(kind)
         }
         _ => None,
     };

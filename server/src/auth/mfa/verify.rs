@@ -21,6 +21,7 @@ use crate::auth::models::{now, refresh_token, session};
 use crate::auth::params::Params;
 use crate::auth::refresh_format::new_key;
 use crate::auth::request::Request;
+use crate::auth::sms;
 use crate::auth::store::Db;
 use crate::auth::tokens::{self, SessionAnswer};
 use crate::auth::webauthn::{self, Assertion, Ceremony, Credential, Registration};
@@ -158,10 +159,16 @@ async fn verify_phone(
     let encryption = &request.auth.config.security.encryption;
     let db = request.db().await?;
     let challenge = open_challenge(request, &db, factor, challenge_id).await?;
-    let stored = challenge.otp_code.as_deref().unwrap_or("");
-    let right = encryption::open(encryption, &challenge.id.to_string(), stored)
-        .or_internal("Database error verifying MFA TOTP secret")?;
-    let valid = !right.is_empty() && bool::from(right.as_bytes().ct_eq(code.as_bytes()));
+    let valid = match sms::check_code(request, &factor.phone, code).await {
+        Some(true) => true,
+        Some(false) => return Err(AuthError::forbidden(Code::OtpExpired, "Token has expired or is invalid")),
+        None => {
+            let stored = challenge.otp_code.as_deref().unwrap_or("");
+            let right = encryption::open(encryption, &challenge.id.to_string(), stored)
+                .or_internal("Database error verifying MFA TOTP secret")?;
+            !right.is_empty() && bool::from(right.as_bytes().ct_eq(code.as_bytes()))
+        }
+    };
     ask_hook(request, &db, caller, factor, valid).await?;
     if !valid {
         return Err(failed("Invalid MFA Phone code entered"));

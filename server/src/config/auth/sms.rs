@@ -14,7 +14,8 @@ pub struct SmsConfig {
     pub otp_exp: Duration,
     pub otp_length: usize,
     pub max_frequency: Duration,
-    /// `GOTRUE_SMS_PROVIDER`: twilio, or ours: inbox. twilio_verify, messagebird, textlocal and vonage are not served.
+    /// `GOTRUE_SMS_PROVIDER`: twilio, twilio_verify, or ours: inbox. messagebird, textlocal and vonage are not
+    /// served.
     pub provider: String,
     /// `GOTRUE_SMS_TEMPLATE`, default `Your code is {{ .Code }}`.
     pub template: String,
@@ -22,6 +23,7 @@ pub struct SmsConfig {
     pub test_otp: BTreeMap<String, String>,
     pub test_otp_valid_until: Option<DateTime<Utc>>,
     pub twilio: TwilioConfig,
+    pub twilio_verify: TwilioConfig,
 }
 
 impl SmsConfig {
@@ -52,6 +54,13 @@ impl SmsConfig {
                 content_sid: reader.text_or(&["GOTRUE_SMS_TWILIO_CONTENT_SID"], ""),
                 base_url: reader.text_or(&["FERROBASE_SMS_TWILIO_URL"], "https://api.twilio.com"),
             },
+            twilio_verify: TwilioConfig {
+                account_sid: reader.text_or(&["GOTRUE_SMS_TWILIO_VERIFY_ACCOUNT_SID"], ""),
+                auth_token: reader.secret(&["GOTRUE_SMS_TWILIO_VERIFY_AUTH_TOKEN"]).unwrap_or_else(|| Secret::new("")),
+                message_service_sid: reader.text_or(&["GOTRUE_SMS_TWILIO_VERIFY_MESSAGE_SERVICE_SID"], ""),
+                content_sid: String::new(),
+                base_url: reader.text_or(&["FERROBASE_SMS_TWILIO_VERIFY_URL"], "https://verify.twilio.com"),
+            },
         }
     }
 
@@ -64,12 +73,23 @@ impl SmsConfig {
     }
 }
 
+/// An account of one of Twilio's APIs: `GOTRUE_SMS_TWILIO_*` for Messages, `GOTRUE_SMS_TWILIO_VERIFY_*` for Verify.
 #[derive(Clone, Debug)]
 pub struct TwilioConfig {
     pub account_sid: String,
     pub auth_token: Secret,
+    /// Who sends: a number or a service of Messages, a service of Verify.
     pub message_service_sid: String,
+    /// A template of Messages for WhatsApp, or empty.
     pub content_sid: String,
-    /// `FERROBASE_SMS_TWILIO_URL`, default `https://api.twilio.com`: any service with Twilio's API.
+    /// `FERROBASE_SMS_TWILIO_URL`, default `https://api.twilio.com`, and `FERROBASE_SMS_TWILIO_VERIFY_URL`, default
+    /// `https://verify.twilio.com`: any service with Twilio's API.
     pub base_url: String,
+}
+
+impl TwilioConfig {
+    /// Whether all is there that the API asks for.
+    pub fn is_complete(&self) -> bool {
+        ![&self.account_sid, self.auth_token.reveal(), &self.message_service_sid].iter().any(|text| text.is_empty())
+    }
 }
