@@ -8,7 +8,8 @@
 #   FERROBASE    the binary (default target/debug/ferrobase)
 #   PG_BIN_DIR   initdb, pg_ctl and postgres (default the newest in /usr/lib/postgresql)
 #   ORACLE_PORT  port of the cluster (default 55190); ORACLE_PORT_BASE  ports of the replay (default 55300)
-# Needs python3 and psql. The known differences are listed in docs/auth-exceptions.md.
+# Needs python3 and psql. Fails when a scenario differs that docs/auth-exceptions.md does not list, and after a replay
+# of all of them when one is listed that does not differ.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -39,8 +40,11 @@ trap stop EXIT
 )
 
 [ $# -gt 0 ] || set -- --all --jobs 2 --failures 0
+everything=()
+[ "$1" != --all ] || everything=(--all)
 cd "$ORACLE_DIR"
 exec_replay=(python3 replay.py --server-cmd "$binary serve --only auth"
   --db-url "postgres://postgres@127.0.0.1:$port/postgres" --port-base "${ORACLE_PORT_BASE:-55300}"
-  --file open.jsonl.gz "$@")
+  --file open.jsonl.gz "$@" --json "$cluster/report.json")
 PYTHONDONTWRITEBYTECODE=1 "${exec_replay[@]}"
+python3 "$root/server/tests/oracle/auth_listed.py" "$cluster/report.json" "$root/docs/auth-exceptions.md" "${everything[@]}"
