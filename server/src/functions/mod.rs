@@ -2,7 +2,7 @@
 //!
 //! The function behind a name is `functions."<name>"(input jsonb) returns jsonb`, the name quoted exactly. It
 //! runs as the caller (anon without a token) with the settings of a REST request (`request.method`, `.path`,
-//! `.headers`), so row level security decides what it sees. The JSON body is `input`; a call without a body
+//! `.headers`, and the role's own of `alter role … set`), so row level security decides what it sees. The JSON body is `input`; a call without a body
 //! hands over the query's parameters as an object. The answer is the returned JSON.
 
 mod error;
@@ -12,6 +12,7 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use bytes::BytesMut;
 use futures_util::StreamExt;
+use futures_util::future::try_join;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -109,7 +110,10 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
              where n.nspname = 'functions' and p.proname = $1 and p.proargtypes = '3802'::oidvector",
         )
         .await?;
-    let Some(statement) = client.query_opt(&known, &[&name]).await? else {
+    let own = client.prepare_cached(include_str!("role_settings.sql")).await?;
+    // Asked together, they travel together.
+    let (found, _) = try_join(client.query_opt(&known, &[&name]), client.query(&own, &[])).await?;
+    let Some(statement) = found else {
         tx.rollback().await?;
         return Err(FunctionError::NotFound);
     };

@@ -147,3 +147,35 @@ async fn a_token_whose_role_cannot_be_taken_is_no_token() {
         assert_eq!(stored.body["statusCode"], "403", "{role}: {}", stored.body);
     }
 }
+
+#[actix_web::test]
+async fn the_callers_role_brings_its_own_settings() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(FUNCTIONS).await.expect("functions");
+    // Roles are the whole cluster's: this one is of this test alone.
+    let role = format!("caller_{}", uuid::Uuid::new_v4().simple());
+    let made = format!(
+        "create role {role} nologin noinherit; grant {role} to authenticator; grant usage on schema functions to {role};
+        alter role {role} set statement_timeout = '200ms'; alter role {role} set application_name = 'a=b';
+        alter role {role} set role = 'service_role';
+        create function functions.settings(input jsonb) returns jsonb language sql as $$ select jsonb_build_object(
+            'limit', current_setting('statement_timeout'), 'name', current_setting('application_name'),
+            'role', current_user::text) $$"
+    );
+    app.owner.batch_execute(&made).await.expect("a role with settings");
+    let key = jsonwebtoken::EncodingKey::from_secret(ferrobase::config::DEVELOPMENT_JWT_SECRET.as_bytes());
+    let claims = json!({ "role": role, "exp": 4_000_000_000_i64 });
+    let mut actor = app.anon();
+    actor.token = Some(jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("a token"));
+    let reply = actor.post("/functions/v1/settings", json!({})).await;
+    assert_eq!(reply.body, json!({ "limit": "200ms", "name": "a=b", "role": role }));
+    let slow = actor.post("/functions/v1/nap", json!({})).await;
+    assert_eq!(slow.status, 504, "{}", slow.body);
+    // They end with the call, also on a connection that another role takes over.
+    for _ in 0..12 {
+        let reply = app.service().post("/functions/v1/settings", json!({})).await;
+        assert_ne!(reply.body["limit"], "200ms");
+        assert_ne!(reply.body["name"], "a=b");
+    }
+    app.owner.batch_execute(&format!("drop owned by {role}; drop role {role}")).await.expect("the role goes");
+}
