@@ -240,7 +240,7 @@ fn check(
 }
 
 /// The request's `User-Agent`, if it has one.
-fn agent<'a>(request: &'a Request) -> Option<&'a str> {
+fn agent(request: &Request) -> Option<&str> {
     request.header("user-agent").filter(|agent| !agent.is_empty())
 }
 

@@ -140,7 +140,7 @@ impl Ceremony {
     pub fn from_json(stored: &Value) -> Option<Self> {
         let user_id = stored["user_id"]
             .as_str()
-            .and_then(|text| lenient_base64::standard(text))
+            .and_then(lenient_base64::standard)
             .and_then(|bytes| Uuid::parse_str(std::str::from_utf8(&bytes).ok()?).ok());
         let allowed = texts(&stored["allowed_credentials"]);
         Some(Self {
