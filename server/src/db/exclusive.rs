@@ -174,8 +174,9 @@ impl ExclusivePool {
 impl Shared {
     /// Neither too old nor forgotten for too long.
     fn is_usable(&self, connection: &mut Connection) -> bool {
-        connection.opened.elapsed() < self.options.max_lifetime
-            && connection.used.elapsed() < self.options.max_idle
+        let now = Instant::now();
+        now.duration_since(connection.opened) < self.options.max_lifetime
+            && now.duration_since(connection.used) < self.options.max_idle
             && connection.backend.is_alive()
     }
 
@@ -318,11 +319,12 @@ impl Drop for Held {
         if self.returned {
             return;
         }
-        let held_for = self.since.elapsed();
+        let now = Instant::now();
+        let held_for = now.duration_since(self.since);
         let mut connection = self.connection.take();
         if self.clean {
             if let Some(connection) = &mut connection {
-                connection.used = Instant::now();
+                connection.used = now;
             }
             return self.shared.give_back(connection, self.lane, held_for);
         }

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BytesMut};
+use memchr::{memchr, memchr_iter, memmem};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Heads longer than this are passed on as they are; the HTTP parser refuses them.
@@ -109,7 +110,7 @@ impl Mender {
                 true
             }
             Part::Head => {
-                let Some(end) = find(&self.gathered, b"\r\n\r\n") else { return self.give_up_if_long() };
+                let Some(end) = memmem::find(&self.gathered, b"\r\n\r\n") else { return self.give_up_if_long() };
                 let head = self.gathered.split_to(end + 4);
                 self.part = after(&head);
                 mend_head(&head, &mut self.out);
@@ -132,15 +133,17 @@ impl Mender {
     }
 }
 
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
-}
-
 /// What follows a head.
 fn after(head: &[u8]) -> Part {
     let mut part = Part::Head;
-    for line in head.split(|b| *b == b'\n').skip(1) {
-        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
+    for end in memchr_iter(b'\n', head) {
+        let rest = &head[end + 1..];
+        // The names that matter begin with one of these.
+        if !matches!(rest.first(), Some(b'c' | b'C' | b't' | b'T' | b'u' | b'U')) {
+            continue;
+        }
+        let line = &rest[..memchr(b'\n', rest).unwrap_or(rest.len())];
+        let Some(colon) = memchr(b':', line) else { continue };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"content-length") {
             let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());

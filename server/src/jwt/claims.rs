@@ -1,5 +1,7 @@
 //! The claims of a token, and what has to hold of them.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Map, Value};
 
 use super::ClaimsError;
@@ -64,6 +66,17 @@ impl Claims {
         if accepted { Ok(()) } else { Err(ClaimsError::NotInAudience) }
     }
 
+    /// The times at which [`Claims::check`] passes; none (or no time in between) if at none.
+    pub fn valid(&self, audience: Option<&str>) -> Option<RangeInclusive<i64>> {
+        let time = |name: &str| self.time(name, ClaimsError::ExpNotNumber).ok();
+        let (exp, nbf, iat) = (time("exp")?, time("nbf")?, time("iat")?);
+        let from = nbf.max(iat).map_or(i64::MIN, |time| time.saturating_sub(SKEW));
+        let until = exp.map_or(i64::MAX, |time| time.saturating_add(SKEW));
+        // Times apart, what is left to judge is the audience.
+        let others = Map::from_iter(self.get("aud").map(|aud| ("aud".to_owned(), aud.clone())));
+        Self(others).check(0, audience).ok().map(|()| from..=until)
+    }
+
     fn present(&self, name: &str) -> Option<&Value> {
         self.get(name).filter(|value| !value.is_null())
     }
@@ -119,6 +132,26 @@ mod tests {
         assert_eq!(check(json!({"aud": "a"}), Some("b")), Err(ClaimsError::NotInAudience));
         assert_eq!(check(json!({"aud": ["b", 1]}), Some("b")), Err(ClaimsError::AudNotString));
         assert_eq!(check(json!({"aud": 1}), None), Err(ClaimsError::AudNotString));
+    }
+
+    #[test]
+    fn the_times_at_which_claims_are_valid_are_those_that_pass() {
+        let times = [json!(null), json!(970), json!(1000), json!(1031), json!(1.5), json!("x")];
+        for exp in &times {
+            for nbf in &times {
+                for iat in &times {
+                    for aud in [json!(null), json!("a"), json!(["b"]), json!(1)] {
+                        let claims = json!({"exp": exp, "nbf": nbf, "iat": iat, "aud": aud});
+                        let claims = Claims::parse(claims.to_string().as_bytes()).expect("object");
+                        for now in [-31, -30, 0, 939, 940, 970, 1000, 1001, 1030, 1031, 1061, 1062] {
+                            let passes = claims.check(now, Some("a")).is_ok();
+                            let valid = claims.valid(Some("a")).is_some_and(|valid| valid.contains(&now));
+                            assert_eq!(valid, passes, "{claims:?} at {now}");
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Signatures are checked once per token and remembered; times and audience are judged at every request.
 //! Reference: PostgREST `Auth/Jwt.hs`, `Auth/JwtCache.hs`.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -40,6 +41,8 @@ pub struct Authenticator {
 /// What a token's signature vouches for.
 struct Verified {
     claims: Claims,
+    /// When [`Claims::check`] passes, in seconds since 1970.
+    valid: Option<RangeInclusive<i64>>,
     /// None if neither the token names a role nor is there an anonymous one.
     identity: Option<Identity>,
 }
@@ -99,7 +102,9 @@ impl Authenticator {
     fn authenticate_at(&self, token: Option<&str>, now: i64) -> Result<Identity, JwtError> {
         let Some(token) = token else { return self.anonymous.clone().ok_or(JwtError::TokenRequired) };
         let verified = self.verified(token)?;
-        verified.claims.check(now, self.audience.as_deref())?;
+        if !verified.valid.as_ref().is_some_and(|valid| valid.contains(&now)) {
+            verified.claims.check(now, self.audience.as_deref())?;
+        }
         verified.identity.clone().ok_or(JwtError::TokenRequired)
     }
 
@@ -122,7 +127,8 @@ impl Authenticator {
             Some(role) => Some(identity(&role, &claims, false)),
             None => self.anonymous.as_ref().map(|anonymous| identity(&anonymous.role, &claims, true)),
         };
-        Ok(Arc::new(Verified { claims, identity }))
+        let valid = claims.valid(self.audience.as_deref());
+        Ok(Arc::new(Verified { claims, valid, identity }))
     }
 }
 

@@ -1,11 +1,12 @@
 //! From actix to the road and back.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{self, Data, ServiceConfig};
-use actix_web::{HttpMessage, HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 
@@ -33,22 +34,30 @@ pub fn configure(service: &mut ServiceConfig) {
     service.default_service(web::route().to(handle));
 }
 
-/// How long each stage took, in milliseconds.
-#[derive(Default)]
+/// How long each stage took, in milliseconds; where nobody asks, the clock is not read.
 struct Timing {
+    wanted: bool,
     stages: Vec<(&'static str, f64)>,
 }
 
 impl Timing {
+    fn new(wanted: bool) -> Self {
+        Self { wanted, stages: Vec::new() }
+    }
+
+    fn start(&self) -> Option<Instant> {
+        self.wanted.then(Instant::now)
+    }
+
     fn measure<T>(&mut self, stage: &'static str, work: impl FnOnce() -> T) -> T {
-        let started = Instant::now();
+        let started = self.start();
         let result = work();
         self.note(stage, started);
         result
     }
 
-    fn note(&mut self, stage: &'static str, started: Instant) {
-        self.stages.push((stage, started.elapsed().as_secs_f64() * 1000.0));
+    fn note(&mut self, stage: &'static str, started: Option<Instant>) {
+        self.stages.extend(started.map(|started| (stage, started.elapsed().as_secs_f64() * 1000.0)));
     }
 
     fn header(&self) -> String {
@@ -60,12 +69,12 @@ impl Timing {
 async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> HttpResponse {
     let settings = rest.live.settings();
     let config = &settings.config;
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let asked = cors::Asked {
         method: request.method().as_str(),
-        origin: header("origin"),
-        request_method: header("access-control-request-method"),
-        request_headers: header("access-control-request-headers"),
+        origin: header(header::ORIGIN),
+        request_method: header(header::ACCESS_CONTROL_REQUEST_METHOD),
+        request_headers: header(header::ACCESS_CONTROL_REQUEST_HEADERS),
     };
     let for_browsers = match cors::judge(asked, &config.cors_allowed_origins) {
         cors::Verdict::Preflight(headers) => {
@@ -73,7 +82,8 @@ async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> H
         }
         cors::Verdict::Actual(headers) => headers,
     };
-    let answer = match answer(&request, body, &rest, &settings).await {
+    let mut acting = None;
+    let answer = match answer(&request, body, &rest, &settings, &mut acting).await {
         Ok(answer) => answer,
         Err(error) => Response::from_error(&error, !config.verbose_errors, request.method() == Method::HEAD),
     };
@@ -81,31 +91,27 @@ async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> H
     let sent = send(answer, for_browsers, &request, config, rest.live.cache().is_none());
     // The full server has an access log of its own.
     if rest.mount.is_empty() && access_log::is_logged(config.log_level, status) {
-        let acting = request.extensions().get::<ActingRole>().cloned();
-        let role = acting.as_ref().map(|role| &*role.0);
-        access_log::write(&request, &access_log::Answered { status, length, role });
+        access_log::write(&request, &access_log::Answered { status, length, role: acting.as_deref() });
     }
     sent
 }
 
-/// The role a request acts as, kept with it for the log.
-#[derive(Clone)]
-struct ActingRole(std::sync::Arc<str>);
-
+/// `acting`: where to tell the role that the request acts as, for the log.
 async fn answer(
     request: &HttpRequest,
     body: web::Payload,
     rest: &Rest,
     settings: &Settings,
+    acting: &mut Option<Arc<str>>,
 ) -> Result<Response, ApiError> {
     let config = &settings.config;
-    let mut timing = Timing::default();
-    let authorization = request.headers().get("authorization").map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let mut timing = Timing::new(config.server_timing);
+    let authorization = request.headers().get(header::AUTHORIZATION).map(|value| request::lossy(value.as_bytes()));
     let identity = timing.measure("jwt", || {
         let token = authorization.as_deref().and_then(bearer_token);
         settings.authenticator.authenticate(token).map_err(ApiError::Token)
     })?;
-    request.extensions_mut().insert(ActingRole(identity.role.clone()));
+    *acting = Some(identity.role.clone());
     let cache = rest.cache().ok_or(ApiError::NoSchemaCache)?;
     let raw = raw_request(request, body, &rest.mount).await?;
     let rules = RequestRules {
@@ -125,13 +131,13 @@ async fn answer(
     let mut answer = match planned {
         Plan::Info { allow } => response::info(&allow),
         Plan::Document { head } => {
-            let started = Instant::now();
+            let started = timing.start();
             let offer = execute::inspect(rest.live.pool(), settings, &identity, &parsed, &cache).await?;
             timing.note("transaction", started);
             timing.measure("response", || response::document(&parsed, &offer, &cache, config, head))
         }
         Plan::Database(plan) => {
-            let started = Instant::now();
+            let started = timing.start();
             let outcome = execute::execute(rest, settings, &identity, &parsed, &plan, &cache).await;
             timing.note("transaction", started);
             let answered = outcome.and_then(|outcome| {
@@ -178,7 +184,8 @@ async fn raw_request(request: &HttpRequest, body: web::Payload, mount: &str) -> 
     if path.len() + query.len() > MAX_URL {
         return Err(ApiError::TooLarge(Limit::Url));
     }
-    let announced = request.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let announced =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > MAX_BODY as u64) {
         return Err(ApiError::TooLarge(Limit::Body));
     }

@@ -68,6 +68,10 @@ impl MediaHandlers {
         };
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.any.is_empty() && self.named.is_empty()
+    }
+
     /// For the rows of one relation, or the result of one function.
     pub fn named(&self, schema: &str, name: &str, media_type: &str) -> Option<&MediaHandler> {
         self.named.get(schema, name)?.get(media_type)

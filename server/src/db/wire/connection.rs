@@ -59,8 +59,13 @@ impl Wire {
         if self.inbox.len() < length {
             return Ok(None);
         }
+        let letter = self.inbox[0];
+        // Parsed, bound, closed, done, empty, no columns: most messages say all with their letter.
+        if matches!(letter, b'1' | b'2' | b'3' | b'C' | b'I' | b'n') {
+            self.inbox.advance(length);
+            return Ok(Some((letter, Bytes::new())));
+        }
         let mut message = self.inbox.split_to(length).freeze();
-        let letter = message[0];
         message.advance(5);
         Ok(Some((letter, message)))
     }

@@ -48,11 +48,12 @@ pub fn find_function(
     method: CallMethod,
     cache: &SchemaCache,
 ) -> Result<Arc<Function>, ApiError> {
-    let keys: BTreeSet<&str> = match method {
+    let mut keys: Vec<&str> = match method {
         CallMethod::Get | CallMethod::Head => request.query.arguments.iter().map(|(key, _)| key.as_str()).collect(),
         CallMethod::Post => request.columns.iter().map(String::as_str).collect(),
     };
-    let keys: Vec<&str> = keys.into_iter().collect();
+    keys.sort_unstable();
+    keys.dedup();
     let is_post = method == CallMethod::Post;
     let body = match &request.content_type {
         _ if !is_post => BodyKind::Other,
@@ -66,14 +67,15 @@ pub fn find_function(
 }
 
 pub fn plan_call(function: Arc<Function>, request: &ApiRequest, read: &ReadNode) -> Call {
-    let filters = filter_names(read);
-    let mut returning: BTreeSet<String> = needed_columns(read, &[]).into_iter().collect();
-    let takes_all = returning.is_empty() || (returning.len() == 1 && returning.contains("*"));
+    let mut returning = needed_columns(read, &[]);
+    let takes_all = returning.is_empty() || returning == ["*"];
     if !takes_all {
-        returning.extend(filters);
+        let mut names: BTreeSet<String> = returning.into_iter().collect();
+        names.extend(filter_names(read));
+        returning = names.into_iter().collect();
     }
     let arguments = arguments(&function, request);
-    Call { function, arguments, returning: returning.into_iter().collect() }
+    Call { function, arguments, returning }
 }
 
 fn arguments(function: &Function, request: &ApiRequest) -> Arguments {

@@ -142,11 +142,10 @@ fn filters_are_primary_key(request: &ApiRequest, primary_key: &[Name]) -> bool {
 
 /// The columns that reading the result needs: those selected, those that embeds join on, and the primary key.
 pub fn needed_columns(read: &ReadNode, primary_key: &[Name]) -> Vec<String> {
-    let selected = read.select.iter().map(|item| item.field.name.as_str());
-    let mut names: BTreeSet<String> = selected.map(str::to_owned).collect();
-    if names.contains("*") {
+    if read.select.iter().any(|item| item.field.is_star()) {
         return vec!["*".to_owned()];
     }
+    let mut names: BTreeSet<String> = read.select.iter().map(|item| item.field.name.clone()).collect();
     for child in &read.children {
         match child.relationship.as_deref() {
             // What a function reads of the row cannot be known.

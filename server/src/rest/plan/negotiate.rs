@@ -77,16 +77,18 @@ impl Producers<'_> {
 
     fn replaceable(&self, media: &MediaType) -> Option<(Handler, MediaType)> {
         let handlers = self.cache.media_handlers();
-        let name = media.mime();
-        if self.default_select {
-            let QualifiedName { schema, name: relation } = self.relation;
-            let own = handlers.named(schema, relation, "*/*").or_else(|| handlers.named(schema, relation, &name));
-            if let Some(handler) = own {
+        if !handlers.is_empty() {
+            let name = media.mime();
+            if self.default_select {
+                let QualifiedName { schema, name: relation } = self.relation;
+                let own = handlers.named(schema, relation, "*/*").or_else(|| handlers.named(schema, relation, &name));
+                if let Some(handler) = own {
+                    return Some(custom(handler));
+                }
+            }
+            if let Some(handler) = handlers.any(&name) {
                 return Some(custom(handler));
             }
-        }
-        if let Some(handler) = handlers.any(&name) {
-            return Some(custom(handler));
         }
         match media {
             MediaType::Json | MediaType::Any => Some((Handler::Json, MediaType::Json)),

@@ -16,6 +16,7 @@ pub mod query;
 pub mod range;
 pub mod types;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
@@ -42,8 +43,16 @@ pub struct RawRequest {
 
 impl RawRequest {
     /// The first header of that (lower-case) name.
-    pub fn header(&self, name: &str) -> Option<std::borrow::Cow<'_, str>> {
-        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| String::from_utf8_lossy(value))
+    pub fn header(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| lossy(value))
+    }
+}
+
+/// The text of a header. ASCII, as nearly all are, is checked many bytes at a time.
+pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 
@@ -144,12 +153,8 @@ pub fn parse(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<ApiRequest, A
     let range = ranges(raw, &mut query)?;
     let content_type = raw.header("content-type").map_or(MediaType::Json, |value| MediaType::parse(&value));
     let (payload, columns) = payload(raw, &action, &content_type, &query)?;
-    let prefer: Vec<_> = raw
-        .headers
-        .iter()
-        .filter(|(name, _)| name == "prefer")
-        .map(|(_, value)| String::from_utf8_lossy(value))
-        .collect();
+    let prefer: Vec<_> =
+        raw.headers.iter().filter(|(name, _)| name == "prefer").map(|(_, value)| lossy(value)).collect();
     Ok(ApiRequest {
         action,
         method: raw.method.clone(),
@@ -262,12 +267,12 @@ fn headers_json(raw: &RawRequest) -> String {
             None => headers.push((name, value)),
         }
     }
-    let mut json = String::with_capacity(256);
+    let mut json = String::with_capacity(headers.iter().map(|(name, value)| name.len() + value.len() + 8).sum());
     for (name, value) in headers {
         json.push(if json.is_empty() { '{' } else { ',' });
         json_string(&mut json, name);
         json.push(':');
-        json_string(&mut json, &String::from_utf8_lossy(value));
+        json_string(&mut json, &lossy(value));
     }
     json.push_str(if json.is_empty() { "{}" } else { "}" });
     json

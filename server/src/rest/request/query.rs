@@ -20,7 +20,7 @@ pub const MAX_NESTING: usize = 100;
 /// A parsed query string.
 #[derive(Clone, Debug, Default)]
 pub struct QueryParams {
-    /// Keys sorted, values re-encoded: what `Content-Location` repeats.
+    /// Keys sorted, values re-encoded: what `Content-Location` repeats. Empty for a call, which has none.
     pub canonical: String,
     /// Function arguments of a reading call, in order.
     pub arguments: Vec<(String, String)>,
@@ -67,6 +67,9 @@ pub fn split_pairs(raw: &[u8]) -> Vec<Pair> {
 }
 
 fn decode(text: &[u8]) -> Vec<u8> {
+    if text.iter().fold(true, |plain, b| plain & (*b != b'%') & (*b != b'+')) {
+        return text.to_vec();
+    }
     let hex = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
     let mut out = Vec::with_capacity(text.len());
     let mut n = 0;
@@ -149,31 +152,31 @@ pub fn parse(raw: &[u8], reading_call: bool) -> Result<QueryParams, ApiError> {
     if pairs.len() > MAX_PARAMETERS {
         return Err(ApiError::TooLarge(Limit::Parameters));
     }
-    let utf8 = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| ApiError::NotUtf8);
-    let mut decoded = Vec::with_capacity(pairs.len());
+    let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| ApiError::NotUtf8);
+    let mut decoded: Vec<(&str, Option<&str>)> = Vec::with_capacity(pairs.len());
     for (key, value) in &pairs {
         decoded.push((utf8(key)?, value.as_deref().map(utf8).transpose()?));
     }
-    let lookup = |name: &str| decoded.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.as_deref());
+    let lookup = |name: &str| decoded.iter().find(|(key, _)| *key == name).and_then(|(_, value)| *value);
     for (_, value) in &decoded {
-        check_nesting(value.as_deref().unwrap_or_default())?;
+        check_nesting(value.unwrap_or_default())?;
     }
 
     let mut params = QueryParams::default();
     let (mut orders, mut logics, mut filters) = (Vec::new(), Vec::new(), Vec::new());
     let (mut limits, mut offsets) = (BTreeMap::new(), BTreeMap::new());
-    for (key, value) in decoded.iter().filter_map(|(key, value)| Some((key, value.as_deref()?))) {
+    for (key, value) in decoded.iter().filter_map(|(key, value)| Some((*key, (*value)?))) {
         match last_word(key) {
             "order" => orders.push((key, value)),
             "limit" => {
-                limits.insert(key.clone(), RowRange::ALL.restrict(read_integer(value)));
+                limits.insert(key.to_owned(), RowRange::ALL.restrict(read_integer(value)));
             }
             "offset" => {
                 let level = format!("{}limit", &key[..key.len() - "offset".len()]);
                 offsets.insert(level, read_integer(value).map_or(RowRange::ALL, RowRange::from_lower));
             }
             "and" | "or" => logics.push((key, value)),
-            _ if matches!(key.as_str(), "select" | "columns" | "on_conflict") => {}
+            _ if matches!(key, "select" | "columns" | "on_conflict") => {}
             _ => filters.push((key, value)),
         }
     }
@@ -196,7 +199,7 @@ pub fn parse(raw: &[u8], reading_call: bool) -> Result<QueryParams, ApiError> {
     };
     for (key, value) in filters {
         let (path, field) = tree_path(key)?;
-        params.filter_keys.push(key.clone());
+        params.filter_keys.push(key.to_owned());
         let op = match plain::operation(value) {
             Some(op) => Some(op),
             None if reading_call && plain::is_no_operation(value) => None,
@@ -217,7 +220,9 @@ pub fn parse(raw: &[u8], reading_call: bool) -> Result<QueryParams, ApiError> {
         params.on_conflict = Some(parse_part("on_conflict parameter", columns, columns, grammar::columns)?);
     }
     params.ranges = join_ranges(limits, offsets);
-    params.canonical = canonical(&pairs);
+    if !reading_call {
+        params.canonical = canonical(&pairs);
+    }
     Ok(params)
 }
 

@@ -64,13 +64,13 @@ impl Sql {
 
     /// A quoted identifier, cut at a NUL.
     pub fn ident(&mut self, name: &str) -> &mut Self {
-        let name = name.split('\0').next().unwrap_or_default();
         self.text.push('"');
-        for c in name.chars() {
-            if c == '"' {
-                self.text.push('"');
-            }
-            self.text.push(c);
+        // Looked at all at once: hardly any name needs more.
+        if name.bytes().fold(true, |plain, b| plain & (b != b'"') & (b != 0)) {
+            self.text.push_str(name);
+        } else {
+            let name = name.split('\0').next().unwrap_or_default();
+            self.text.push_str(&name.replace('"', "\"\""));
         }
         self.text.push('"');
         self
