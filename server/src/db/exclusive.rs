@@ -9,6 +9,7 @@
 //! waiting, so that a busy connection changes hands without waking another thread.
 
 mod queue;
+mod waiters;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -119,11 +120,11 @@ impl ExclusivePool {
     }
 
     /// A connection for one transaction. Waits in a queue that is bounded: who could not be served in time is refused
-    /// at once.
-    pub async fn hold(&self) -> Result<Held, DbError> {
+    /// at once. Roles have their turns in it: `role` is the one that the request acts as.
+    pub async fn hold(&self, role: &str) -> Result<Held, DbError> {
         let shared = &self.shared;
         let lane = lane_of_thread(shared.lanes);
-        let claim = shared.state.lock().claim(lane, None);
+        let claim = shared.state.lock().claim(lane, role, None);
         let mut ticket = match claim {
             Claim::Granted(connection) => return shared.granted(connection, lane).await,
             Claim::Full => return Err(DbError::PoolBusy),
@@ -139,7 +140,7 @@ impl ExclusivePool {
                 Err(_) => {}
             }
             // The lock is let go before anything is waited for or dropped.
-            let claim = shared.state.lock().claim(lane, Some(patience));
+            let claim = shared.state.lock().claim(lane, role, Some(patience));
             if let Claim::Granted(connection) = claim {
                 drop(ticket);
                 return shared.granted(connection, lane).await;

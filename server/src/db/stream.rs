@@ -16,6 +16,8 @@ const PIECE: usize = 64 << 10;
 /// A transaction that only reads.
 #[derive(Clone, Debug)]
 pub struct StreamUnit<'a> {
+    /// Who waits for a connection: each role has its share.
+    pub role: &'a str,
     /// `BEGIN … READ ONLY`
     pub begin: &'static str,
     /// The settings and whatever else precedes the rows.
@@ -55,7 +57,7 @@ impl std::fmt::Debug for RowStream {
 impl ExclusivePool {
     /// Starts reading.
     pub async fn stream(&self, unit: &StreamUnit<'_>) -> Result<RowStream, DbError> {
-        let mut held = self.hold().await?;
+        let mut held = self.hold(unit.role).await?;
         let queries = std::iter::once(Query::plain(unit.begin)).chain(unit.before.iter().copied()).chain([
             unit.rows,
             unit.after,

@@ -58,6 +58,8 @@ impl End {
 /// One transaction.
 #[derive(Clone, Debug)]
 pub struct Unit<'a> {
+    /// Who waits for a connection: each role has its share.
+    pub role: &'a str,
     /// `BEGIN …`
     pub begin: &'static str,
     /// The settings statement, then whatever follows; each one's rows are returned.
@@ -86,7 +88,7 @@ pub struct Answers {
 impl ExclusivePool {
     /// Runs a transaction. Of several failures the first is reported; nothing of a failed transaction stays.
     pub async fn run(&self, unit: &Unit<'_>) -> Result<Answers, DbError> {
-        let mut held = self.hold().await?;
+        let mut held = self.hold(unit.role).await?;
         let rows = match attempt(&mut held, unit).await {
             // The schema changed under a prepared statement: the transaction is undone, so it can be repeated.
             Err(DbError::Refused(refusal)) if refusal.is_stale_statement() => {

@@ -96,6 +96,7 @@ async fn execute_streaming(
     statements: &StreamStatements,
 ) -> Result<Outcome, DbError> {
     let unit = StreamUnit {
+        role,
         begin: prelude.begin,
         before: prelude.steps(role),
         rows: statements.rows.query(role),
@@ -174,7 +175,7 @@ pub async fn execute(
         (false, true) => End::Decide,
         (false, false) => End::Commit,
     };
-    let answers = rest.pool.run(&Unit { begin: prelude.begin, steps, end }).await.map_err(&fault)?;
+    let answers = rest.pool.run(&Unit { role, begin: prelude.begin, steps, end }).await.map_err(&fault)?;
     let rows = answers.rows.get(main).map(Vec::as_slice).unwrap_or_default();
     if let MediaType::Plan { .. } = plan.media {
         if let Some(open) = answers.open {

@@ -1,14 +1,16 @@
 //! Who gets which connection: lanes of idle ones and of waiting requests. No I/O here.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::Held;
+use super::waiters::Waiters;
 
-/// Most requests that wait at once.
+/// Most requests that wait at once, if all wait as one role; with several, each has its part of that.
 const MOST_WAITING: usize = 10_000;
+/// However many roles there are, no more than so many requests wait.
+const MOST_WAITING_OF_ALL: usize = 2 * MOST_WAITING;
 /// Before that, so many per connection may wait whatever the outlook.
 const WAITING_ANYWAY: usize = 64;
 /// How long a request waits for a connection of its own lane before it takes one of another's: the first if the lane
@@ -30,7 +32,7 @@ pub struct State<C> {
 struct Lane<C> {
     open: usize,
     idle: Vec<C>,
-    waiters: VecDeque<Waiter>,
+    waiters: Waiters,
     /// When one of its requests was last served.
     served: Instant,
     /// Opened to take the place of an old one.
@@ -48,11 +50,6 @@ pub enum Replacement<C> {
     None,
 }
 
-struct Waiter {
-    since: Instant,
-    to: oneshot::Sender<Held>,
-}
-
 /// The answer to a request for a connection.
 pub enum Claim<C> {
     /// An idle connection, or the right to open one.
@@ -67,7 +64,7 @@ impl<C> State<C> {
         let lane = || Lane {
             open: 0,
             idle: Vec::new(),
-            waiters: VecDeque::new(),
+            waiters: Waiters::default(),
             served: Instant::now(),
             successors: Vec::new(),
             is_replacing: false,
@@ -85,7 +82,7 @@ impl<C> State<C> {
     /// Strikes those off the list who no longer wait.
     fn forget_gone(&mut self) {
         for lane in &mut self.lanes {
-            lane.waiters.retain(|waiter| !waiter.to.is_closed());
+            lane.waiters.forget_gone();
         }
         self.waiting = self.lanes.iter().map(|lane| lane.waiters.len()).sum();
     }
@@ -100,9 +97,10 @@ impl<C> State<C> {
         idle + self.size.saturating_sub(self.open())
     }
 
-    /// For a request of `lane`, and for how long it has waited already. Having had patience it may open more than its
-    /// lane's share or take what another lane has idle, and waits on where it stands if nothing is free.
-    pub fn claim(&mut self, lane: usize, waited: Option<Duration>) -> Claim<C> {
+    /// For a request of `lane` that acts as `role`, and for how long it has waited already. Having had patience it may
+    /// open more than its lane's share or take what another lane has idle, and waits on where it stands if nothing is
+    /// free.
+    pub fn claim(&mut self, lane: usize, role: &str, waited: Option<Duration>) -> Claim<C> {
         if let Some(connection) = self.lanes[lane].idle.pop() {
             self.lanes[lane].served = Instant::now();
             return Claim::Granted(Some(connection));
@@ -119,11 +117,11 @@ impl<C> State<C> {
         {
             return Claim::Granted(Some(connection));
         }
-        if waited.is_some() || self.is_full() {
+        if waited.is_some() || self.is_full(role) {
             return Claim::Full;
         }
         let (to, ticket) = oneshot::channel();
-        self.lanes[lane].waiters.push_back(Waiter { since: Instant::now(), to });
+        self.lanes[lane].waiters.push(role, Instant::now(), to);
         self.waiting += 1;
         Claim::Wait(ticket)
     }
@@ -132,30 +130,48 @@ impl<C> State<C> {
         waited >= PATIENCE.1 || (waited >= PATIENCE.0 && self.lanes[lane].served.elapsed() >= PATIENCE.0)
     }
 
-    /// Whether one more could not be served before its time is up, by far: what is known is a guess.
-    fn is_full(&mut self) -> bool {
-        self.looks_full() && {
+    /// Whether one more that acts as `role` could not be served before its time is up, by far: what is known is a guess.
+    fn is_full(&mut self, role: &str) -> bool {
+        self.looks_full(role) && {
             self.forget_gone();
-            self.looks_full()
+            self.looks_full(role)
         }
     }
 
-    fn looks_full(&self) -> bool {
-        let ahead = self.waiting as f64 * self.typical_hold / self.size.max(1) as f64;
-        self.waiting >= MOST_WAITING
-            || (self.waiting >= self.size * WAITING_ANYWAY && ahead > 2.0 * self.timeout.as_secs_f64())
+    fn looks_full(&self, role: &str) -> bool {
+        if self.waiting < self.size * WAITING_ANYWAY {
+            return false;
+        }
+        let ahead = self.ahead_of(role);
+        let seconds = ahead as f64 * self.typical_hold / self.size.max(1) as f64;
+        self.waiting >= MOST_WAITING_OF_ALL
+            || ahead >= MOST_WAITING
+            || (ahead >= self.size * WAITING_ANYWAY && seconds > 2.0 * self.timeout.as_secs_f64())
+    }
+
+    /// How many would be served before one more that acts as `role`: in a lane as many of each role as there are of its
+    /// own.
+    fn ahead_of(&self, role: &str) -> usize {
+        let in_lane = |waiters: &Waiters| {
+            let own = waiters.of_role(role);
+            let others = waiters.roles() - usize::from(own > 0);
+            own + others * (own + 1)
+        };
+        let ahead: usize = self.lanes.iter().map(|lane| in_lane(&lane.waiters)).sum();
+        ahead.min(self.waiting)
     }
 
     pub fn note_hold(&mut self, held_for: Duration) {
         self.typical_hold += (held_for.as_secs_f64() - self.typical_hold) / 16.0;
     }
 
-    /// Who is served next by a connection of `lane`: its own lane's first, unless another has waited much longer.
+    /// Who is served next by a connection of `lane`: its own lane's roles in turn, unless another lane has waited much
+    /// longer.
     pub fn next_waiter(&mut self, lane: usize) -> Option<oneshot::Sender<Held>> {
-        let own = self.lanes[lane].waiters.front().map(|waiter| waiter.since);
+        let own = self.lanes[lane].waiters.oldest();
         let other = (0..self.lanes.len())
             .filter(|n| *n != lane)
-            .filter_map(|n| self.lanes[n].waiters.front().map(|waiter| (waiter.since, n)))
+            .filter_map(|n| self.lanes[n].waiters.oldest().map(|since| (since, n)))
             .min();
         let from = match (own, other) {
             (None, None) => return None,
@@ -171,10 +187,10 @@ impl<C> State<C> {
                 }
             }
         };
-        let waiter = self.lanes[from].waiters.pop_front()?;
+        let to = self.lanes[from].waiters.pop()?;
         self.lanes[from].served = Instant::now();
         self.waiting -= 1;
-        Some(waiter.to)
+        Some(to)
     }
 
     /// Keeps a connection for later, or notes that there is one less.
@@ -247,11 +263,11 @@ mod tests {
     #[test]
     fn each_lane_opens_its_share_and_more_only_when_it_has_waited() {
         let mut state = state(3, 2);
-        assert_eq!(granted(state.claim(0, None)), Some(None));
-        assert_eq!(granted(state.claim(0, None)), Some(None));
-        assert_eq!(granted(state.claim(0, None)), None);
-        assert_eq!(granted(state.claim(0, Some(PATIENCE.1))), Some(None));
-        assert_eq!(granted(state.claim(1, None)), None);
+        assert_eq!(granted(state.claim(0, "", None)), Some(None));
+        assert_eq!(granted(state.claim(0, "", None)), Some(None));
+        assert_eq!(granted(state.claim(0, "", None)), None);
+        assert_eq!(granted(state.claim(0, "", Some(PATIENCE.1))), Some(None));
+        assert_eq!(granted(state.claim(1, "", None)), None);
         assert_eq!(state.available(), 0);
     }
 
@@ -259,36 +275,36 @@ mod tests {
     fn idle_connections_of_the_own_lane_come_first_and_others_after_waiting() {
         let mut state = state(2, 2);
         for lane in [0, 1] {
-            state.claim(lane, None);
+            state.claim(lane, "", None);
             state.put(Some(u32::try_from(lane).expect("small")), lane);
         }
-        assert_eq!(granted(state.claim(1, None)), Some(Some(1)));
-        assert_eq!(granted(state.claim(1, None)), None, "waits, for what is idle is another lane's");
-        assert_eq!(granted(state.claim(1, Some(PATIENCE.1))), Some(Some(0)));
-        assert_eq!(granted(state.claim(1, Some(PATIENCE.1))), None);
+        assert_eq!(granted(state.claim(1, "", None)), Some(Some(1)));
+        assert_eq!(granted(state.claim(1, "", None)), None, "waits, for what is idle is another lane's");
+        assert_eq!(granted(state.claim(1, "", Some(PATIENCE.1))), Some(Some(0)));
+        assert_eq!(granted(state.claim(1, "", Some(PATIENCE.1))), None);
     }
 
     #[test]
     fn a_lane_without_its_share_takes_what_is_idle_elsewhere_at_once() {
         let mut state = state(2, 2);
         for _ in 0..2 {
-            state.claim(0, Some(PATIENCE.1));
+            state.claim(0, "", Some(PATIENCE.1));
             state.put(Some(7), 0);
-            state.claim(0, Some(PATIENCE.1));
+            state.claim(0, "", Some(PATIENCE.1));
         }
         state.put(Some(7), 0);
-        assert_eq!(granted(state.claim(1, None)), Some(Some(7)));
+        assert_eq!(granted(state.claim(1, "", None)), Some(Some(7)));
     }
 
     #[test]
     fn a_request_of_another_lane_is_given_a_connection_when_it_has_waited() {
         let mut state = state(2, 2);
         for lane in [0, 1] {
-            state.claim(lane, None);
+            state.claim(lane, "", None);
         }
-        let Claim::Wait(mut waiting) = state.claim(1, None) else { panic!("waits") };
+        let Claim::Wait(mut waiting) = state.claim(1, "", None) else { panic!("waits") };
         assert!(state.next_waiter(0).is_none(), "it may yet be served by its own lane");
-        state.lanes[1].waiters[0].since = Instant::now() - PATIENCE.0;
+        state.lanes[1].waiters.set_since(Instant::now() - PATIENCE.0);
         assert!(state.next_waiter(0).is_none(), "its own lane is not stuck");
         state.lanes[1].served = Instant::now() - PATIENCE.0;
         drop(state.next_waiter(0).expect("it has waited"));
@@ -298,16 +314,18 @@ mod tests {
     #[test]
     fn the_own_lane_is_served_first_until_another_has_waited_longer() {
         let mut state = state(1, 2);
-        state.claim(0, None);
-        let Claim::Wait(mut first) = state.claim(1, None) else { panic!("waits") };
-        let Claim::Wait(mut second) = state.claim(0, None) else { panic!("waits") };
-        state.lanes[1].waiters[0].since = state.lanes[0].waiters[0].since;
+        state.claim(0, "", None);
+        let Claim::Wait(mut first) = state.claim(1, "", None) else { panic!("waits") };
+        let Claim::Wait(mut second) = state.claim(0, "", None) else { panic!("waits") };
+        let now = Instant::now();
+        state.lanes[0].waiters.set_since(now);
+        state.lanes[1].waiters.set_since(now);
         drop(state.next_waiter(0));
         assert!(second.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Closed));
         assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Empty));
 
-        let Claim::Wait(mut third) = state.claim(0, None) else { panic!("waits") };
-        state.lanes[0].waiters[0].since = state.lanes[1].waiters[0].since + PATIENCE.1 * 2;
+        let Claim::Wait(mut third) = state.claim(0, "", None) else { panic!("waits") };
+        state.lanes[0].waiters.set_since(now + PATIENCE.1 * 2);
         drop(state.next_waiter(0));
         assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Closed));
         assert_eq!(third.try_recv().err(), Some(oneshot::error::TryRecvError::Empty));
@@ -317,28 +335,73 @@ mod tests {
     #[test]
     fn who_could_not_be_served_in_time_is_refused_at_once() {
         let mut state = state(1, 1);
-        state.claim(0, None);
+        state.claim(0, "", None);
         let mut tickets = Vec::new();
         for _ in 0..WAITING_ANYWAY {
-            tickets.push(state.claim(0, None));
+            tickets.push(state.claim(0, "", None));
         }
         assert!(tickets.iter().all(|claim| matches!(claim, Claim::Wait(_))));
-        assert!(matches!(state.claim(0, None), Claim::Wait(_)), "holds are short so far");
+        assert!(matches!(state.claim(0, "", None), Claim::Wait(_)), "holds are short so far");
         for _ in 0..100 {
             state.note_hold(Duration::from_secs(5));
         }
-        assert!(matches!(state.claim(0, None), Claim::Full));
+        assert!(matches!(state.claim(0, "", None), Claim::Full));
+    }
+
+    /// Whether the one who waits with this ticket has been served: the test drops what would have come with it.
+    fn is_served(claim: &mut Claim<u32>) -> bool {
+        let Claim::Wait(ticket) = claim else { panic!("waits") };
+        ticket.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Closed)
+    }
+
+    #[test]
+    fn roles_are_served_in_turn_however_many_wait_as_one_of_them() {
+        let mut state = state(1, 1);
+        state.claim(0, "flood", None);
+        let mut flood: Vec<Claim<u32>> = (0..1000).map(|_| state.claim(0, "flood", None)).collect();
+        let mut others: Vec<Claim<u32>> = (0..3).map(|_| state.claim(0, "other", None)).collect();
+        let served = |claims: &mut [Claim<u32>]| claims.iter_mut().map(is_served).filter(|is| *is).count();
+        for turn in 1..=6 {
+            drop(state.next_waiter(0));
+            assert_eq!((served(&mut flood), served(&mut others)), (turn - turn / 2, turn / 2));
+        }
+        assert!(is_served(&mut flood[2]) && !is_served(&mut flood[3]), "in their order");
+        drop(state.next_waiter(0));
+        drop(state.next_waiter(0));
+        assert_eq!((served(&mut flood), served(&mut others), state.waiting()), (5, 3, 995));
+    }
+
+    #[test]
+    fn a_role_that_floods_the_queue_is_refused_and_others_are_not() {
+        let mut state = state(1, 1);
+        state.claim(0, "flood", None);
+        let mut flood: Vec<Claim<u32>> = (0..WAITING_ANYWAY).map(|_| state.claim(0, "flood", None)).collect();
+        for _ in 0..100 {
+            state.note_hold(Duration::from_secs(5));
+        }
+        assert!(matches!(state.claim(0, "flood", None), Claim::Full));
+        let mut other = state.claim(0, "other", None);
+        assert!(matches!(other, Claim::Wait(_)), "its turn comes soon");
+        drop((state.next_waiter(0), state.next_waiter(0)));
+        assert!(is_served(&mut flood[0]) && is_served(&mut other));
+        // No outlook, but a bound on memory all the same.
+        let mut state = State::<u32>::new(1, 1, Duration::from_secs(10));
+        state.claim(0, "flood", None);
+        let kept: Vec<Claim<u32>> = (0..MOST_WAITING).map(|_| state.claim(0, "flood", None)).collect();
+        assert!(kept.iter().all(|claim| matches!(claim, Claim::Wait(_))));
+        assert!(matches!(state.claim(0, "flood", None), Claim::Full));
+        assert!(matches!(state.claim(0, "other", None), Claim::Wait(_)));
     }
 
     #[test]
     fn a_successor_takes_the_place_of_an_old_connection() {
         let mut state = state(2, 1);
-        state.claim(0, None);
+        state.claim(0, "", None);
         state.put(Some(1), 0);
         assert!(state.begin_replacing(0));
         assert!(!state.begin_replacing(0), "one at a time");
         assert_eq!(state.end_replacing(0, Some(10), |c| *c < 10), Some(1));
-        assert_eq!(granted(state.claim(0, None)), Some(Some(10)));
+        assert_eq!(granted(state.claim(0, "", None)), Some(Some(10)));
         assert!(state.begin_replacing(0));
         assert_eq!(state.end_replacing(0, Some(11), |c| *c < 10), None);
         assert!(matches!(state.replacement(0), Replacement::Opened(11)));
