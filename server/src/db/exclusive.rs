@@ -18,9 +18,15 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio_postgres::Config;
 
-use super::DbError;
 use super::wire::{Backend, Canceller, connect};
+use super::{DbError, Query};
 use queue::{Claim, PATIENCE, Replacement, State};
+
+/// PostgreSQL compiles what it thinks to be long before it runs it. Costs of embeds add up, more so on tables that were
+/// never analyzed, and then a statement of half a millisecond is compiled for a quarter of a second or several. Whoever
+/// has said what `jit` is to be, in whatever place, is obeyed.
+const NO_JIT: &str = "select set_config('jit', 'off', false) from pg_catalog.pg_settings \
+                      where name = 'jit' and source = 'default'";
 
 /// How the pool behaves; defaults are PostgREST's.
 #[derive(Clone, Debug)]
@@ -194,7 +200,16 @@ impl Shared {
 
     async fn connect(&self, lane: usize) -> Result<Connection, DbError> {
         let generation = self.generation.load(Ordering::Relaxed);
-        let (wire, canceller) = connect(&self.config).await?;
+        let (mut wire, canceller) = connect(&self.config).await?;
+        // Behind a transaction pooler the session is somebody else's next.
+        if self.options.prepare {
+            match wire.ask(&Query::plain(NO_JIT)).await {
+                Err(DbError::Refused(refusal)) if refusal.severity == "ERROR" => {
+                    tracing::debug!(%refusal, "just-in-time compilation stays as it is");
+                }
+                answer => drop(answer?),
+            }
+        }
         let now = Instant::now();
         let statements = if self.options.prepare { self.options.statements } else { 0 };
         let backend = Backend::new(wire, statements);

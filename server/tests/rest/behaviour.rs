@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::house::{Ground, House};
+use crate::house::{Ground, House, connect};
 use crate::wire::{Reply, send};
 
 /// A request as `claims` (JSON text; empty for nobody), with one more header if `header` is not empty.
@@ -142,6 +142,23 @@ async fn without_in_database_configuration_no_role_setting_holds() {
     let slow = r#"{"role":"sky_slow"}"#;
     let reply = ask(&house, slow, "GET", "/rpc/setting?name=statement_timeout", "", "").await;
     assert_eq!(rows(&reply), json!("0"));
+}
+
+#[actix_web::test]
+async fn just_in_time_compilation_is_off_unless_somebody_has_said_what_it_is_to_be() {
+    let jit = async |house: &House| rows(&ask(house, "", "GET", "/rpc/setting?name=jit", "", "").await);
+    let house = House::open(&[]).await;
+    let found = "select setting, source from pg_settings where name = 'jit'";
+    let found = house.owner.query_one(found, &[]).await.expect("the setting");
+    let (setting, source): (String, String) = (found.get(0), found.get(1));
+    // The embedded PostgreSQL is started with a word on it, another one mostly without.
+    assert_eq!(jit(&house).await, json!(if source == "default" { "off" } else { setting.as_str() }));
+    let shared = House::open(&[("PGRST_DB_PREPARED_STATEMENTS", "false")]).await;
+    assert_eq!(jit(&shared).await, json!(setting), "the session behind a pooler is not ours");
+    let ground = Ground::new(None).await;
+    let alter = format!("alter database {} set jit = on", ground.database());
+    connect(&ground.owner_url).await.batch_execute(&alter).await.expect("setting");
+    assert_eq!(jit(&House::build(&[], &ground).await).await, json!("on"));
 }
 
 #[actix_web::test]

@@ -146,11 +146,18 @@ impl Wire {
         frontend::sync(&mut self.outbox);
         self.flush().await?;
         let mut rows = Vec::new();
+        let mut refused: Option<Refusal> = None;
         loop {
             match self.message().await? {
                 (b'D', body) => rows.push(Row::new(body, 0)),
-                (b'E', body) => return Err(Refusal::parse(&body).into()),
-                (b'Z', _) => return Ok(rows),
+                (b'E', body) => {
+                    let refusal = Refusal::parse(&body);
+                    if refusal.severity != "ERROR" {
+                        return Err(refusal.into());
+                    }
+                    refused = Some(refusal);
+                }
+                (b'Z', _) => return refused.map_or(Ok(rows), |refusal| Err(refusal.into())),
                 _ => {}
             }
         }
