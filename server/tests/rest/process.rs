@@ -167,6 +167,40 @@ async fn the_admin_port_tells_life_readiness_and_figures() {
     }
 }
 
+/// The parts of `/schema_cache`, each in an order of its own.
+async fn sorted_cache(admin: &str) -> Vec<Vec<String>> {
+    let cache = ask(admin, "/schema_cache").await.expect("an answer");
+    let cache: serde_json::Value = serde_json::from_slice(&cache.body).expect("JSON");
+    let parts = cache.as_object().expect("an object").values();
+    let sorted = |part: &serde_json::Value| {
+        let mut items: Vec<String> = part.as_array().expect("a list").iter().map(ToString::to_string).collect();
+        items.sort();
+        items
+    };
+    parts.map(sorted).collect()
+}
+
+#[actix_web::test]
+async fn a_reload_reads_what_the_first_load_read() {
+    // More columns and keys than are fetched at once.
+    let many = "do $$ begin for n in 1..300 loop
+        execute format('create table sky.moon_%s (id integer primary key, star_id integer references sky.stars,
+                                                  word text default %L)', n, n);
+        execute format('comment on column sky.moon_%s.word is %L', n, n); end loop; end $$";
+    let ground = Ground::new(Some(many)).await;
+    let mut server = Server::start(&[("PGRST_DB_URI", &ground.login_url("sky_gate", "gate"))]).ready().await;
+    let first = sorted_cache(&server.admin).await;
+    assert!(first.iter().any(|part| part.len() > 300));
+    connect(&ground.owner_url).await.batch_execute("notify pgrst").await.expect("notified");
+    let twice = |reply: &Reply| figure(reply, "pgrst_schema_cache_loads_total{status=\"SUCCESS\"}") == 2.0;
+    let admin = server.admin.clone();
+    server.wait_for(&admin, "/metrics", twice).await;
+    let again = sorted_cache(&server.admin).await;
+    for (first, again) in first.iter().zip(&again) {
+        assert_eq!(first, again);
+    }
+}
+
 #[actix_web::test]
 async fn readiness_follows_the_schema_cache() {
     let ground = Ground::new(None).await.behind_relay(None).await;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tokio_postgres::{Client, Error};
 
-use crate::schema_cache::introspect::{Scope, load};
+use crate::schema_cache::introspect::{Pace, Scope, load};
 use crate::schema_cache::{Cardinality, Relationship as Detected};
 
 use super::order::by_name;
@@ -251,7 +251,7 @@ async fn relationships(client: &Client, wanted: &[String]) -> Result<Vec<Relatio
         .await?;
     let others = all.iter().map(|row| row.get(0)).filter(|name| name != "information_schema").collect();
     let scope = Scope { schemas: wanted.to_vec(), extra_search_path: others, hoisted_settings: Vec::new() };
-    let cache = load(client, client, &scope).await?;
+    let cache = load(client, None, &scope, Pace::AtOnce).await?;
     let mut found: Vec<Relationship> = cache
         .relationships()
         .filter_map(|relationship| {

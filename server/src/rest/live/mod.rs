@@ -21,7 +21,7 @@ use super::authenticate::{Authenticator, CacheCounters};
 use crate::config::rest::over;
 use crate::config::{Problems, RestConfig, Source};
 use crate::db::{DbError, Pool};
-use crate::schema_cache::introspect::{Scope, load};
+use crate::schema_cache::introspect::{Pace, Scope, load};
 use crate::schema_cache::{SchemaCache, SchemaCacheHandle};
 
 pub use in_database::{RoleSetting, RoleSettings};
@@ -291,8 +291,8 @@ impl Live {
         }
     }
 
-    /// The cache, and what a new session begins with. A reload runs its queries one after another: two at a time would
-    /// leave requests no processor on a machine that has two.
+    /// The cache, and what a new session begins with. A reload runs its queries one after another and at a gentle pace,
+    /// or it would leave requests no processor on a machine that has two.
     async fn introspect(&self, config: &RestConfig) -> Result<(SchemaCache, String), DbError> {
         let scope = Scope {
             schemas: config.schemas.clone(),
@@ -301,11 +301,13 @@ impl Live {
         };
         let first = self.loading.connection().await?;
         let session_defaults = in_database::load_session_defaults(&first).await?;
-        let cache = if config.pool.size < 2 || self.is_loaded() {
-            load(&first, &first, &scope).await?
+        let cache = if self.is_loaded() {
+            load(&first, None, &scope, Pace::Gentle).await?
+        } else if config.pool.size < 2 {
+            load(&first, None, &scope, Pace::AtOnce).await?
         } else {
             let second = self.loading.connection().await?;
-            load(&first, &second, &scope).await?
+            load(&first, Some(&second), &scope, Pace::AtOnce).await?
         };
         Ok((cache, session_defaults))
     }

@@ -1,4 +1,4 @@
--- Columns of the exposed relations in their order, one row each. Types are resolved from types.sql.
+-- Columns of the exposed relations, one row each. Types are resolved from types.sql.
 select a.attrelid,
        a.attnum,
        a.attname,
@@ -31,4 +31,3 @@ where a.attnum > 0
   and c.relkind in ('r', 'v', 'm', 'f', 'p')
   and not c.relispartition
   and c.relnamespace in (select oid from pg_catalog.pg_namespace where nspname = any ($1))
-order by a.attrelid, a.attnum

@@ -3,4 +3,3 @@ select c.contype, c.conname, c.conrelid, c.conkey, c.confrelid, c.confkey, c.con
 from pg_catalog.pg_constraint c
 where c.contype in ('p', 'u', 'f')
   and c.connamespace <> 'pg_catalog'::regnamespace
-order by c.conrelid, c.conname

@@ -7,9 +7,13 @@
 mod assemble;
 mod keys;
 mod node_tree;
+mod reader;
 mod rows;
 
 use tokio_postgres::{Client, Error};
+
+pub use reader::Pace;
+use reader::Reader;
 
 use super::{Function, SchemaCache};
 
@@ -26,25 +30,30 @@ pub struct Scope {
 
 /// Compiling these queries takes longer than running them; sorting 100,000 columns should need no file.
 const BEGIN: &str = "begin isolation level read committed read only; set local search_path = ''; \
-                     set local jit = off; set local work_mem = '32MB'";
+                     set local jit = off; set local work_mem = '32MB'; set local cursor_tuple_fraction = 1";
 
-/// Reads the whole cache over two connections; the same one may be given twice.
-pub async fn load(first: &Client, second: &Client, scope: &Scope) -> Result<SchemaCache, Error> {
-    let shared = std::ptr::eq(first, second);
+/// Reads the whole cache over two connections, the second if there is one.
+pub async fn load(first: &Client, second: Option<&Client>, scope: &Scope, pace: Pace) -> Result<SchemaCache, Error> {
     first.batch_execute(BEGIN).await?;
-    if !shared {
+    if let Some(second) = second {
         second.batch_execute(BEGIN).await?;
     }
-    let rows = read(first, second, scope).await;
+    let reader = |client| Reader { client, pace };
+    let rows = read(reader(first), second.map(reader), scope).await;
     // A failed transaction is ended all the same; the first error is the one to report.
     let ended = first.batch_execute("commit").await;
-    let ended = if shared { ended } else { ended.and(second.batch_execute("commit").await) };
+    let ended = match second {
+        Some(second) => ended.and(second.batch_execute("commit").await),
+        None => ended,
+    };
     let rows = rows?;
     ended?;
     Ok(SchemaCache::assemble(assemble::assemble(rows)))
 }
 
-async fn read(first: &Client, second: &Client, scope: &Scope) -> Result<assemble::Rows, Error> {
+async fn read(first: Reader<'_>, second: Option<Reader<'_>>, scope: &Scope) -> Result<assemble::Rows, Error> {
+    let is_alone = second.is_none();
+    let second = second.unwrap_or(first);
     let schemas = &scope.schemas;
     let view_schemas: Vec<String> = schemas.iter().chain(&scope.extra_search_path).cloned().collect();
     let mut names = rows::Interner::default();
@@ -68,7 +77,8 @@ async fn read(first: &Client, second: &Client, scope: &Scope) -> Result<assemble
         let schema_comments = rows::schema_comments(second, schemas, &mut more_names).await?;
         Ok::<_, Error>((relations, functions, views, representations, media_handlers, schema_comments))
     };
-    let (wide, narrow) = futures_util::future::join(wide, narrow).await;
+    let (wide, narrow) =
+        if is_alone { (wide.await, narrow.await) } else { futures_util::future::join(wide, narrow).await };
     let (columns, enum_labels, constraints) = wide?;
     let (relations, functions, views, representations, media_handlers, schema_comments) = narrow?;
     // Asked for by number: to find them in the catalogs would mean to read all columns once more.
@@ -92,6 +102,7 @@ async fn read(first: &Client, second: &Client, scope: &Scope) -> Result<assemble
 pub async fn load_executable_functions(client: &Client, schema: &str) -> Result<Vec<Function>, Error> {
     let mut names = rows::Interner::default();
     let schemas = [schema.to_owned()];
+    let client = Reader { client, pace: Pace::AtOnce };
     let mut found = rows::functions(client, &schemas, &[], &mut names).await?;
     found.retain(|function| function.executable);
     let types = rows::types(client, &[], &found, &mut names).await?;

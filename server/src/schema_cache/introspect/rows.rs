@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use tokio_postgres::types::Oid;
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::{Error, Row};
 
+use super::reader::Reader;
 use crate::schema_cache::Name;
 
 /// A relation of an exposed schema.
@@ -115,8 +116,12 @@ fn letter(row: &Row, index: usize) -> Result<char, Error> {
     Ok(char::from(row.try_get::<_, i8>(index)? as u8))
 }
 
-pub async fn relations(client: &Client, schemas: &[String], names: &mut Interner) -> Result<Vec<RelationRow>, Error> {
-    let rows = client.query(include_str!("relations.sql"), &[&schemas]).await?;
+pub async fn relations(
+    client: Reader<'_>,
+    schemas: &[String],
+    names: &mut Interner,
+) -> Result<Vec<RelationRow>, Error> {
+    let rows = client.rows(include_str!("relations.sql"), &[&schemas]).await?;
     rows.iter()
         .map(|row| {
             Ok(RelationRow {
@@ -132,9 +137,10 @@ pub async fn relations(client: &Client, schemas: &[String], names: &mut Interner
         .collect()
 }
 
-pub async fn columns(client: &Client, schemas: &[String], names: &mut Interner) -> Result<Vec<ColumnRow>, Error> {
-    let rows = client.query(include_str!("columns.sql"), &[&schemas]).await?;
-    rows.iter()
+pub async fn columns(client: Reader<'_>, schemas: &[String], names: &mut Interner) -> Result<Vec<ColumnRow>, Error> {
+    let rows = client.rows(include_str!("columns.sql"), &[&schemas]).await?;
+    let mut columns = rows
+        .iter()
         .map(|row| {
             Ok(ColumnRow {
                 relation: row.try_get(0)?,
@@ -149,12 +155,14 @@ pub async fn columns(client: &Client, schemas: &[String], names: &mut Interner) 
                 description: names.nullable(row, 9)?,
             })
         })
-        .collect()
+        .collect::<Result<Vec<_>, Error>>()?;
+    columns.sort_unstable_by_key(|column| (column.relation, column.number));
+    Ok(columns)
 }
 
 /// What `columns` and `functions` are made of, and all domains.
 pub async fn types(
-    client: &Client,
+    client: Reader<'_>,
     columns: &[ColumnRow],
     functions: &[FunctionRow],
     names: &mut Interner,
@@ -164,7 +172,7 @@ pub async fn types(
     let mut wanted: Vec<Oid> = of_columns.chain(of_functions).collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let rows = client.query(include_str!("types.sql"), &[&wanted]).await?;
+    let rows = client.rows(include_str!("types.sql"), &[&wanted]).await?;
     rows.iter()
         .map(|row| {
             let row = TypeRow {
@@ -185,17 +193,18 @@ pub async fn types(
 }
 
 /// Labels by enum type, in their order.
-pub async fn enum_labels(client: &Client, names: &mut Interner) -> Result<HashMap<Oid, Vec<Name>>, Error> {
+pub async fn enum_labels(client: Reader<'_>, names: &mut Interner) -> Result<HashMap<Oid, Vec<Name>>, Error> {
     let mut labels: HashMap<Oid, Vec<Name>> = HashMap::new();
-    for row in &client.query(include_str!("enum_labels.sql"), &[]).await? {
+    for row in &client.rows(include_str!("enum_labels.sql"), &[]).await? {
         labels.entry(row.try_get(0)?).or_default().push(names.column(row, 1)?);
     }
     Ok(labels)
 }
 
-pub async fn constraints(client: &Client, names: &mut Interner) -> Result<Vec<ConstraintRow>, Error> {
-    let rows = client.query(include_str!("constraints.sql"), &[]).await?;
-    rows.iter()
+pub async fn constraints(client: Reader<'_>, names: &mut Interner) -> Result<Vec<ConstraintRow>, Error> {
+    let rows = client.rows(include_str!("constraints.sql"), &[]).await?;
+    let mut constraints = rows
+        .iter()
         .map(|row| {
             Ok(ConstraintRow {
                 kind: letter(row, 0)?,
@@ -207,21 +216,23 @@ pub async fn constraints(client: &Client, names: &mut Interner) -> Result<Vec<Co
                 is_own: row.try_get(6)?,
             })
         })
-        .collect()
+        .collect::<Result<Vec<_>, Error>>()?;
+    constraints.sort_by(|a, b| (a.relation, &a.name).cmp(&(b.relation, &b.name)));
+    Ok(constraints)
 }
 
 /// (view, text of its rewrite rule)
-pub async fn views(client: &Client, schemas: &[String]) -> Result<Vec<Row>, Error> {
-    client.query(include_str!("views.sql"), &[&schemas]).await
+pub async fn views(client: Reader<'_>, schemas: &[String]) -> Result<Vec<Row>, Error> {
+    client.rows(include_str!("views.sql"), &[&schemas]).await
 }
 
 pub async fn functions(
-    client: &Client,
+    client: Reader<'_>,
     schemas: &[String],
     hoisted: &[String],
     names: &mut Interner,
 ) -> Result<Vec<FunctionRow>, Error> {
-    let rows = client.query(include_str!("functions.sql"), &[&schemas, &hoisted]).await?;
+    let rows = client.rows(include_str!("functions.sql"), &[&schemas, &hoisted]).await?;
     rows.iter()
         .map(|row| {
             Ok(FunctionRow {
@@ -249,17 +260,17 @@ pub async fn functions(
 }
 
 /// (source type, target type, function)
-pub async fn representations(client: &Client, names: &mut Interner) -> Result<Vec<(Name, Name, Name)>, Error> {
-    let rows = client.query(include_str!("representations.sql"), &[]).await?;
+pub async fn representations(client: Reader<'_>, names: &mut Interner) -> Result<Vec<(Name, Name, Name)>, Error> {
+    let rows = client.rows(include_str!("representations.sql"), &[]).await?;
     rows.iter().map(|row| Ok((names.column(row, 0)?, names.column(row, 1)?, names.column(row, 2)?))).collect()
 }
 
 pub async fn media_handlers(
-    client: &Client,
+    client: Reader<'_>,
     schemas: &[String],
     names: &mut Interner,
 ) -> Result<Vec<MediaHandlerRow>, Error> {
-    let rows = client.query(include_str!("media_handlers.sql"), &[&schemas]).await?;
+    let rows = client.rows(include_str!("media_handlers.sql"), &[&schemas]).await?;
     rows.iter()
         .map(|row| {
             Ok((
@@ -274,10 +285,10 @@ pub async fn media_handlers(
 }
 
 pub async fn schema_comments(
-    client: &Client,
+    client: Reader<'_>,
     schemas: &[String],
     names: &mut Interner,
 ) -> Result<HashMap<Name, Name>, Error> {
-    let rows = client.query(include_str!("schema_comments.sql"), &[&schemas]).await?;
+    let rows = client.rows(include_str!("schema_comments.sql"), &[&schemas]).await?;
     rows.iter().map(|row| Ok((names.column(row, 0)?, names.column(row, 1)?))).collect()
 }

@@ -1,0 +1,57 @@
+//! How rows of the catalogs are asked for: all at once, or so that requests hardly notice.
+
+use std::time::{Duration, Instant};
+
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Row};
+
+/// Whether somebody waits for the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// The first load: no request can be answered before it.
+    AtOnce,
+    /// A reload: a few rows at a time, PostgreSQL resting in between for longer than it works. A query over thousands of
+    /// tables would keep one of its processors busy for some hundred milliseconds.
+    Gentle,
+}
+
+/// So many rows at a time: about a millisecond's work.
+const FEW: usize = 200;
+/// PostgreSQL rests so many times as long as it has worked, and so long at least and at most.
+const REST: (u32, Duration, Duration) = (2, Duration::from_millis(1), Duration::from_millis(20));
+
+/// A connection in a transaction, and the pace at which it is read from. One query at a time.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    pub client: &'a Client,
+    pub pace: Pace,
+}
+
+impl Reader<'_> {
+    /// All rows of `sql`, which should not sort: that is work without a row.
+    pub async fn rows(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        match self.pace {
+            Pace::AtOnce => self.client.query(sql, params).await,
+            Pace::Gentle => self.rows_gently(sql, params).await,
+        }
+    }
+
+    async fn rows_gently(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        self.client.execute(&format!("declare few no scroll cursor for {sql}"), params).await?;
+        // What it answers depends on the cursor, so it is prepared for each.
+        let fetch = self.client.prepare(&format!("fetch {FEW} from few")).await?;
+        let mut rows = Vec::new();
+        loop {
+            let started = Instant::now();
+            let some = self.client.query(&fetch, &[]).await?;
+            let is_last = some.len() < FEW;
+            rows.extend(some);
+            if is_last {
+                break;
+            }
+            tokio::time::sleep((started.elapsed() * REST.0).clamp(REST.1, REST.2)).await;
+        }
+        self.client.batch_execute("close few").await?;
+        Ok(rows)
+    }
+}
