@@ -5,6 +5,7 @@
 // Environment: FERROBASE_BIN, LOAD_BIN, PG_BIN_DIR, BENCH_DB_PORT, BENCH_PORT.
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { json, password, prepareDatabase, serverSettings, signUp } from "./auth-server.mjs";
 import * as bench from "./cluster.mjs";
 
 const { values } = parseArgs({ options: {
@@ -14,23 +15,14 @@ const seconds = Number(values.seconds);
 const rounds = Number(values.rounds);
 const connections = 16;
 const cores = availableParallelism();
-const password = "correct horse battery";
 
 bench.requirePrograms();
 if (values.write) await bench.waitForQuiet();
 const cluster = bench.startCluster();
 const head = bench.circumstances();
-bench.sql(`create role anon nologin noinherit; create role authenticated nologin noinherit; create role service_role nologin noinherit;
-create role supabase_auth_admin login noinherit createrole; alter role supabase_auth_admin set search_path = 'auth';
-create schema auth authorization supabase_auth_admin; grant create on database postgres to supabase_auth_admin;`);
+prepareDatabase();
 
-const settings = {
-  GOTRUE_DB_DRIVER: "postgres", GOTRUE_DB_DATABASE_URL: bench.uri("supabase_auth_admin"), GOTRUE_DB_MAX_POOL_SIZE: "20",
-  GOTRUE_API_HOST: "127.0.0.1", PORT: String(bench.serverPort), API_EXTERNAL_URL: `http://127.0.0.1:${bench.serverPort}`,
-  GOTRUE_SITE_URL: "http://127.0.0.1:3000", GOTRUE_JWT_SECRET: "bench-secret-of-forty-characters-0123456", GOTRUE_JWT_EXP: "3600",
-  GOTRUE_JWT_AUD: "authenticated", GOTRUE_JWT_DEFAULT_GROUP_NAME: "authenticated", GOTRUE_MAILER_AUTOCONFIRM: "true",
-  GOTRUE_EXTERNAL_EMAIL_ENABLED: "true",
-};
+const settings = serverSettings();
 // The first start brings the schema up to date; the later ones find it so.
 const starts = [];
 let server = await bench.startServer("auth", settings, "/health");
@@ -43,22 +35,7 @@ for (let round = 0; round < Math.max(3, rounds); round++) {
 await bench.sleep(500);
 const idle = bench.memory(server.pid);
 
-const json = { "Content-Type": "application/json" };
-const people = [];
-for (let number = 0; number < connections; number++) {
-  const email = `person-${number}@example.org`;
-  const session = await bench.call("/signup", { method: "POST", headers: json, body: JSON.stringify({ email, password }) });
-  people.push({ email, session });
-}
-const signIn = (email, secret, status, expect) => ({ method: "POST", path: "/token?grant_type=password", headers: json,
-  body: JSON.stringify({ email, password: secret }), status, expect });
-const works = {
-  user: { requests: people.map(({ email, session }) => ({ method: "GET", path: "/user", status: 200, expect: `"email":"${email}"`,
-    headers: { Authorization: `Bearer ${session.access_token}` } })) },
-  refresh: { requests: [{ method: "POST", path: "/token?grant_type=refresh_token", headers: json, body: '{"refresh_token":"{{value}}"}',
-    status: 200, expect: '"access_token"', capture: "refresh_token" }] },
-  password: { requests: people.map(({ email }) => signIn(email, password, 200, `"email":"${email}"`)) },
-};
+const { people, works, signIn } = await signUp(connections);
 
 async function measure(work, options = {}) {
   const before = [bench.cpuOf(server.pid), bench.cpuOf(cluster.postmaster)];
