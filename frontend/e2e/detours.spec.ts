@@ -52,6 +52,7 @@ test("a session that ends in the middle of the wizard costs one sign-in and no w
   await page.getByLabel("Street address").fill("18 Main Street");
   const notice = page.getByRole("alert").filter({ hasText: "You were signed out for your safety" });
   await expect(notice).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(`Signed in as ${account.email}`)).toHaveCount(0);
   // one goes on writing all the same
   await page.getByLabel("City").fill("Portland");
   await page.getByLabel("State/Province").fill("ME");

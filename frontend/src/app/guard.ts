@@ -27,6 +27,8 @@ export interface Access {
 export interface GuardToast {
   title: string;
   description?: string;
+  /** The next step of a new account, not a refusal. */
+  variant?: "info";
 }
 
 export type Verdict =
@@ -74,7 +76,11 @@ export function decide(session: Subject, access: Access, here: string): Verdict 
 
   if (role === "requester" && access.roles?.includes("requester") && !access.withoutSelectedNonprofit) {
     if (!session.selectedNonprofit) {
-      return { kind: "redirect", to: paths.selectNonprofit, toast: { title: t("shell.selectionRequired") } };
+      return {
+        kind: "redirect",
+        to: paths.selectNonprofit,
+        toast: { title: t("shell.selectionRequired"), variant: "info" },
+      };
     }
   }
 

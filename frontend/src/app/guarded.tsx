@@ -24,7 +24,7 @@ export function Guarded({ access }: { access: Access }) {
     // Signed out, the page would ask for a login; the person was told the true reason.
     const isTold = performance.now() - signedOutAt < TOAST_DURATION_MS;
     if (verdict.kind === "sign-out") signedOutAt = performance.now();
-    if (verdict.toast && !isTold) toast({ ...verdict.toast, variant: "destructive" });
+    if (verdict.toast && !isTold) toast({ variant: "destructive", ...verdict.toast });
     if (verdict.kind === "sign-out") void session.signOut().catch(() => undefined);
     void navigate(verdict.to, { replace: true });
     // the verdict is new on every render; what it asks for is in its kind and address

@@ -44,7 +44,7 @@ export function FailedState({ error, title, onRetry, heading }: FailedStateProps
         ) : null
       }
     >
-      <p>{offline ? t("common.offlineBody") : errorMessage(error)}</p>
+      <p>{offline ? t(title ? "common.offlineNamed" : "common.offlineBody") : errorMessage(error)}</p>
     </State>
   );
 }

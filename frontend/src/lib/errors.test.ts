@@ -66,5 +66,6 @@ it("tells refusals, absence, lost sessions and lost connections apart", () => {
   expect(isSessionExpired({ name: "AuthSessionMissingError" })).toBe(true);
   expect(isSessionExpired({ code: "invalid_credentials" })).toBe(false);
   expect(isNetworkError({ name: "AuthRetryableFetchError", message: "" })).toBe(true);
+  expect(isNetworkError({ name: "FunctionsFetchError", message: "Failed to send a request" })).toBe(true);
   expect(isNetworkError({ code: "42501", message: "permission denied" })).toBe(false);
 });

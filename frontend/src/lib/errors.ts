@@ -70,6 +70,7 @@ export function isNetworkError(error: unknown): boolean {
   const { name, message = "" } = known(error);
   return (
     name === "AuthRetryableFetchError" ||
+    name === "FunctionsFetchError" ||
     /failed to fetch|networkerror|load failed|fetch failed|network request failed/i.test(message)
   );
 }

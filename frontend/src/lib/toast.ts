@@ -11,8 +11,8 @@ export const TOAST_REMOVE_DELAY_MS = 1_000_000;
 export interface ToastMessage {
   title: string;
   description?: string;
-  /** `destructive`: error styling, announced at once. */
-  variant?: "default" | "destructive";
+  /** `default`: it is done. `info`: something to know. `destructive`: error styling, announced at once. */
+  variant?: "default" | "info" | "destructive";
 }
 
 export interface ToastEntry extends ToastMessage {

@@ -29,7 +29,7 @@ export function ProviderButtons({ labels, landing }: ProviderButtonsProps) {
         busy={login.isPending && login.variables.provider === provider}
         onClick={() => {
           if (!on) {
-            toast({ title: t("auth.comingSoonToast") });
+            toast({ variant: "info", title: t("auth.comingSoonToast") });
             return;
           }
           login.mutate(

@@ -55,7 +55,11 @@ export function ClaimNotice() {
               toast(
                 count > 0
                   ? { title: t("addressCode.claimedTitle", { count }), description: t("addressCode.claimedBody") }
-                  : { title: t("addressCode.claimedNoneTitle"), description: t("addressCode.claimedNoneBody") },
+                  : {
+                      variant: "info",
+                      title: t("addressCode.claimedNoneTitle"),
+                      description: t("addressCode.claimedNoneBody"),
+                    },
               );
               announcePersonChange();
               void refresh();

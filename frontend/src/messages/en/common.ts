@@ -49,6 +49,7 @@ export const common = define("common", {
   failedBody: "It is safe. Try again in a moment.",
   offlineTitle: "You are offline",
   offlineBody: "Keep this page open. What you typed stays here. Try again when you are back online.",
+  offlineNamed: "You are offline. Keep this page open. What you typed stays here. Try again when you are back online.",
   refusedTitle: "You cannot open this page",
   refusedBody: "Only some people of your organization can do this. Ask your admin, or go back.",
   notification: "Notification",

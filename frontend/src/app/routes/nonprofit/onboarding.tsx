@@ -22,7 +22,7 @@ export function Component() {
           void navigate(paths.nonprofitDashboard, { replace: true });
         }}
         onAlreadyFounded={async () => {
-          toast({ title: t("organization.alreadyHave") });
+          toast({ variant: "info", title: t("organization.alreadyHave") });
           await session.refresh();
           void navigate(paths.nonprofitDashboard, { replace: true });
         }}

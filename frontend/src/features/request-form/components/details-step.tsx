@@ -68,7 +68,7 @@ export function DetailsStep({ answers, documents, onDetails, onContinue }: Detai
     <Form
       form={form}
       onSubmit={() => {
-        if (documents.busy) toast({ title: t("requestForm.documentsBusy") });
+        if (documents.busy) toast({ variant: "info", title: t("requestForm.documentsBusy") });
         else if (documents.failed) toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
         else onContinue();
       }}

@@ -22,6 +22,8 @@ export interface InfoStepProps {
   answers: Answers;
   /** The account's address; null when signed out. */
   accountEmail: string | null;
+  /** That account's session ended meanwhile: the page says so elsewhere. */
+  expired?: boolean;
   onIdentity: (identity: Partial<Identity>) => void;
   onAccount: (account: Answers["account"]) => void;
   onContinue: () => void;
@@ -80,7 +82,7 @@ function pick<K extends keyof Identity>(identity: Identity, fields: readonly K[]
 }
 
 /** Step 3: who asks, in two tabs. The second opens once the first is complete. */
-export function InfoStep({ answers, accountEmail, onIdentity, onAccount, onContinue }: InfoStepProps) {
+export function InfoStep({ answers, accountEmail, expired, onIdentity, onAccount, onContinue }: InfoStepProps) {
   const { pathname, search } = useLocation();
   const { identity } = answers;
   const [tab, setTab] = useState<TabName>("personal");
@@ -140,7 +142,7 @@ export function InfoStep({ answers, accountEmail, onIdentity, onAccount, onConti
 
   return (
     <>
-      {accountEmail ? (
+      {accountEmail && !expired ? (
         <Notice tone="info" className="mb-6" title={t("requestForm.identifiedTitle", { email: accountEmail })}>
           {t("requestForm.identifiedBody")}
         </Notice>
@@ -174,7 +176,7 @@ export function InfoStep({ answers, accountEmail, onIdentity, onAccount, onConti
                     if (email().safeParse(personal.getValues("email")).success) setMatching(true);
                     else {
                       void personal.trigger("email", { shouldFocus: true });
-                      toast({ title: t("requestForm.findNeedsEmail") });
+                      toast({ variant: "info", title: t("requestForm.findNeedsEmail") });
                     }
                   }}
                 >

@@ -84,7 +84,7 @@ function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
   // the confirmation of a draft that was just sent, reloaded
   if (initial === null && data === null && local?.sent) setInitial(local);
   useEffect(() => {
-    if (data && data.gone > 0) toast({ title: t("requestForm.goneNonprofits", { count: data.gone }) });
+    if (data && data.gone > 0) toast({ variant: "info", title: t("requestForm.goneNonprofits", { count: data.gone }) });
   }, [data]);
 
   if (initial) return <Chosen slot={slot} initial={initial} />;

@@ -121,7 +121,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
 
   const send = () => {
     if (expired) return showSessionEnd();
-    if (documents.busy) return toast({ title: t("requestForm.documentsBusy") });
+    if (documents.busy) return toast({ variant: "info", title: t("requestForm.documentsBusy") });
     if (documents.failed) return toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
     submit.mutate(answers, {
       onError: (error) => {

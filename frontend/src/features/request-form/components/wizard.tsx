@@ -143,6 +143,7 @@ export function Wizard({ state, user, expired }: FormProps) {
           <InfoStep
             answers={answers}
             accountEmail={user?.email ?? (expired ? answers.identity.email : null)}
+            expired={expired}
             onIdentity={onIdentity}
             onAccount={(account) => change({ account })}
             onContinue={() => go("details")}
