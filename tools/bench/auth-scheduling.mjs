@@ -1,5 +1,5 @@
 // What bounds the p99 of a read while a password is compared beside it? `GET /user` on one connection, quiet and beside one
-// sign-in at a time, with the threads that hash scheduled in several ways. Needs chrt, taskset and root; run it on a quiet
+// sign-in at a time, with the threads that hash scheduled in several ways. Needs chrt, taskset, python3 and root; run it on a quiet
 // machine. It turns sched_autogroup_enabled off for its last variant and on again.
 //
 //   node tools/bench/auth-scheduling.mjs [--seconds 10] [--rounds 3]
@@ -22,6 +22,10 @@ const { works } = await signUp(1);
 const hashing = () => readdirSync(`/proc/${server.pid}/task`)
   .filter((thread) => readFileSync(`/proc/${server.pid}/task/${thread}/comm`, "utf8").trim() === "hash");
 const each = (program, ...words) => hashing().forEach((thread) => execFileSync(program, [...words, thread], { stdio: "ignore" }));
+// Linux 6.12 and later: a thread that asks for long slices is preempted at once by whoever wakes up with a shorter one, also
+// across the groups in which niceness does not count. struct sched_attr: size, policy, flags, nice, priority, runtime in ns, …
+const longSlices = "import ctypes, struct, sys; attr = struct.pack('IIQiIQQQ', 48, 0, 0, 19, 0, 100_000_000, 0, 0); " +
+  "sys.exit(ctypes.CDLL(None).syscall({'x86_64': 314, 'aarch64': 274}[__import__('os').uname().machine], int(sys.argv[1]), attr, 0))";
 const autogroupAtFirst = readFileSync(autogroup, "utf8").trim();
 const restore = () => writeFileSync(autogroup, autogroupAtFirst);
 process.on("exit", restore);
@@ -29,6 +33,7 @@ process.on("exit", restore);
 const ways = {
   "as shipped": () => {},
   "one core": () => each("taskset", "-p", "1"),
+  "slices of 100 ms": () => each("python3", "-c", longSlices),
   "SCHED_BATCH": () => each("chrt", "-b", "-p", "0"),
   "SCHED_IDLE": () => each("chrt", "-i", "-p", "0"),
   "SCHED_IDLE, one core": () => (each("chrt", "-i", "-p", "0"), each("taskset", "-p", "1")),
@@ -37,6 +42,7 @@ const ways = {
 const reset = () => {
   restore();
   each("chrt", "-o", "-p", "0");
+  each("python3", "-c", longSlices.replace("100_000_000", "0"));
   each("taskset", "-p", "ff");
 };
 
