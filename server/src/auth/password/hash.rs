@@ -1,8 +1,7 @@
 //! Password hashes: bcrypt for new ones; argon2 and Firebase's scrypt are verified as well.
 //!
-//! Hashing takes tens of milliseconds of a processor. It runs on threads of its own, as many as configured, which the
-//! scheduler lets wait for everybody else: a worker that wakes up on the same core does not wait for the end of a time
-//! slice of the hash's.
+//! Hashing takes tens of milliseconds of a processor. It runs on threads of its own, as many as configured, which give way
+//! to everybody else ([`schedule`](super::schedule)).
 //! Reference: supabase/auth `internal/crypto/password.go`.
 
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
+use super::schedule::give_way;
 use crate::auth::error::{AuthError, AuthResult};
 use crate::auth::lenient_base64;
 
@@ -40,18 +40,6 @@ impl Drop for Threads {
         if let Some(threads) = self.0.take() {
             threads.shutdown_background();
         }
-    }
-}
-
-/// How much less urgent a hash is than a request, in steps of `nice`: as much as can be.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 19;
-
-/// On Linux a priority is a thread's own; elsewhere it would be the whole process's.
-fn give_way() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "a hashing thread keeps its priority");
     }
 }
 

@@ -3,6 +3,7 @@
 mod hash;
 mod leaked;
 mod rules;
+mod schedule;
 
 pub use hash::Hasher;
 pub use rules::PasswordRules;
