@@ -24,25 +24,26 @@ const hashing = () => readdirSync(`/proc/${server.pid}/task`)
 const each = (program, ...words) => hashing().forEach((thread) => execFileSync(program, [...words, thread], { stdio: "ignore" }));
 // Linux 6.12 and later: a thread that asks for long slices is preempted at once by whoever wakes up with a shorter one, also
 // across the groups in which niceness does not count. struct sched_attr: size, policy, flags, nice, priority, runtime in ns, …
-const longSlices = "import ctypes, struct, sys; attr = struct.pack('IIQiIQQQ', 48, 0, 0, 19, 0, 100_000_000, 0, 0); " +
-  "sys.exit(ctypes.CDLL(None).syscall({'x86_64': 314, 'aarch64': 274}[__import__('os').uname().machine], int(sys.argv[1]), attr, 0))";
+const slices = (nice, ms) => each("python3", "-c", `import ctypes, os, struct, sys
+attr = struct.pack('IIQiIQQQ', 48, 0, 0, ${nice}, 0, ${ms * 1e6}, 0, 0)
+sys.exit(ctypes.CDLL(None).syscall({'x86_64': 314, 'aarch64': 274}[os.uname().machine], int(sys.argv[1]), attr, 0))`);
 const autogroupAtFirst = readFileSync(autogroup, "utf8").trim();
 const restore = () => writeFileSync(autogroup, autogroupAtFirst);
 process.on("exit", restore);
 
 const ways = {
-  "as shipped": () => {},
-  "one core": () => each("taskset", "-p", "1"),
-  "slices of 100 ms": () => each("python3", "-c", longSlices),
-  "SCHED_BATCH": () => each("chrt", "-b", "-p", "0"),
+  "as shipped: nice 10, slices of 100 ms": () => {},
+  "nice 0, slices of 100 ms": () => slices(0, 100),
+  "nice 19, slices of 100 ms": () => slices(19, 100),
+  "nice 19, usual slices": () => slices(19, 0),
+  "nice 0, usual slices": () => slices(0, 0),
+  "nice 19, usual slices, one core": () => (slices(19, 0), each("taskset", "-p", "1")),
   "SCHED_IDLE": () => each("chrt", "-i", "-p", "0"),
-  "SCHED_IDLE, one core": () => (each("chrt", "-i", "-p", "0"), each("taskset", "-p", "1")),
-  "as shipped, no autogroups": () => writeFileSync(autogroup, "0"),
+  "nice 19, usual slices, no autogroups": () => (slices(19, 0), writeFileSync(autogroup, "0")),
 };
 const reset = () => {
   restore();
-  each("chrt", "-o", "-p", "0");
-  each("python3", "-c", longSlices.replace("100_000_000", "0"));
+  slices(10, 100);
   each("taskset", "-p", "ff");
 };
 
