@@ -1,5 +1,5 @@
 import { LogOut } from "lucide-react";
-import { type MouseEvent, useEffect } from "react";
+import { type MouseEvent, useLayoutEffect } from "react";
 import { t } from "@/messages";
 import { Button } from "./ui/button";
 
@@ -19,7 +19,8 @@ function leave(event: MouseEvent) {
 
 /** For people who may be watched: leaves the site at once. Pressing Shift three times does the same. */
 export function ExitPage() {
-  useEffect(() => {
+  // With the page itself, not some moments after it is seen.
+  useLayoutEffect(() => {
     let presses: number[] = [];
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Shift" || event.repeat) {
