@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test, suite by suite; ends with how many ran. `tools/test.sh SUITE…` runs just those:
+# Every test, suite by suite; ends with what failed and how many ran. `tools/test.sh SUITE…` runs just those:
 #   rust   unit and API tests of the server      compat   supabase-js against a running server
 #   web    unit tests and types of the web app   e2e      journeys in a real browser
 set -euo pipefail
@@ -13,7 +13,7 @@ done
 
 logs=target/test-logs
 mkdir -p "$logs"
-passed=0 failed=0 summary=()
+passed=0 failed=0 summary=() broken=()
 
 # run NAME PATTERN COMMAND…: runs a suite, counts by the runner's own closing lines.
 run() {
@@ -26,6 +26,7 @@ run() {
   ok=${counts% *} bad=${counts#* }
   if [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
   if [ "$ok" -eq 0 ] && [ "$bad" -eq 0 ]; then echo "test.sh: the suite $name ran no test" >&2; bad=1; fi
+  [ "$bad" -eq 0 ] || broken+=("$name")
   passed=$((passed + ok)) failed=$((failed + bad))
   summary+=("$(printf '%-8s %5d passed %3d failed %5d s' "$name" "$ok" "$bad" $((SECONDS - started)))")
 }
@@ -69,6 +70,11 @@ for suite in "${suites[@]}"; do
   esac
 done
 
+for name in ${broken[@]+"${broken[@]}"}; do
+  echo
+  echo "== what failed in $name"
+  node tools/failures.mjs "$logs/$name.log"
+done
 echo
 printf '%s\n' "${summary[@]}"
 echo "$passed passed, $failed failed"
