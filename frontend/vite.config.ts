@@ -36,7 +36,7 @@ export default defineConfig({
             { name: "app", tags: ["$initial"], priority: 9 },
             {
               name: "shared",
-              test: /src\/(?:components\/(?!form\.|address-code|choice-card|confirm-dialog|date-range-picker|ui\/(?:accordion|calendar|checkbox|dialog|dropdown-menu|popover|radio-group|select|sheet|tabs|toaster|tooltip)\.)|lib\/(?!query-client))|node_modules\/lucide-react\//,
+              test: /src\/(?:components\/(?!form\.|address-code|choice-card|confirm-dialog|date-range-picker|ui\/(?:accordion|calendar|checkbox|dialog|dropdown-menu|popover|radio-group|sheet|tabs|toaster|tooltip)\.)|lib\/(?!query-client))|node_modules\/lucide-react\//,
               minShareCount: 2,
               priority: 7,
             },
@@ -48,7 +48,7 @@ export default defineConfig({
             },
             {
               name: "radix",
-              test: /node_modules\/(?:@radix-ui|@floating-ui|aria-hidden|react-remove-scroll|react-style-singleton|use-callback-ref|use-sidecar|tslib)|components\/(?:choice-card|confirm-dialog|ui\/(?:accordion|checkbox|dialog|dropdown-menu|popover|radio-group|select|sheet|tabs|tooltip))\./,
+              test: /node_modules\/(?:@radix-ui|@floating-ui|aria-hidden|react-remove-scroll|react-style-singleton|use-callback-ref|use-sidecar|tslib)|components\/(?:choice-card|confirm-dialog|ui\/(?:accordion|checkbox|dialog|dropdown-menu|popover|radio-group|sheet|tabs|tooltip))\./,
               priority: 4,
             },
           ],

@@ -275,10 +275,8 @@ test.describe("one's own account", () => {
     await accessible(page);
     await page.getByLabel("First name").fill("Marie-Thérèse");
     await page.getByLabel("Birthday").fill("1984-03-09");
-    await page.getByLabel("Country").click();
-    await page.getByRole("option", { name: "Haiti" }).click();
-    await page.getByLabel("ID type").click();
-    await page.getByRole("option", { name: "Passport" }).click();
+    await page.getByLabel("Country").selectOption("Haiti");
+    await page.getByLabel("ID type").selectOption("Passport");
     await page.getByLabel("ID number").fill("PP-203 118");
     await button(page, "Save Changes").click();
     await said(page, "Profile updated", "Your profile has been updated successfully.");

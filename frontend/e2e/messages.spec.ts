@@ -210,8 +210,7 @@ test.describe("requests", () => {
       page.getByText("If your request requires financial support, please specify the amount."),
     ).toBeVisible();
     await expect(page.getByText("Please select a category")).toBeVisible();
-    await page.getByLabel("Category").click();
-    await page.getByRole("option", { name: "Medical Aid" }).click();
+    await page.getByLabel("Category").selectOption("Medical Aid");
     await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
     await button(page, "Submit Request").click();
     for (const words of ["Street address is required", "State/Province is required", "Postal/ZIP code is required"]) {

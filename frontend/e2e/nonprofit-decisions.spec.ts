@@ -76,8 +76,7 @@ test.describe("deciding on a request", () => {
     const dialog = page.getByRole("dialog");
     const deny = dialog.getByRole("button", { name: "Deny Request" });
     await expect(deny).toBeDisabled();
-    await dialog.getByLabel("Reason").click();
-    await page.getByRole("option", { name: "Funding limit reached" }).click();
+    await dialog.getByLabel("Reason").selectOption("Funding limit reached");
     await expect(deny).toBeDisabled();
     await dialog.getByLabel("Message to the person").fill("Our fund is empty until January.");
     await accessible(page);

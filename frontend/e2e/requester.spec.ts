@@ -334,8 +334,7 @@ test("a requester finds a request, withdraws it and sends it again", async ({ pa
   await page.goto("/my-requests");
   await expect(page.getByRole("heading", { level: 2, name: "1 request" })).toBeVisible();
   await accessible(page);
-  await page.getByLabel("Status").click();
-  await page.getByRole("option", { name: "Approved" }).click();
+  await page.getByLabel("Status").selectOption("Approved");
   await expect(
     page.getByText("No requests match your current filters. Try adjusting or clearing your filters."),
   ).toBeVisible();
@@ -514,8 +513,7 @@ test("the single page sends the same request, and the wizard's answers come alon
   await toast(page, "Maximum nonprofits reached");
   await toast(page, "You can select up to 3 nonprofits for your request.");
   // another kind of help, other nonprofits
-  await page.getByLabel("Category").click();
-  await page.getByRole("option", { name: "Medical Aid" }).click();
+  await page.getByLabel("Category").selectOption("Medical Aid");
   await expect(page.getByText("0/3")).toBeVisible();
   await cards.first().click();
   await button(page, "Submit Request").click();

@@ -151,8 +151,7 @@ test.describe("a session that ends with a dialog open", () => {
     const { admin, sent } = await opened(page, request, people);
     await answer(page, "Deny Request");
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Reason").click();
-    await page.getByRole("option", { name: "Outside the area served" }).click();
+    await dialog.getByLabel("Reason").selectOption("Outside the area served");
     await dialog.getByLabel("Message to the person").fill("You live in Bath; Midcoast Pantry helps there.");
     await endSession(page);
     await dialog.getByRole("button", { name: "Deny Request" }).click();
@@ -238,8 +237,7 @@ test("one gift, one decision and one payout move each figure: dashboard, budget,
   await test.step("the donor promises, which moves nothing yet", async () => {
     await people.signIn(theirs, donor);
     await theirs.goto("/donor-dashboard?donate");
-    await theirs.getByRole("dialog").getByRole("combobox").click();
-    await theirs.getByRole("option", { name: organization.name }).click();
+    await theirs.getByRole("dialog").getByRole("combobox").selectOption(organization.name);
     await theirs.getByRole("dialog").getByLabel("Amount").fill("500");
     await theirs.getByRole("button", { name: "Promise this donation" }).click();
     await expect(theirs.getByRole("dialog").getByRole("status")).toContainText(organization.name);

@@ -1,89 +1,63 @@
-import { Check } from "lucide-react";
-import { Select as Radix } from "radix-ui";
-import type { ComponentProps, ReactNode, Ref } from "react";
+import { useEffect, type ComponentProps } from "react";
 import { cn } from "@/lib/cn";
 import { t } from "@/messages";
 
 export interface SelectOption {
-  /** Not empty: Radix keeps "" for 'nothing chosen'. */
+  /** Not empty: "" stands for 'nothing chosen'. */
   value: string;
-  label: ReactNode;
+  label: string;
   disabled?: boolean;
 }
 
-export interface SelectProps extends Omit<ComponentProps<typeof Radix.Root>, "onValueChange" | "children"> {
+export interface SelectProps extends Omit<ComponentProps<"select">, "children" | "multiple" | "onChange" | "value"> {
   options: readonly SelectOption[];
+  /** What stands there while nothing is chosen; it cannot be chosen back. */
   placeholder?: string;
-  onValueChange?: (value: string) => void;
-  /** As form fields hand it over: called with the chosen value. */
+  value?: string;
+  /** Called with the chosen value, also as form fields hand it over. */
   onChange?: (value: string) => void;
-  onBlur?: () => void;
-  id?: string;
-  className?: string;
-  ref?: Ref<HTMLButtonElement>;
-  "aria-label"?: string;
-  "aria-labelledby"?: string;
-  "aria-describedby"?: string;
-  "aria-invalid"?: boolean;
 }
 
-/** A list to choose one from. Typing jumps to an entry; the typed letters are forgotten after 1 s. */
-export function Select({
-  options,
-  placeholder,
-  onValueChange,
-  onChange,
-  onBlur,
-  id,
-  className,
-  ref,
-  "aria-label": ariaLabel,
-  "aria-labelledby": ariaLabelledby,
-  "aria-describedby": ariaDescribedby,
-  "aria-invalid": ariaInvalid,
-  ...props
-}: SelectProps) {
+/**
+ * Escape closes the open list and nothing else: a dialog around it listens at the document and would close as well.
+ * Not prevented, because closing the list is what the browser itself does with the key.
+ */
+function useEscape() {
+  useEffect(() => {
+    const keep = (event: KeyboardEvent) => {
+      if (event.key !== "Escape" || !(event.target instanceof Element) || !CSS.supports("selector(:open)")) return;
+      if (event.target.closest("select")?.matches(":open")) event.stopPropagation();
+    };
+    window.addEventListener("keydown", keep, { capture: true });
+    return () => window.removeEventListener("keydown", keep, { capture: true });
+  }, []);
+}
+
+/**
+ * A list to choose one from: the browser's own, so that a phone shows its wheel and nothing of the page is hidden from
+ * screen readers while it is open. Where the browser lets a page dress the list, styles/motion.css does.
+ */
+export function Select({ options, placeholder, value = "", onChange, className, ...props }: SelectProps) {
+  useEscape();
+  const chosen = options.some((option) => option.value === value);
   return (
-    <Radix.Root
-      onValueChange={(value) => {
-        onValueChange?.(value);
-        onChange?.(value);
-      }}
+    <select
+      value={value}
+      onChange={(event) => onChange?.(event.target.value)}
+      className={cn("input", className)}
+      data-placeholder={chosen ? undefined : ""}
       {...props}
     >
-      <Radix.Trigger
-        ref={ref}
-        id={id}
-        onBlur={onBlur}
-        aria-label={ariaLabel}
-        aria-labelledby={ariaLabelledby}
-        aria-describedby={ariaDescribedby}
-        aria-invalid={ariaInvalid}
-        className={cn("input select text-left data-placeholder:text-faint", className)}
-      >
-        <span className="block truncate">
-          <Radix.Value placeholder={placeholder ?? t("common.chooseOne")} />
-        </span>
-      </Radix.Trigger>
-      <Radix.Portal>
-        <Radix.Content
-          className="pop"
-          position="popper"
-          sideOffset={4}
-          style={{ minWidth: "var(--radix-select-trigger-width)" }}
-        >
-          <Radix.Viewport>
-            {options.map((option) => (
-              <Radix.Item key={option.value} value={option.value} disabled={option.disabled} className="pop-item">
-                <Radix.ItemText>{option.label}</Radix.ItemText>
-                <Radix.ItemIndicator className="end">
-                  <Check aria-hidden="true" />
-                </Radix.ItemIndicator>
-              </Radix.Item>
-            ))}
-          </Radix.Viewport>
-        </Radix.Content>
-      </Radix.Portal>
-    </Radix.Root>
+      {chosen ? null : (
+        <option value={value} disabled hidden>
+          {placeholder ?? t("common.chooseOne")}
+        </option>
+      )}
+      {options.map((option) => (
+        <option key={option.value} value={option.value} disabled={option.disabled}>
+          {option.label}
+        </option>
+      ))}
+    </select>
   );
 }

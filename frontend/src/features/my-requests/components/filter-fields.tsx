@@ -25,7 +25,7 @@ export function StatusAndCategory({ filters, onChange }: FilterFieldsProps) {
         <Select
           id={`${id}-status`}
           value={filters.status}
-          onValueChange={(status) => onChange({ status: status as StatusFilter })}
+          onChange={(status) => onChange({ status: status as StatusFilter })}
           options={statusFilters.map((status) => ({
             value: status,
             label: status === "all" ? t("myRequests.allStatuses") : t(`common.status.${status}`),
@@ -37,7 +37,7 @@ export function StatusAndCategory({ filters, onChange }: FilterFieldsProps) {
         <Select
           id={`${id}-category`}
           value={filters.category || "all"}
-          onValueChange={(category) => onChange({ category: category === "all" ? "" : category })}
+          onChange={(category) => onChange({ category: category === "all" ? "" : category })}
           options={[
             { value: "all", label: t("myRequests.allCategories") },
             ...known.map((name) => ({ value: name, label: name })),

@@ -61,7 +61,7 @@ export function Directory({ withFields, children }: DirectoryProps) {
           <Select
             aria-label={t("requestForm.nonprofitCategory")}
             value={category || "all"}
-            onValueChange={(value) => setCategory(value === "all" ? "" : value)}
+            onChange={(value) => setCategory(value === "all" ? "" : value)}
             options={[
               { value: "all", label: t("requestForm.allFields") },
               ...fieldsOfWork.map((field) => ({ value: field, label: field })),
