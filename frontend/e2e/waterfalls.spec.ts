@@ -1,12 +1,13 @@
-/** No screen waits for the API more than twice in a row: first who is here, then all that the screen shows. */
+/**
+ * No screen waits for the API more than twice in a row: first who is here, then all that the screen shows.
+ * Measured on the desk alone (playwright.config.ts): every size of screen asks for the same.
+ */
 import type { BrowserContext } from "@playwright/test";
 import { DEMO_PASSWORD, rpc, tokenOf } from "./fixtures/api";
 import { expect, test } from "./fixtures/test";
 import { wavesOf, type Wave } from "./fixtures/waves";
 
 test.describe.configure({ timeout: 240_000 });
-// the same requests on every size of screen
-test.skip(({ viewport }) => (viewport?.width ?? 0) < 768, "measured on the desk");
 
 const DEEPEST = 2;
 /** Pages of one browser that are measured at a time: most of it is waiting for them to ask for nothing more. */
