@@ -1,5 +1,5 @@
 /** What stands in index.html: pages that people arrive at, before the app's code has come. */
-import { expect, test } from "./fixtures/test";
+import { expect, test } from "@playwright/test";
 
 const pages = [
   ["/", "Ask for help once."],

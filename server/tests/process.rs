@@ -246,6 +246,38 @@ fn a_running_server_is_shared_by_commands_watched_by_its_listener_and_stops_in_o
 }
 
 #[test]
+fn a_connection_that_waits_takes_the_next_request_and_ends_with_the_server() {
+    let mut house = House::new("waits");
+    house.serve();
+    let [api, _, inbox, admin] = house.ports;
+    until("the server is ready", || house.get(admin, "/ready").0 == 200);
+    let mut connections = [(api, "/health"), (inbox, "/api/messages"), (admin, "/live")].map(|(port, path)| {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        (stream, path)
+    });
+    let ask = |(stream, path): &mut (TcpStream, &str)| {
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").expect("the connection is open");
+        let mut answer = [0; 4096];
+        let length = stream.read(&mut answer).expect("an answer");
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    };
+    for round in ["at once", "after a wait"] {
+        for connection in &mut connections {
+            let answer = ask(connection);
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{} {round}: {answer}", connection.1);
+        }
+        // Longer than servers wait that are not told otherwise.
+        std::thread::sleep(Duration::from_secs(6));
+    }
+    house.signal(Signal::TERM);
+    for (stream, path) in &mut connections {
+        assert_eq!(stream.read(&mut [0; 1]).expect("the end of the connection"), 0, "{path}");
+    }
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+}
+
+#[test]
 fn asked_twice_the_server_leaves_requests_in_flight() {
     let mut house = House::new("twice");
     house.serve();

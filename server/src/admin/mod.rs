@@ -16,6 +16,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpResponse, HttpServer, web};
 
 use crate::db::Pool;
+use crate::http::listen::KEEP_ALIVE;
 use crate::rest::{self, Rest};
 pub use traffic::{Traffic, count};
 
@@ -32,6 +33,7 @@ pub struct Admin {
 pub fn spawn(listener: TcpListener, admin: Admin) -> std::io::Result<ServerHandle> {
     let server = HttpServer::new(move || App::new().configure(configure(admin.clone())))
         .workers(1)
+        .keep_alive(KEEP_ALIVE)
         .disable_signals()
         .listen(listener)?
         .run();

@@ -14,6 +14,7 @@ use crate::admin::{self, Admin, Traffic};
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{AuthConfig, AuthMode, Reader, Source};
 use crate::db::{Pool, PoolOptions};
+use crate::http::listen::{HEAD_TIMEOUT, KEEP_ALIVE};
 use crate::mail::{self, MailConfig, Sender, Smtp};
 
 /// Brings schema `auth` up to date, then runs until stopped.
@@ -58,6 +59,8 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
             .configure(auth::configure(Arc::clone(&auth)))
     };
     let server = HttpServer::new(app)
+        .keep_alive(KEEP_ALIVE)
+        .client_request_timeout(HEAD_TIMEOUT)
         .disable_signals()
         .shutdown_timeout(DRAIN_SECONDS)
         .bind((host.as_str(), port))

@@ -4,15 +4,24 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
+use std::time::Duration;
 
-use actix_http::{HttpService, Request, Response};
-use actix_server::{Server, ServerBuilder};
-use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
-use actix_web::body::MessageBody;
+use actix_http::{HttpServiceBuilder, Request, Response};
+use actix_server::{GracefulShutdownSignal, Server, ServerBuilder};
+use actix_service::{IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::AppConfig;
 use actix_web::rt::net::{TcpStream, UnixStream};
 
 use super::lenient::Lenient;
+
+/// How long a connection may wait for its next request. A client that keeps connections must be the one that ends them:
+/// ended here, a request that is on its way is lost, and one that writes is not sent again. Load balancers keep theirs
+/// for 60 s; nginx waits for 75 s.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
+
+/// How long a client may take to send a request's head, on a phone's line too.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where a server listens.
 pub enum Listener {
@@ -21,7 +30,7 @@ pub enum Listener {
 }
 
 /// A server that runs one `app` per worker. Signals are left to the caller; asked to stop, it gives requests in
-/// flight `shutdown_seconds`. A client that hangs up waits for no answer: its request is dropped at once, and what
+/// flight `shutdown_seconds` and ends the connections that wait. A client that hangs up waits for no answer: its request is dropped at once, and what
 /// that held is freed.
 pub fn serve<F, I, S, B>(listeners: Vec<Listener>, shutdown_seconds: u64, app: F) -> io::Result<Server>
 where
@@ -36,8 +45,10 @@ where
     B: MessageBody + 'static,
 {
     let mut builder: ServerBuilder = Server::build().shutdown_timeout(shutdown_seconds).disable_signals();
+    let stopping = builder.graceful_shutdown_signal();
     for listener in listeners {
         let app = app.clone();
+        let stopping = stopping.clone();
         builder = match listener {
             Listener::Tcp(listener) => {
                 let local = listener.local_addr()?;
@@ -48,18 +59,36 @@ where
                         let peer: Option<SocketAddr> = stream.peer_addr().ok();
                         Ok::<_, actix_http::error::DispatchError>((Lenient::new(stream), peer))
                     })
-                    .and_then(HttpService::build().h1_allow_half_closed(false).local_addr(local).h1(with_config(app())))
+                    .and_then(http(stopping.clone()).local_addr(local).h1(with_config(app())))
                 })?
             }
             Listener::Unix(listener) => builder.listen_uds("http", listener, move || {
                 fn_service(|stream: UnixStream| async move {
                     Ok::<_, actix_http::error::DispatchError>((Lenient::new(stream), None::<SocketAddr>))
                 })
-                .and_then(HttpService::build().h1_allow_half_closed(false).h1(with_config(app())))
+                .and_then(http(stopping.clone()).h1(with_config(app())))
             })?,
         };
     }
     Ok(builder.run())
+}
+
+/// How HTTP is spoken on every kind of socket.
+fn http<T, S>(stopping: GracefulShutdownSignal) -> HttpServiceBuilder<T, S>
+where
+    S: ServiceFactory<Request, Config = ()>,
+    S::Error: Into<Response<BoxBody>> + 'static,
+    S::InitError: fmt::Debug,
+    <S::Service as Service<Request>>::Future: 'static,
+{
+    HttpServiceBuilder::default()
+        .h1_allow_half_closed(false)
+        .keep_alive(KEEP_ALIVE)
+        .client_request_timeout(HEAD_TIMEOUT)
+        .graceful_shutdown_signal(move || {
+            let stopping = stopping.clone();
+            async move { stopping.notified().await }
+        })
 }
 
 /// The application with the configuration that actix asks for.

@@ -28,6 +28,7 @@ use serde::Deserialize;
 use super::config::FromAddress;
 use super::{MailError, Message, Sender};
 use crate::db::{DbError, Pool};
+use crate::http::listen::KEEP_ALIVE;
 
 /// Puts messages into the inbox.
 pub struct Inbox {
@@ -61,6 +62,7 @@ pub fn spawn(listen: SocketAddr, pool: Pool) -> std::io::Result<ServerHandle> {
         App::new().app_data(Data::new(pool.clone())).wrap(from_fn(loopback_only)).configure(routes)
     })
     .workers(1)
+    .keep_alive(KEEP_ALIVE)
     .disable_signals()
     .shutdown_timeout(1)
     .bind(listen)?
