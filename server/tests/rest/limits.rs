@@ -104,3 +104,24 @@ async fn a_body_that_turns_out_too_long_is_refused() {
     sending.abort();
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
+
+#[actix_web::test]
+async fn who_asks_for_a_tunnel_is_answered_without_waiting_for_what_comes_through_it() {
+    let house = House::open(&[]).await;
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+    let heads = [
+        ("GET /labels?select=id&id=eq.1 HTTP/1.1\r\n", upgrade, "", "200 OK"),
+        ("CONNECT /labels HTTP/1.1\r\n", "", "", "405 Method Not Allowed"),
+        ("CONNECT sky.example:443 HTTP/1.1\r\n", "", "", "405 Method Not Allowed"),
+        ("POST /rpc/greet HTTP/1.1\r\nContent-Length: 16\r\n", upgrade, "{\"who\": \"there\"}", "200 OK"),
+    ];
+    for (line, headers, body, status) in heads {
+        let mut stream = tokio::net::TcpStream::connect(&house.address).await.expect("the server accepts");
+        stream.write_all(format!("{line}Host: sky.example\r\n{headers}\r\n{body}").as_bytes()).await.expect("sent");
+        let mut answer = vec![0; 4096];
+        // The client keeps its side open; were the server to wait for more, this would not end.
+        let length = stream.read(&mut answer).await.expect("an answer");
+        let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{line}{answer}");
+    }
+}
