@@ -140,7 +140,9 @@ impl Function {
         if self.parameters.is_empty() {
             return arguments.is_empty() && !body.is_raw();
         }
-        arguments.iter().all(|argument| self.parameter(argument).is_some())
+        // Beside others, a parameter without a name cannot be given; it may be left to its default.
+        let can_be_given = |argument: &str| self.parameters.len() == 1 || !argument.is_empty();
+        arguments.iter().all(|argument| can_be_given(argument) && self.parameter(argument).is_some())
             && self.parameters.iter().filter(|p| p.required).all(|p| arguments.contains(&&*p.name))
     }
 

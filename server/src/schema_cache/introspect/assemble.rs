@@ -251,15 +251,16 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// None for trigger functions, for those with unnamed parameters that no request could fill, and for those
-    /// whose types were dropped meanwhile.
+    /// None for trigger functions, for those that name no parameter and have not just one that a body could fill, and
+    /// for those whose types were dropped meanwhile.
     fn function(&self, row: &FunctionRow) -> Option<Function> {
         let returned = self.base(row.return_type)?;
         if returned.oid == TRIGGER {
             return None;
         }
         let parameters = self.parameters(row)?;
-        if parameters.iter().any(|p| p.name.is_empty()) {
+        // One named parameter, an OUT parameter even, makes the others count as named: by the empty name.
+        if row.names.is_none() && !parameters.is_empty() {
             let [only] = parameters.as_slice() else { return None };
             if !matches!(&*only.type_name, "bytea" | "json" | "jsonb" | "text" | "xml") {
                 return None;
