@@ -44,7 +44,8 @@ pub fn call_query(sql: &mut Sql, call: &Call) {
                 name_argument(sql, parameter);
                 match value {
                     DirectValue::One(text) => sql.bind(text),
-                    DirectValue::Many(texts) => sql.bind(&array_literal(texts)),
+                    // Elements are cast one by one: not every type separates them by commas.
+                    DirectValue::Many(texts) => sql.bind(&array_literal(texts)).raw("::text[]"),
                 };
                 sql.raw("::").catalog(&parameter.bind_type);
             });
