@@ -53,15 +53,42 @@ pub fn judge(asked: Asked<'_>, allowed: &[String]) -> Verdict {
     }
     headers.push(("Access-Control-Allow-Methods", METHODS.join(", ")));
     if let Some(requested) = asked.request_headers {
-        let requested = requested.split(',').map(str::trim);
-        let names: Vec<&str> = std::iter::once("Authorization")
-            .chain(requested)
-            .chain(["Accept", "Accept-Language", "Content-Language"])
-            .collect();
+        let Some(names) = allowed_headers(requested) else { return Verdict::Actual(Vec::new()) };
         headers.push(("Access-Control-Allow-Headers", names.join(", ")));
     }
     headers.push(("Access-Control-Max-Age", MAX_AGE_SECONDS.to_owned()));
     Verdict::Preflight(headers)
+}
+
+/// The headers allowed to who asks for `requested`: those, and the ones that need no asking. None where a name is not
+/// one alone.
+fn allowed_headers(requested: &str) -> Option<Vec<&str>> {
+    let listed = requested.split(',').map(str::trim).filter(|_| !requested.is_empty());
+    let mut names: Vec<&str> = std::iter::once("Authorization").chain(listed).collect();
+    let is_among = |names: &[&str], wanted: &str| names.iter().any(|name| name.eq_ignore_ascii_case(wanted));
+    // Names are read up to the first character that is of none; a blank behind a comma is such a one.
+    let mut rest = requested.trim_start();
+    loop {
+        let end = rest.find(|c| !is_of_a_name(c)).unwrap_or(rest.len());
+        let name = &rest[..end];
+        if name.is_empty() {
+            break;
+        }
+        if !is_among(&names, name) && !is_among(&SIMPLE, name) {
+            return None;
+        }
+        let Some(next) = rest[end..].trim_start().strip_prefix(',') else { break };
+        rest = next;
+    }
+    let simple: Vec<&str> = SIMPLE.into_iter().filter(|name| !is_among(&names, name)).collect();
+    names.extend(simple);
+    Some(names)
+}
+
+const SIMPLE: [&str; 3] = ["Accept", "Accept-Language", "Content-Language"];
+
+fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?={}".contains(c)
 }
 
 #[cfg(test)]
@@ -106,6 +133,23 @@ mod tests {
         );
         for other in ["TRACE", "put", ""] {
             assert_eq!(judge(asked(other), &[]), Verdict::Actual(vec![]), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_requested_header_is_named_once_and_what_is_no_name_is_no_preflight() {
+        let simple = "Accept, Accept-Language, Content-Language";
+        let cases = [
+            ("", Some(format!("Authorization, {simple}"))),
+            ("accept", Some("Authorization, accept, Accept-Language, Content-Language".to_owned())),
+            ("x-a,CONTENT-LANGUAGE", Some("Authorization, x-a, CONTENT-LANGUAGE, Accept, Accept-Language".to_owned())),
+            ("x-a,,x-b", Some(format!("Authorization, x-a, , x-b, {simple}"))),
+            ("x-a, x(b)", Some(format!("Authorization, x-a, x(b), {simple}"))),
+            ("x-a,x(b)", None),
+            ("x y", None),
+        ];
+        for (requested, allowed) in cases {
+            assert_eq!(allowed_headers(requested).map(|names| names.join(", ")), allowed, "{requested}");
         }
     }
 
