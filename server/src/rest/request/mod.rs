@@ -291,14 +291,16 @@ fn json_string(out: &mut String, text: &str) {
     }
 }
 
+/// As the reference's library reads them: blanks count but before a name, and only a pair of quotes is taken off.
 fn cookies_json(raw: &RawRequest) -> String {
     let Some(header) = raw.header("cookie") else { return "{}".to_owned() };
-    let cookies: serde_json::Map<String, serde_json::Value> = header
-        .split(';')
-        .filter(|part| !part.trim().is_empty())
+    // A semicolon at the very end opens no further cookie.
+    let parts = header.strip_suffix(';').unwrap_or(&header).split(';').filter(|_| !header.is_empty());
+    let cookies: serde_json::Map<String, serde_json::Value> = parts
         .map(|part| {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            (name.trim().to_owned(), value.trim().trim_matches('"').to_owned().into())
+            let unquoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+            (name.trim_start_matches(' ').to_owned(), unquoted.into())
         })
         .collect();
     serde_json::Value::Object(cookies).to_string()
@@ -317,5 +319,19 @@ mod tests {
         assert_eq!(json(&[]), "{}");
         assert_eq!(json(&[("a", "1"), ("cookie", "c=2"), ("b", "2"), ("a", "3")]), r#"{"a":"3","b":"2"}"#);
         assert_eq!(json(&[("a", "\"q\"\t\\ü")]), r#"{"a":"\"q\"\t\\ü"}"#);
+    }
+
+    #[test]
+    fn cookies_keep_blanks_and_single_quotes_of_their_values() {
+        let json = |cookie: &str| {
+            let headers = vec![("cookie".to_owned(), cookie.as_bytes().to_vec())];
+            let json = cookies_json(&RawRequest { headers, ..RawRequest::default() });
+            serde_json::from_str::<serde_json::Value>(&json).expect("JSON")
+        };
+        assert_eq!(json("a=1; b=\"2\""), serde_json::json!({ "a": "1", "b": "2" }));
+        assert_eq!(json("a=1 ;b=\"2;c=\"\"3\"\""), serde_json::json!({ "a": "1 ", "b": "\"2", "c": "\"3\"" }));
+        assert_eq!(json("a=1;a=2;b;c=d=e;"), serde_json::json!({ "a": "2", "b": "", "c": "d=e" }));
+        assert_eq!(json("a=1;;b=2"), serde_json::json!({ "a": "1", "": "", "b": "2" }));
+        assert_eq!(json(""), serde_json::json!({}));
     }
 }
