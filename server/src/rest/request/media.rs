@@ -191,10 +191,29 @@ pub fn parse_accept(header: &str) -> Vec<MediaType> {
     ranked.into_iter().map(|(_, _, name)| MediaType::parse(&name)).collect()
 }
 
+/// The number that a text begins with, as Haskell reads one: digits on both sides of the point, perhaps in brackets.
 fn read_quality(text: &str) -> Option<f64> {
-    let number = text.split(';').next().unwrap_or_default();
-    let end = number.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(number.len());
-    number[..end].parse().ok()
+    fn digits(text: &str) -> usize {
+        text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())
+    }
+    let text = text.split(';').next().unwrap_or_default();
+    if let Some(inner) = text.strip_prefix('(') {
+        return read_quality(inner.split_once(')')?.0);
+    }
+    let sign = usize::from(text.starts_with('-'));
+    let mut end = sign + digits(&text[sign..]);
+    if end == sign {
+        return None;
+    }
+    if let Some(fraction) = text[end..].strip_prefix('.').map(digits).filter(|length| *length > 0) {
+        end += 1 + fraction;
+    }
+    if let Some(exponent) = text[end..].strip_prefix(['e', 'E']) {
+        let sign = usize::from(exponent.starts_with(['-', '+']));
+        let length = digits(&exponent[sign..]);
+        end += if length > 0 { 1 + sign + length } else { 0 };
+    }
+    text[..end].parse().ok()
 }
 
 #[cfg(test)]
@@ -236,6 +255,25 @@ mod tests {
         ];
         for (header, types) in cases {
             assert_eq!(parse_accept(header), types, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_quality_is_read_as_far_as_it_is_a_number() {
+        let cases = [
+            ("0.5", Some(0.5)),
+            ("0.5;level=1", Some(0.5)),
+            ("1.", Some(1.0)),
+            (".5", None),
+            ("1e-1", Some(0.1)),
+            ("2e", Some(2.0)),
+            ("-1", Some(-1.0)),
+            ("(0.3)", Some(0.3)),
+            ("x", None),
+            ("", None),
+        ];
+        for (text, quality) in cases {
+            assert_eq!(read_quality(text), quality, "{text}");
         }
     }
 
