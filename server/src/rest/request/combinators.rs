@@ -10,6 +10,9 @@
 //! Reference: the Haskell package `parsec` (`Text.Parsec.Prim`, `Text.Parsec.Error`).
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 /// Marks a failed parse; the reason is in the parser ([`Parser::explain`]).
 #[derive(Debug, PartialEq, Eq)]
@@ -63,6 +66,15 @@ impl Trouble {
         self.messages.retain(|m| m.kind != Kind::Expected);
         self.messages.insert(0, Message { kind: Kind::Expected, text: label });
     }
+}
+
+/// Whether Unicode counts `c` among the letters (categories L…); `char::is_alphabetic` takes in marks and numbers too.
+pub fn is_letter(c: char) -> bool {
+    static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{L}$").ok());
+    if c.is_ascii() {
+        return c.is_ascii_alphabetic();
+    }
+    LETTER.as_ref().is_some_and(|letter| letter.is_match(c.encode_utf8(&mut [0; 4])))
 }
 
 /// The state of a parse over `input`.
@@ -373,7 +385,7 @@ impl<'a> Parser<'a> {
 
     /// A letter of any script.
     pub fn letter(&mut self) -> Parsed<char> {
-        self.label("letter", |p| p.satisfy(char::is_alphabetic))
+        self.label("letter", |p| p.satisfy(is_letter))
     }
 
     /// An ASCII digit.

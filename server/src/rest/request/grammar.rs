@@ -5,7 +5,7 @@
 //!
 //! Reference: PostgREST `src/library/PostgREST/ApiRequest/QueryParams.hs`.
 
-use super::combinators::{Parsed, Parser};
+use super::combinators::{Parsed, Parser, is_letter};
 use super::types::*;
 
 type P<'a> = Parser<'a>;
@@ -50,7 +50,7 @@ fn quoted(p: &mut P<'_>) -> Parsed<String> {
 }
 
 fn identifier(p: &mut P<'_>) -> Parsed<String> {
-    let is_part = |c: char| c.is_alphabetic() || c.is_ascii_digit() || matches!(c, '_' | ' ' | '$');
+    let is_part = |c: char| is_letter(c) || c.is_ascii_digit() || matches!(c, '_' | ' ' | '$');
     if let Some(name) = p.unexplained_run(is_part) {
         return if name.is_empty() { p.reject() } else { Ok(name.trim().to_owned()) };
     }
