@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::csv;
@@ -121,12 +122,38 @@ fn is_too_deep(body: &[u8]) -> bool {
     false
 }
 
+/// Whether a valid JSON text has one half of a surrogate pair (`\ud83c`) without the other: no character, which the
+/// database would refuse in words of its own.
+fn has_half_character(body: &[u8]) -> bool {
+    let half = |at: usize| -> Option<u16> {
+        let digits = body.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
+    };
+    let mut at = 0;
+    while let Some(escape) = body.get(at..).and_then(|rest| rest.iter().position(|b| *b == b'\\')) {
+        at += escape;
+        match half(at) {
+            Some(high @ ..0xdc00) if half(at + 6).is_some_and(|low| low > high && low >= 0xdc00) => at += 12,
+            Some(_) => return true,
+            None => at += 2,
+        }
+    }
+    false
+}
+
 fn json(body: Bytes) -> Result<(Payload, BTreeSet<String>), ApiError> {
     let invalid = || ApiError::Body("Empty or invalid json".to_owned());
     let text = std::str::from_utf8(&body).map_err(|_| invalid())?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let shape = deserializer.deserialize_any(ShapeVisitor).map_err(|_| invalid())?;
+    // A number by itself may be larger than any type of ours.
+    let shape = match text.trim_start().as_bytes().first() {
+        Some(b'{' | b'[') => deserializer.deserialize_any(ShapeVisitor).map_err(|_| invalid())?,
+        _ => IgnoredAny::deserialize(&mut deserializer).map(|_| Shape::Nothing).map_err(|_| invalid())?,
+    };
     deserializer.end().map_err(|_| invalid())?;
+    if has_half_character(&body) {
+        return Err(invalid());
+    }
     match shape {
         Shape::Uniform(keys) => {
             let set: BTreeSet<String> = keys.into_iter().collect();
@@ -334,6 +361,11 @@ mod tests {
             ("[]", Ok(vec![])),
             ("5", Ok(vec![])),
             ("null", Ok(vec![])),
+            ("1e99999", Ok(vec![])),
+            (r#"{"a":"\ud83c\udf31\\ud83c"}"#, Ok(vec!["a".to_owned()])),
+            (r#"{"a":"\ud83c"}"#, invalid.clone()),
+            (r#"{"a":"\udf31\ud83c"}"#, invalid.clone()),
+            (r#"{"a":"\ud83c\ud83c\udf31"}"#, invalid.clone()),
             ("[{}]", Ok(vec![])),
             ("", invalid.clone()),
             ("{", invalid.clone()),
