@@ -1,7 +1,8 @@
 //! Faults of the database: SQLSTATE to HTTP status, and the errors that SQL shapes itself (`PTnnn`, `PGRST`).
 
-use serde::Deserialize;
 use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
 
 use crate::db::DbError;
 
@@ -35,7 +36,6 @@ pub enum RaiseFault {
     NoDetail,
 }
 
-#[derive(Deserialize)]
 struct RaisedMessage {
     code: String,
     message: String,
@@ -43,7 +43,6 @@ struct RaisedMessage {
     hint: Option<String>,
 }
 
-#[derive(Deserialize)]
 struct RaisedDetail {
     status: u16,
     status_text: Option<String>,
@@ -184,10 +183,43 @@ impl DatabaseFault {
 }
 
 fn read_raise(message: &str, detail: Option<&str>) -> Result<(RaisedMessage, RaisedDetail), RaiseFault> {
-    let raised = serde_json::from_str(message).map_err(|_| RaiseFault::Message(message.to_owned()))?;
+    let raised = read_message(message).ok_or_else(|| RaiseFault::Message(message.to_owned()))?;
     let detail = detail.ok_or(RaiseFault::NoDetail)?;
-    let response = serde_json::from_str(detail).map_err(|_| RaiseFault::Detail(detail.to_owned()))?;
+    let response = read_detail(detail).ok_or_else(|| RaiseFault::Detail(detail.to_owned()))?;
     Ok((raised, response))
+}
+
+fn read_message(text: &str) -> Option<RaisedMessage> {
+    let object: Map<String, Value> = serde_json::from_str(text).ok()?;
+    Some(RaisedMessage {
+        code: object.get("code")?.as_str()?.to_owned(),
+        message: object.get("message")?.as_str()?.to_owned(),
+        details: optional_text(&object, "details")?,
+        hint: optional_text(&object, "hint")?,
+    })
+}
+
+fn read_detail(text: &str) -> Option<RaisedDetail> {
+    let object: Map<String, Value> = serde_json::from_str(text).ok()?;
+    // `400.0` is a status as well; one that HTTP has not becomes another later.
+    let number = object.get("status")?.as_f64().filter(|number| number.fract() == 0.0)?;
+    let headers = object.get("headers")?.as_object()?.iter();
+    Some(RaisedDetail {
+        status: number.clamp(0.0, f64::from(u16::MAX)) as u16,
+        status_text: optional_text(&object, "status_text")?,
+        headers: headers
+            .map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+            .collect::<Option<_>>()?,
+    })
+}
+
+/// A text that may be missing or null; none if it is something else.
+fn optional_text(object: &Map<String, Value>, key: &str) -> Option<Option<String>> {
+    match object.get(key) {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::String(text)) => Some(Some(text.clone())),
+        Some(_) => None,
+    }
 }
 
 /// A status that HTTP can carry; others become 500.
@@ -306,6 +338,10 @@ mod tests {
         assert_eq!((fault.status(), fault.code(), fault.message()), (332, "123".into(), "m".into()));
         assert_eq!((fault.details(), fault.hint()), (None, Some("h".into())));
         assert_eq!(fault.headers(), [("X-Header".to_owned(), "y".to_owned())]);
+        let whole = refused("PGRST", r#"{"code":"1","message":"m"}"#, Some(r#"{"status":418.0,"headers":{}}"#));
+        assert_eq!(whole.status(), 418);
+        let list = refused("PGRST", r#"["1","m",null,null]"#, Some(r#"[400,null,{}]"#));
+        assert_eq!((list.status(), list.code()), (500, "PGRST121".into()));
         let broken = refused("PGRST", "no json", None);
         assert_eq!((broken.status(), broken.code()), (500, "PGRST121".into()));
         assert_eq!(broken.details().as_deref(), Some("Invalid JSON value for MESSAGE: 'no json'"));
