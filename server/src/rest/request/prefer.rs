@@ -70,6 +70,7 @@ pub struct Preferences {
 /// Parses all `Prefer` headers of a request. `tx` is obeyed only where the configuration allows the override.
 pub fn parse<'a>(headers: impl Iterator<Item = &'a str>, tx_override: bool) -> Preferences {
     let mut found = Preferences::default();
+    let mut limits = Vec::new();
     for word in headers.flat_map(|header| header.split(',')).map(str::trim) {
         match word {
             "resolution=merge-duplicates" => first(&mut found.resolution, Resolution::MergeDuplicates),
@@ -91,15 +92,15 @@ pub fn parse<'a>(headers: impl Iterator<Item = &'a str>, tx_override: bool) -> P
                 if let Some(zone) = other.strip_prefix("timezone=") {
                     first(&mut found.timezone, zone.to_owned());
                 } else if let Some(number) = other.strip_prefix("max-affected=") {
-                    if let Some(number) = super::range::read_integer(number) {
-                        first(&mut found.max_affected, i64::try_from(number).unwrap_or(i64::MAX));
-                    }
+                    limits.push(super::range::read_integer(number));
                 } else {
                     found.unknown.push(other.to_owned());
                 }
             }
         }
     }
+    // The first counts even if it is no number.
+    found.max_affected = limits.first().copied().flatten().map(|number| i64::try_from(number).unwrap_or(i64::MAX));
     found
 }
 
@@ -166,6 +167,7 @@ mod tests {
             ("tx=commit, tx=rollback", "tx=commit"),
             ("max-affected=5", ""),
             ("max-affected=5, handling=strict", "handling=strict, max-affected=5"),
+            ("max-affected=some, max-affected=5, handling=strict", "handling=strict"),
             (
                 "timezone=UTC, missing=default, resolution=merge-duplicates",
                 "resolution=merge-duplicates, missing=default, timezone=UTC",
