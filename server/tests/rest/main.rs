@@ -73,5 +73,5 @@ macro_rules! suites {
 suites! {
     routing select filters logic order_range embedding spread_aggregates writes bodies functions media preferences jwt
     settings cache cors cors_origins max_rows restricted closed openapi openapi_all errors headers clients plans sql
-    grammar corners strange inferred
+    grammar corners strange inferred rare
 }
