@@ -1,7 +1,4 @@
-/**
- * What a screen asks of the server when it is opened: no step waits for a step that waits for a step, and with ten
- * thousand requests a list is still one page of rows.
- */
+/** With ten thousand requests a list is still one page of rows. */
 import type { Page } from "@playwright/test";
 import { DEMO_PASSWORD } from "./fixtures/api";
 import { OwnServer } from "./fixtures/server";
@@ -13,14 +10,11 @@ const demo = (name: string) => ({ email: `${name}@demo.aidbridge.test`, password
 
 interface Call {
   path: string;
-  /** Milliseconds since the navigation began, on the page's clock. */
-  start: number;
-  end: number;
   /** Of the body as it is unpacked. */
   bytes: number;
 }
 
-/** Calls to the APIs since the last navigation, in their order. */
+/** Calls to the APIs since the last navigation. */
 async function callsOf(page: Page): Promise<Call[]> {
   await page.waitForLoadState("networkidle");
   return page.evaluate(() =>
@@ -28,78 +22,9 @@ async function callsOf(page: Page): Promise<Call[]> {
       .filter((entry) => /\/(rest|auth|storage|functions)\/v1\//.test(entry.name))
       .map((entry) => ({
         path: new URL(entry.name).pathname,
-        start: entry.startTime,
-        end: entry.responseEnd,
         bytes: entry.decodedBodySize,
-      }))
-      .toSorted((a, b) => a.start - b.start),
+      })),
   );
-}
-
-/** The longest chain of calls of which each began after the one before had ended. */
-function depthOf(calls: readonly Call[]): number {
-  const depth: number[] = [];
-  for (const [index, call] of calls.entries()) {
-    const before = calls.slice(0, index).flatMap((other, at) => (other.end <= call.start ? [depth[at] ?? 0] : []));
-    depth[index] = 1 + Math.max(0, ...before);
-  }
-  return Math.max(0, ...depth);
-}
-
-const SCREENS: Record<string, readonly string[]> = {
-  manager: [
-    "/nonprofit-dashboard",
-    "/nonprofit-requests",
-    "/nonprofit-requests?status=approved&page=2",
-    "/nonprofit-request/REQ-001",
-    "/nonprofit-settings",
-    "/nonprofit-settings?tab=branding",
-    "/nonprofit-settings?tab=categories",
-    "/nonprofit-team",
-    "/nonprofit-budget",
-    "/nonprofit-budget?tab=donations",
-    "/nonprofit-budget?tab=payouts",
-    "/nonprofit-donor-communication",
-    "/nonprofit-donor-communication?tab=inbox",
-    "/nonprofit-donor-communication?tab=sent",
-    "/categories-management",
-    "/nonprofit-role-selection",
-    "/notifications",
-  ],
-  donor: [
-    "/donor-dashboard",
-    "/donor-dashboard?tab=donations",
-    "/donor-dashboard?tab=impact",
-    "/donor-dashboard?donate",
-  ],
-  requester: ["/requester-dashboard", "/my-requests", "/request-drafts", "/request/REQ-001"],
-};
-
-for (const [who, screens] of Object.entries(SCREENS)) {
-  test(`${who}: who I am, then everything at once`, async ({ page, people }) => {
-    await people.signIn(page, demo(who));
-    await expect(page).not.toHaveURL(/\/(login|dashboard)$/, { timeout: 30_000 });
-    for (const path of screens) {
-      await test.step(path, async () => {
-        // A busy machine can begin a call after another's end though neither waits for the other: never the reverse.
-        // So the smallest of several measurements still bounds the real chain.
-        await expect(async () => {
-          await page.goto(path);
-          await expect(page.locator("main#main h1").first()).toBeVisible();
-          const calls = await callsOf(page);
-          const told = calls.map((call) => `${call.path} ${Math.round(call.start)}–${Math.round(call.end)}`).join(", ");
-          expect(depthOf(calls), `${path}: ${told}`).toBeLessThanOrEqual(2);
-        }).toPass({ timeout: 120_000 });
-        const settings = await page.evaluate(
-          () =>
-            (performance.getEntriesByType("resource") as PerformanceResourceTiming[]).find((entry) =>
-              entry.name.endsWith("/app-config.json"),
-            )?.initiatorType,
-        );
-        expect(settings, "the server's settings come with the page, not after its code").toBe("link");
-      });
-    }
-  });
 }
 
 test.describe("ten thousand requests", () => {

@@ -2,7 +2,7 @@
  * No screen waits for the API more than twice in a row: first who is here, then all that the screen shows.
  * Measured on the desk alone (playwright.config.ts): every size of screen asks for the same.
  */
-import type { BrowserContext } from "@playwright/test";
+import type { BrowserContext, Page } from "@playwright/test";
 import { DEMO_PASSWORD, rpc, tokenOf } from "./fixtures/api";
 import { expect, test } from "./fixtures/test";
 import { wavesOf, type Wave } from "./fixtures/waves";
@@ -13,13 +13,23 @@ const DEEPEST = 2;
 /** Pages of one browser that are measured at a time: most of it is waiting for them to ask for nothing more. */
 const AT_A_TIME = 3;
 
+/** What asked for the server's settings. */
+const wayOfSettings = (page: Page) =>
+  page.evaluate(() => {
+    const files = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
+    return files.find((file) => file.name.endsWith("/app-config.json"))?.initiatorType;
+  });
+
 /** Each address and the waves of requests that it takes. */
 async function measured(context: BrowserContext, addresses: readonly string[]): Promise<[string, Wave[]][]> {
   const left = [...addresses.entries()];
   const found: [string, Wave[]][] = [];
   const work = async () => {
     const page = await context.newPage();
-    for (let next = left.shift(); next; next = left.shift()) found[next[0]] = [next[1], await wavesOf(page, next[1])];
+    for (let next = left.shift(); next; next = left.shift()) {
+      found[next[0]] = [next[1], await wavesOf(page, next[1])];
+      expect(await wayOfSettings(page), "the server's settings come with the page, not after its code").toBe("link");
+    }
     await page.close();
   };
   await Promise.all(Array.from({ length: AT_A_TIME }, work));
@@ -70,9 +80,13 @@ const STAFF = [
   "/nonprofit-request/REQ-001",
   "/nonprofit-request-details/REQ-002",
   "/nonprofit-settings",
+  "/nonprofit-settings?tab=branding",
+  "/nonprofit-settings?tab=categories",
   "/nonprofit-team",
   "/team-management",
   "/nonprofit-budget",
+  "/nonprofit-budget?tab=donations",
+  "/nonprofit-budget?tab=payouts",
   "/budget",
   "/nonprofit-donor-communication",
   "/nonprofit-donor-communication?tab=inbox",
