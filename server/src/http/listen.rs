@@ -29,9 +29,9 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
-/// A server that runs one `app` per worker. Signals are left to the caller; asked to stop, it gives requests in
-/// flight `shutdown_seconds` and ends the connections that wait. A client that hangs up waits for no answer: its request is dropped at once, and what
-/// that held is freed.
+/// A server that runs one `app` per worker. Signals are left to the caller; asked to stop, it ends the connections that
+/// wait and gives requests in flight `shutdown_seconds`. A client that hangs up waits for no answer: its request is
+/// dropped at once, and what that held is freed.
 pub fn serve<F, I, S, B>(listeners: Vec<Listener>, shutdown_seconds: u64, app: F) -> io::Result<Server>
 where
     F: Fn() -> I + Send + Clone + 'static,
