@@ -4,6 +4,8 @@
 create table if not exists auth.schema_migrations (
   version varchar(255) not null constraint schema_migrations_pkey primary key
 );
+-- Where Supabase Auth made the table itself it holds 14 characters: too few for the names of these files.
+alter table auth.schema_migrations alter column version type varchar(255);
 
 do $$
 declare

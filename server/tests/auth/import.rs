@@ -53,7 +53,7 @@ const DUMP_OF_FACTORS: &str = r#"
 "#;
 
 /// A token of the second format: version, session, counter as a varint, signature, checksum.
-fn counted_token(session: &str, counter: u8, key: &[u8]) -> String {
+pub fn counted_token(session: &str, counter: u8, key: &[u8]) -> String {
     use base64::Engine as _;
     use hmac::{Hmac, Mac as _};
     use sha2::{Digest as _, Sha256};
@@ -68,7 +68,7 @@ fn counted_token(session: &str, counter: u8, key: &[u8]) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn holder<'a>(app: &'a TestApp, token: &str) -> crate::support::Actor<'a> {
+pub fn holder<'a>(app: &'a TestApp, token: &str) -> crate::support::Actor<'a> {
     let mut actor = app.anon();
     actor.token = Some(token.to_owned());
     actor

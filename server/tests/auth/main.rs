@@ -10,6 +10,7 @@ mod wire;
 
 mod contract;
 mod drop_in;
+mod dump;
 mod enumeration;
 mod factors;
 mod import;
