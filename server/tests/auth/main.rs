@@ -13,6 +13,7 @@ mod drop_in;
 mod dump;
 mod enumeration;
 mod factors;
+mod hooks;
 mod import;
 mod keys;
 mod limits;

@@ -9,7 +9,7 @@ use hmac::{Hmac, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::failed;
+use super::{UNREADABLE, failed};
 use crate::auth::error::{AuthError, AuthResult, Code, Fault};
 use crate::auth::lenient_base64;
 use crate::config::{HookConfig, Secret};
@@ -94,7 +94,7 @@ async fn read(hook: &HookConfig, mut answer: reqwest::Response) -> AuthResult<Op
     }
     serde_json::from_slice(&body)
         .map(Some)
-        .map_err(|e| AuthError::internal("Error unmarshaling JSON output.").caused_by(Fault::new(e.to_string())))
+        .map_err(|e| AuthError::internal(UNREADABLE).caused_by(Fault::new(e.to_string())))
 }
 
 /// The `webhook-signature` header: one signature per secret.

@@ -5,6 +5,7 @@ mod http;
 mod postgres;
 
 use actix_web::http::StatusCode;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::{AuthError, AuthResult, Fault};
@@ -12,6 +13,9 @@ use super::models::user::User;
 use super::request::Request;
 use super::store::Db;
 use crate::config::HookConfig;
+
+/// What is answered when a hook's output is not what it has to be.
+const UNREADABLE: &str = "Error unmarshaling JSON output.";
 
 /// The points at which hooks run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +77,7 @@ pub async fn run(request: &Request, db: Option<&Db>, hook: Hook, mut input: Valu
         Some(http::call(&request.auth.http, config, &input).await?).flatten()
     };
     let Some(output) = output else { return Ok(json!({})) };
-    let unreadable = || AuthError::internal("Error unmarshaling JSON output.");
+    let unreadable = || AuthError::internal(UNREADABLE);
     if let Some(error) = told_error(&output) {
         return Err(error);
     }
@@ -119,14 +123,25 @@ pub struct Decision {
     pub should_logout_user: bool,
 }
 
-/// Reads `{"decision", "message", "should_logout_user"}`; only `reject` rejects.
-pub fn decision(output: &Value, default_message: &str) -> Decision {
-    let rejected = output.get("decision").and_then(Value::as_str) == Some("reject");
-    let message = output.get("message").and_then(Value::as_str).filter(|message| !message.is_empty());
-    Decision {
-        rejection: rejected.then(|| message.unwrap_or(default_message).to_owned()),
-        should_logout_user: output.get("should_logout_user").and_then(Value::as_bool).unwrap_or(false),
-    }
+/// The answer of a verification hook; what is absent or null says nothing.
+#[derive(Deserialize)]
+struct Verdict {
+    decision: Option<String>,
+    message: Option<String>,
+    should_logout_user: Option<bool>,
+}
+
+/// Reads `{"decision", "message", "should_logout_user"}`; only `reject` rejects. An answer that has one of them in
+/// another type is no answer: it lets nobody in.
+pub fn decision(output: Value, default_message: &str) -> AuthResult<Decision> {
+    let verdict: Verdict = serde_json::from_value(output)
+        .map_err(|e| AuthError::internal(UNREADABLE).caused_by(Fault::new(e.to_string())))?;
+    let message = verdict.message.filter(|message| !message.is_empty());
+    let rejected = verdict.decision.as_deref() == Some("reject");
+    Ok(Decision {
+        rejection: rejected.then(|| message.unwrap_or_else(|| default_message.to_owned())),
+        should_logout_user: verdict.should_logout_user.unwrap_or(false),
+    })
 }
 
 /// A hook that could not be run at all.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::failed;
+use super::{UNREADABLE, failed};
 use crate::auth::error::{AuthError, AuthResult, Fault};
 use crate::auth::request::Request;
 use crate::auth::store::Db;
@@ -31,7 +31,7 @@ pub(super) async fn call(request: &Request, db: Option<&Db>, uri: &str, input: &
     };
     match answer.map_err(|fault| failed(uri, fault))? {
         Some(value) => Ok(Some(value)),
-        None => Err(AuthError::internal("Error unmarshaling JSON output.")),
+        None => Err(AuthError::internal(UNREADABLE)),
     }
 }
 

@@ -119,7 +119,7 @@ async fn ask_hook(request: &Request, db: &Db, caller: &Caller, factor: &Factor, 
         "valid": valid,
     });
     let output = hooks::run(request, Some(db), Hook::MfaVerification, input).await?;
-    let decision = hooks::decision(&output, "Further MFA verification attempts will be rejected.");
+    let decision = hooks::decision(output, "Further MFA verification attempts will be rejected.")?;
     let Some(message) = decision.rejection else { return Ok(()) };
     session::delete_all(db, caller.user.id).await?;
     Err(AuthError::forbidden(Code::MfaVerificationRejected, message))

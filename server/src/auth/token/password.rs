@@ -61,7 +61,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     if config.hooks.password_verification_attempt.is_some() {
         let input = json!({ "user_id": user.id, "valid": valid });
         let output = hooks::run(request, Some(&db), Hook::PasswordVerification, input).await?;
-        let decision = hooks::decision(&output, "Further password verification attempts will be rejected.");
+        let decision = hooks::decision(output, "Further password verification attempts will be rejected.")?;
         if let Some(message) = decision.rejection {
             if decision.should_logout_user {
                 session::delete_all(&db, user.id).await?;
