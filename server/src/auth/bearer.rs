@@ -127,29 +127,59 @@ pub fn claims(request: &Request) -> AuthResult<Claims> {
 pub async fn require_user(request: &Request) -> AuthResult<Caller> {
     let claims = claims(request)?;
     let caller = load(request, claims).await?;
-    if caller.user.is_banned() {
-        return Err(AuthError::forbidden(Code::UserBanned, "User is banned"));
-    }
+    refuse_banned(&caller.user)?;
     Ok(caller)
 }
 
-async fn load(request: &Request, claims: Claims) -> AuthResult<Caller> {
+/// Like [`require_user`] for who only looks: of the session nothing is read but that it is there, which costs the
+/// database half as much.
+pub async fn require_reader(request: &Request) -> AuthResult<(Claims, User)> {
+    let claims = claims(request)?;
+    let (user_id, session_id) = (subject(&claims)?, claims.session());
+    let wanted = session_id.as_ref().ok().copied().flatten();
+    let db = request.db().await?;
+    let (user, is_present) = user::find_with_presence(&db, user_id, wanted).await?.ok_or_else(nobody)?;
+    if session_id?.is_some() && !is_present {
+        return Err(no_session());
+    }
+    refuse_banned(&user)?;
+    Ok((claims, user))
+}
+
+fn refuse_banned(user: &User) -> AuthResult<()> {
+    if user.is_banned() {
+        return Err(AuthError::forbidden(Code::UserBanned, "User is banned"));
+    }
+    Ok(())
+}
+
+fn subject(claims: &Claims) -> AuthResult<Uuid> {
     if claims.sub.is_empty() {
         return Err(AuthError::forbidden(Code::BadJwt, "invalid claim: missing sub claim"));
     }
-    let user_id = Uuid::parse_str(&claims.sub)
-        .map_err(|_| AuthError::bad_request(Code::BadJwt, "invalid claim: sub claim must be a UUID"))?;
-    let session_id = claims.session();
+    Uuid::parse_str(&claims.sub)
+        .map_err(|_| AuthError::bad_request(Code::BadJwt, "invalid claim: sub claim must be a UUID"))
+}
+
+fn nobody() -> AuthError {
+    AuthError::forbidden(Code::UserNotFound, "User from sub claim in JWT does not exist")
+}
+
+fn no_session() -> AuthError {
+    AuthError::forbidden(Code::SessionNotFound, "Session from session_id claim in JWT does not exist")
+}
+
+async fn load(request: &Request, claims: Claims) -> AuthResult<Caller> {
+    let (user_id, session_id) = (subject(&claims)?, claims.session());
     let db = request.db().await?;
     let wanted = session_id.as_ref().ok().copied().flatten();
     let found = match wanted {
         Some(session) => user::find_with_session(&db, user_id, session).await?,
         None => user::find_by_id(&db, user_id).await?.map(|user| (user, None)),
     };
-    let (user, session) =
-        found.ok_or_else(|| AuthError::forbidden(Code::UserNotFound, "User from sub claim in JWT does not exist"))?;
+    let (user, session) = found.ok_or_else(nobody)?;
     if session_id?.is_some() && session.is_none() {
-        return Err(AuthError::forbidden(Code::SessionNotFound, "Session from session_id claim in JWT does not exist"));
+        return Err(no_session());
     }
     Ok(Caller { claims, user, session })
 }

@@ -117,6 +117,7 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
                 _ => Err(AuthError::RouteNotFound),
             }
         }
+        (["user"], _) if *request.method() == Method::GET => user::get(request).await,
         (["user", rest @ ..], _) => {
             let caller = bearer::require_user(request).await?;
             user_routes(request, rest, caller).await
@@ -251,10 +252,10 @@ async fn passkey_routes(request: &Request, rest: &[&str], slash: bool) -> AuthRe
 
 async fn user_routes(request: &Request, rest: &[&str], caller: bearer::Caller) -> AuthResult<HttpResponse> {
     match rest {
-        [] => methods!(request,
-            GET => user::get(request, caller).await,
-            PUT => user::put(request, caller).await,
-        ),
+        [] => match *request.method() {
+            Method::PUT => user::put(request, caller).await,
+            _ => Err(AuthError::MethodNotAllowed(vec![Method::GET, Method::PUT])),
+        },
         ["oauth", "grants", rest @ ..] => {
             oauth_server::require_enabled(request)?;
             match rest {

@@ -5,7 +5,7 @@ use actix_web::HttpResponse;
 use chrono::{Duration, Utc};
 
 use super::address::{parse_email, parse_phone};
-use super::bearer::Caller;
+use super::bearer::{self, Caller};
 use super::encryption;
 use super::error::{AuthError, AuthResult, Code, Meaning as _};
 use super::limits::Bucket;
@@ -22,12 +22,13 @@ use super::store::Db;
 use super::verify;
 
 /// The user of the token.
-pub async fn get(request: &Request, caller: Caller) -> AuthResult<HttpResponse> {
-    let own = caller.claims.first_audience();
-    if own.is_empty() || request.audience(Some(&caller.claims)) != own {
+pub async fn get(request: &Request) -> AuthResult<HttpResponse> {
+    let (claims, user) = bearer::require_reader(request).await?;
+    let own = claims.first_audience();
+    if own.is_empty() || request.audience(Some(&claims)) != own {
         return Err(AuthError::invalid("Token audience doesn't match request audience"));
     }
-    ok(&caller.user)
+    ok(&user)
 }
 
 /// What a user asks to change; empty texts change nothing.

@@ -18,7 +18,7 @@ use crate::auth::error::Fault;
 pub use columns::{COLUMNS, Column, RELATIONS};
 pub use find::{
     OF_INSTANCE, find_by_email, find_by_id, find_by_phone, find_by_phone_change, find_by_token, find_duplicate_email,
-    find_with_session, ids_by_emails, lock, upsert_identity,
+    find_with_presence, find_with_session, ids_by_emails, lock, upsert_identity,
 };
 
 /// A user with its identities and factors. Serialized it is the user object of the wire: tokens, hashes and
