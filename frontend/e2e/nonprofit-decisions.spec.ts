@@ -1,6 +1,6 @@
 /** Deciding on a request: approve, decline, ask for more; who may, and who was faster. */
 import { mailTo, rpc } from "./fixtures/api";
-import { ask, found, join, opened } from "./fixtures/staff";
+import { ask, found, join, opened, submitAs } from "./fixtures/staff";
 import { answer, figure, toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
@@ -154,6 +154,16 @@ test.describe("deciding on a request", () => {
     await expect(toast(second, "Request Approved")).toBeVisible();
     await expect(second.locator(".page-head .badge")).toHaveText("Approved");
     await context.close();
+  });
+
+  test("one's own request is a colleague's to decide", async ({ page, request, people, accessible }) => {
+    const { organization, admin } = await found(request, people);
+    const sent = await submitAs(request, admin, [organization]);
+    await people.signIn(page, admin);
+    await page.goto(`/nonprofit-request/${sent.id}`);
+    await expect(page.getByRole("main").getByText("This is your own request")).toBeVisible();
+    await expect(page.getByRole("button", { name: /Approve|Deny|Request More|Other answers/ })).toHaveCount(0);
+    await accessible(page);
   });
 
   test("an unknown request sends back to the list", async ({ page, request, people }) => {

@@ -125,6 +125,8 @@ export interface VisibleRequest {
   paid: number;
   /** Earlier requests of the same address to this organization. */
   history_count: number;
+  /** The reader made it: a colleague has to decide, and `can` says no to everything. */
+  own: boolean;
   can: Abilities;
 }
 

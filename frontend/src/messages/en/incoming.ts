@@ -106,6 +106,9 @@ export const incoming = define("incoming", {
   firstApprovalBy: "{name} approved {amount} on {date}. A second manager or admin must approve it too.",
   firstApprovalYours:
     "You gave the first approval for {amount} on {date}. Another manager or admin must give the second.",
+  ownTitle: "This is your own request",
+  ownBody:
+    "So that it is fair to everybody, another manager or admin decides on it. Is there nobody else? Then send it to another nonprofit.",
   deniedByYou: "You declined it",
   deniedByYouBody: "It is still open at {names}.",
   withdrawnTitle: "The person withdrew this request",

@@ -57,6 +57,13 @@ function Standing({ opened, mayDecide, userId }: Omit<DecisionPanelProps, "onDec
       </Notice>
     );
   }
+  if (opened.own && mayDecide && (request.status === "pending" || request.status === "processing")) {
+    return (
+      <Notice tone="info" title={t("incoming.ownTitle")}>
+        {t("incoming.ownBody")}
+      </Notice>
+    );
+  }
   if (request.status === "processing") {
     const facts = {
       name: opened.first_approver ?? t("incoming.anotherNonprofit"),
