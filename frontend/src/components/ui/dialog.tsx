@@ -3,7 +3,7 @@ import { Dialog as Radix } from "radix-ui";
 import type { ComponentProps, ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { t } from "@/messages";
-import { Button } from "./button";
+import { Button, type ButtonProps } from "./button";
 import { useReturnFocus } from "./return-focus";
 
 export const Dialog = Radix.Root;
@@ -51,5 +51,26 @@ export function DialogContent({ title, description, dirty, className, children, 
         </Radix.Content>
       </div>
     </Radix.Portal>
+  );
+}
+
+export interface DialogAnswersProps extends Omit<ButtonProps, "children" | "type"> {
+  /** What sending does, in words. */
+  submit: ReactNode;
+  /** How one leaves without it. */
+  cancel?: string;
+}
+
+/** The two answers below a form in a dialog: send, or leave. The rest is the sending button's. */
+export function DialogAnswers({ submit, cancel, ...button }: DialogAnswersProps) {
+  return (
+    <div className="actions mt-0!">
+      <Button type="submit" variant="primary" {...button}>
+        {submit}
+      </Button>
+      <DialogClose asChild>
+        <Button>{cancel ?? t("common.cancel")}</Button>
+      </DialogClose>
+    </div>
   );
 }

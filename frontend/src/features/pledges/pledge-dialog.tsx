@@ -6,7 +6,7 @@ import { z } from "zod";
 import { Field, Form } from "@/components/form";
 import { QueryView } from "@/components/query-view";
 import { Button } from "@/components/ui/button";
-import { Dialog, DialogClose, DialogContent, DialogTrigger } from "@/components/ui/dialog";
+import { Dialog, DialogAnswers, DialogClose, DialogContent, DialogTrigger } from "@/components/ui/dialog";
 import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
@@ -107,14 +107,11 @@ function PledgeForm({
           </Field>
         </>
       )}
-      <div className="actions">
-        <Button type="submit" variant="primary" busy={pledge.isPending} busyLabel={t("marketing.pledgeSending")}>
-          {t("marketing.pledgeSubmit")}
-        </Button>
-        <DialogClose asChild>
-          <Button>{t("common.cancel")}</Button>
-        </DialogClose>
-      </div>
+      <DialogAnswers
+        submit={t("marketing.pledgeSubmit")}
+        busy={pledge.isPending}
+        busyLabel={t("marketing.pledgeSending")}
+      />
     </Form>
   );
 }

@@ -6,6 +6,7 @@ import { t } from "@/messages";
 import "@/messages/en/marketing";
 import { paths } from "../../paths";
 import "./marketing.css";
+import { TermGroup } from "./term-group";
 
 export function Component() {
   const day = [
@@ -51,19 +52,7 @@ export function Component() {
       </section>
       <section className="section">
         <div className="wrap">
-          <div className="group border-t-0! p-0!">
-            <header>
-              <h2 className="serif">{t("marketing.nonprofitsGetsTitle")}</h2>
-            </header>
-            <dl>
-              {gets.map(([title, body]) => (
-                <div key={title}>
-                  <dt>{title}</dt>
-                  <dd>{body}</dd>
-                </div>
-              ))}
-            </dl>
-          </div>
+          <TermGroup title={t("marketing.nonprofitsGetsTitle")} items={gets} />
           <Link className="back mt-6 text-link!" to={paths.donorCommunication}>
             {t("marketing.nonprofitsDonorLink")}
             <ArrowRight aria-hidden="true" />

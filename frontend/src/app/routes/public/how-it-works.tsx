@@ -7,6 +7,7 @@ import { questions } from "@/messages/en/content/faq";
 import "@/messages/en/marketing";
 import { paths } from "../../paths";
 import "./marketing.css";
+import { TermGroup } from "./term-group";
 
 const FIRST_QUESTIONS = ["who", "how-long", "several", "who-reads"];
 
@@ -46,19 +47,7 @@ export function Component() {
       </section>
       <section className="section alt">
         <div className="wrap">
-          <div className="group border-t-0! p-0!">
-            <header>
-              <h2 className="serif">{t("marketing.howNonprofits")}</h2>
-            </header>
-            <dl>
-              {tools.map(([title, body]) => (
-                <div key={title}>
-                  <dt>{title}</dt>
-                  <dd>{body}</dd>
-                </div>
-              ))}
-            </dl>
-          </div>
+          <TermGroup title={t("marketing.howNonprofits")} items={tools} />
         </div>
       </section>
       <section className="section">

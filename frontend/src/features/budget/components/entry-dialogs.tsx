@@ -3,8 +3,7 @@ import { zodResolver } from "@hookform/resolvers/zod";
 import { useMemo, useState } from "react";
 import { useForm, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
-import { Button } from "@/components/ui/button";
-import { DialogClose, DialogContent } from "@/components/ui/dialog";
+import { DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Input } from "@/components/ui/input";
 import { fieldErrors } from "@/lib/errors";
 import { formatMoney } from "@/lib/format";
@@ -16,19 +15,6 @@ import { parseAmount } from "@/schemas/amount";
 import { useRecordDonation, useRecordPayout, type Grant } from "../api";
 import { donationSchema, payoutSchema, type DonationForm, type PayoutForm } from "../schema";
 import { MoneyField } from "./money-field";
-
-function Buttons({ submit, busy }: { submit: string; busy: boolean }) {
-  return (
-    <div className="actions mt-0!">
-      <Button type="submit" variant="primary" busy={busy} busyLabel={t("budget.saving")}>
-        {submit}
-      </Button>
-      <DialogClose asChild>
-        <Button>{t("common.cancel")}</Button>
-      </DialogClose>
-    </div>
-  );
-}
 
 const recordWords = (typed: string) => {
   const amount = parseAmount(typed);
@@ -86,7 +72,7 @@ export function DonationDialog({ nonprofitId, onClose }: EntryProps) {
           {(control) => <Input type="email" autoComplete="off" autoCapitalize="none" spellCheck={false} {...control} />}
         </Field>
         <MoneyField<DonationForm> name="amount" label={t("budget.amount")} />
-        <Buttons submit={recordWords(typed)} busy={record.isPending} />
+        <DialogAnswers submit={recordWords(typed)} busy={record.isPending} busyLabel={t("budget.saving")} />
       </Form>
     </DialogContent>
   );
@@ -134,7 +120,7 @@ export function PayoutDialog({ nonprofitId, grant, onClose }: EntryProps & { gra
         <Field<PayoutForm> name="note" label={t("budget.note")} optional>
           {(control) => <Input autoComplete="off" {...control} />}
         </Field>
-        <Buttons submit={recordWords(typed)} busy={record.isPending} />
+        <DialogAnswers submit={recordWords(typed)} busy={record.isPending} busyLabel={t("budget.saving")} />
       </Form>
     </DialogContent>
   );

@@ -2,8 +2,7 @@ import { zodResolver } from "@hookform/resolvers/zod";
 import { useState } from "react";
 import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
-import { Button } from "@/components/ui/button";
-import { DialogClose, DialogContent } from "@/components/ui/dialog";
+import { DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Textarea } from "@/components/ui/input";
 import { formatDate } from "@/lib/format";
 import { readKept, useKeptForm } from "@/lib/kept-form";
@@ -69,14 +68,12 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
         <Field<ReplyForm> name="message" label={t("donations.reply")}>
           {(control) => <Textarea className="min-h-24" {...control} />}
         </Field>
-        <div className="actions mt-0!">
-          <Button type="submit" variant="primary" busy={reply.isPending} busyLabel={t("donations.sendingReply")}>
-            {t("donations.sendReply")}
-          </Button>
-          <DialogClose asChild>
-            <Button>{t("common.close")}</Button>
-          </DialogClose>
-        </div>
+        <DialogAnswers
+          submit={t("donations.sendReply")}
+          busy={reply.isPending}
+          busyLabel={t("donations.sendingReply")}
+          cancel={t("common.close")}
+        />
       </Form>
     </DialogContent>
   );

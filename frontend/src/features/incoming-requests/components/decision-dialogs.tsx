@@ -5,8 +5,7 @@ import { useId, useState, type ReactNode } from "react";
 import { useForm, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { RuledSum } from "@/components/ruled-sum";
-import { Button } from "@/components/ui/button";
-import { Dialog, DialogClose, DialogContent } from "@/components/ui/dialog";
+import { Dialog, DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Input, Textarea } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
@@ -106,21 +105,14 @@ function Buttons({
           {missing}
         </p>
       ) : null}
-      <div className="actions mt-0!">
-        <Button
-          type="submit"
-          variant={danger ? "danger" : "primary"}
-          busy={busy}
-          busyLabel={busyLabel}
-          disabled={missing !== null}
-          aria-describedby={missing ? why : undefined}
-        >
-          {submit}
-        </Button>
-        <DialogClose asChild>
-          <Button>{t("common.cancel")}</Button>
-        </DialogClose>
-      </div>
+      <DialogAnswers
+        submit={submit}
+        variant={danger ? "danger" : "primary"}
+        busy={busy}
+        busyLabel={busyLabel}
+        disabled={missing !== null}
+        aria-describedby={missing ? why : undefined}
+      />
     </div>
   );
 }

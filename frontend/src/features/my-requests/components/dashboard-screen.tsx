@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { ChevronRight, Plus } from "lucide-react";
+import { ChevronRight } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useSearchParams } from "react-router-dom";
 import { paths } from "@/app/paths";
@@ -17,6 +17,7 @@ import { dashboardQuery, RECENT, requestsQuery, type Dashboard } from "../api";
 import { changeFilters, isFiltered, noFilters, readFilters, writeFilters } from "../filters";
 import { StatusAndCategory } from "./filter-fields";
 import { RequestList } from "./request-list";
+import { NewRequest } from "./new-request";
 
 function news({ to_do, in_process }: Dashboard): string {
   if (to_do.length > 0) return t("myRequests.newsToDo", { count: to_do.length });
@@ -57,21 +58,18 @@ export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
   const recent = useQuery(requestsQuery(user.id, filters, RECENT));
   const { data } = dashboard;
   const toDo = data?.to_do ?? [];
-  const newRequest = (primary: boolean) => (
-    <Button asChild variant={primary ? "primary" : "plain"} className="wide-only">
-      <Link to={paths.submitRequest}>
-        <Plus aria-hidden="true" />
-        {t("myRequests.newRequest")}
-      </Link>
-    </Button>
-  );
   return (
     <DashboardPage
       title={t("myRequests.dashboardTitle")}
       lead={
         data ? t("myRequests.hello", { name: firstName(user.fullName) || user.email, news: news(data) }) : undefined
       }
-      action={newRequest(data !== undefined && toDo.length === 0 && data.total_requests > 0)}
+      action={
+        <NewRequest
+          variant={data !== undefined && toDo.length === 0 && data.total_requests > 0 ? "primary" : "plain"}
+          className="wide-only"
+        />
+      }
     >
       {toDo.map((item, index) => (
         <ToDo key={item.id} item={item} first={index === 0} />
@@ -122,18 +120,7 @@ export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
                   {t("myRequests.tryChanging")}
                 </EmptyState>
               ) : (
-                <EmptyState
-                  title={t("myRequests.yetNone")}
-                  heading="h3"
-                  actions={
-                    <Button asChild variant="primary">
-                      <Link to={paths.submitRequest}>
-                        <Plus aria-hidden="true" />
-                        {t("myRequests.newRequest")}
-                      </Link>
-                    </Button>
-                  }
-                >
+                <EmptyState title={t("myRequests.yetNone")} heading="h3" actions={<NewRequest />}>
                   {t("myRequests.yetNoneBody")}
                 </EmptyState>
               )

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Plus, Trash2 } from "lucide-react";
+import { Trash2 } from "lucide-react";
 import { useEffect, useState } from "react";
 import { Link } from "react-router-dom";
 import { paths } from "@/app/paths";
@@ -16,6 +16,7 @@ import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import "@/styles/requests.css";
 import { draftsQuery, useDeleteDraft, type Draft } from "../api";
+import { NewRequest } from "./new-request";
 
 const nameOf = (draft: Draft) => draft.category ?? t("myRequests.draftUntitled");
 
@@ -62,14 +63,7 @@ export function DraftsScreen() {
     <DashboardPage
       title={t("myRequests.draftsTitle")}
       lead={t("myRequests.draftsLead")}
-      action={
-        <Button asChild variant={drafts.data?.length === 0 ? "plain" : "primary"} className="wide-only">
-          <Link to={paths.submitRequest}>
-            <Plus aria-hidden="true" />
-            {t("myRequests.newRequest")}
-          </Link>
-        </Button>
-      }
+      action={<NewRequest variant={drafts.data?.length === 0 ? "plain" : "primary"} className="wide-only" />}
     >
       {drafts.isPending ? (
         <div>
@@ -81,17 +75,7 @@ export function DraftsScreen() {
       ) : drafts.data === undefined ? (
         <FailedState error={drafts.error} title={t("myRequests.draftsFailed")} onRetry={() => void drafts.refetch()} />
       ) : drafts.data.length === 0 ? (
-        <EmptyState
-          title={t("myRequests.draftsEmpty")}
-          actions={
-            <Button asChild variant="primary">
-              <Link to={paths.submitRequest}>
-                <Plus aria-hidden="true" />
-                {t("myRequests.newRequest")}
-              </Link>
-            </Button>
-          }
-        >
+        <EmptyState title={t("myRequests.draftsEmpty")} actions={<NewRequest />}>
           {t("myRequests.draftsEmptyBody")}
         </EmptyState>
       ) : (

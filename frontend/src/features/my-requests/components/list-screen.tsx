@@ -1,8 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { Plus } from "lucide-react";
 import { useEffect, useEffectEvent, useState, type ReactNode } from "react";
-import { Link, useSearchParams } from "react-router-dom";
-import { paths } from "@/app/paths";
+import { useSearchParams } from "react-router-dom";
 import { DateRangePicker } from "@/components/date-range-picker";
 import { DashboardPage } from "@/components/pages";
 import { Pagination } from "@/components/pagination";
@@ -21,6 +19,7 @@ import { changeFilters, isFiltered, noFilters, readFilters, writeFilters, type R
 import { DraftsHint } from "./dashboard-screen";
 import { StatusAndCategory } from "./filter-fields";
 import { RequestList } from "./request-list";
+import { NewRequest } from "./new-request";
 
 /** All sent requests of the caller: searched, filtered and paged on the server, the filters in the address. `notice` stands below. */
 export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
@@ -45,16 +44,8 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
   };
   const filtered = isFiltered(filters);
   const first = requests.data?.total === 0 && !filtered && filters.page === 1;
-  const newRequest = (variant: "primary" | "plain") => (
-    <Button asChild variant={variant}>
-      <Link to={paths.submitRequest}>
-        <Plus aria-hidden="true" />
-        {t("myRequests.newRequest")}
-      </Link>
-    </Button>
-  );
   return (
-    <DashboardPage title={t("myRequests.title")} action={newRequest(first ? "plain" : "primary")}>
+    <DashboardPage title={t("myRequests.title")} action={<NewRequest variant={first ? "plain" : "primary"} />}>
       <search className="filters row4">
         <div className="field all">
           <Label htmlFor="requests-search">{t("myRequests.search")}</Label>
@@ -111,7 +102,7 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
                 {t("myRequests.noneMatch")}
               </EmptyState>
             ) : (
-              <EmptyState title={t("myRequests.noneFound")} heading="h3" actions={newRequest("primary")}>
+              <EmptyState title={t("myRequests.noneFound")} heading="h3" actions={<NewRequest />}>
                 {t("myRequests.noneYet")} {t("myRequests.yetNoneBody")}
               </EmptyState>
             )

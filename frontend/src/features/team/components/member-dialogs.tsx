@@ -2,8 +2,7 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useForm, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
-import { Button } from "@/components/ui/button";
-import { DialogClose, DialogContent } from "@/components/ui/dialog";
+import { DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Input } from "@/components/ui/input";
 import { Select } from "@/components/ui/select";
 import { errorHint } from "@/lib/errors";
@@ -76,14 +75,7 @@ export function AddMember({ nonprofitId, proved, onClose }: AddMemberProps) {
         <Field<AddMemberForm> name="role" label={t("team.role")} hint={t(`team.roleHint.${role}`)}>
           {(control) => <Select options={roleOptions(offeredRoles)} {...control} />}
         </Field>
-        <div className="actions mt-0!">
-          <Button type="submit" variant="primary" busy={add.isPending} busyLabel={t("team.adding")}>
-            {t("team.addConfirm")}
-          </Button>
-          <DialogClose asChild>
-            <Button>{t("common.cancel")}</Button>
-          </DialogClose>
-        </div>
+        <DialogAnswers submit={t("team.addConfirm")} busy={add.isPending} busyLabel={t("team.adding")} />
       </Form>
     </DialogContent>
   );
@@ -139,14 +131,7 @@ export function EditMember({
         <Field<EditMemberForm> name="role" label={t("team.role")} hint={t(`team.roleHint.${role}`)}>
           {(control) => <Select options={roleOptions(allRoles)} {...control} />}
         </Field>
-        <div className="actions mt-0!">
-          <Button type="submit" variant="primary" busy={change.isPending} busyLabel={t("common.saving")}>
-            {t("team.save")}
-          </Button>
-          <DialogClose asChild>
-            <Button>{t("common.cancel")}</Button>
-          </DialogClose>
-        </div>
+        <DialogAnswers submit={t("team.save")} busy={change.isPending} busyLabel={t("common.saving")} />
       </Form>
     </DialogContent>
   );
