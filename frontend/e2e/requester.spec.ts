@@ -541,15 +541,15 @@ test("a first save whose answer gets lost is one draft, and the request that is 
   await people.signIn(page, account);
   let saved = 0;
   await page.route("**/rest/v1/rpc/save_draft", async (route) => {
-    expect((await route.fetch()).ok()).toBe(true);
-    saved++;
+    // one that arrives after the request went out is refused
+    if ((await route.fetch()).ok()) saved++;
     await route.abort("connectionreset");
   });
   await page.goto("/submit-request?form=single");
   await page.getByLabel("Category").selectOption("Food Assistance");
   await page.getByLabel("Details").fill(DESCRIPTION);
   await button(page, "Save draft").click();
-  await expect(page.getByText("We could not save your draft").first()).toBeVisible();
+  await toast(page, "We could not save your draft");
   // the account has it all the same; saving again is the same draft, in which nothing is lost
   await page.getByLabel("Search nonprofits").fill("Harbor Relief");
   await page

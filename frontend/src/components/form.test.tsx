@@ -1,5 +1,5 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { screen } from "@testing-library/react";
+import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { useForm } from "react-hook-form";
 import { expect, it, vi } from "vitest";
 import { z } from "zod";
@@ -77,4 +77,19 @@ it("hands over what was typed, and keeps it beside the server's refusal", async 
   expect(onSubmit.mock.calls[0]?.[0]).toEqual({ name: "Al", city: "Bo", agree: true });
   expect(screen.getByRole("alert")).toHaveTextContent("You don't have permission to do this.");
   expect(screen.getByLabelText("Name")).toHaveValue("Al");
+});
+
+it("takes a double tap as one press, and a later press as another", async () => {
+  const onSubmit = vi.fn();
+  const { user } = renderScreen(<Screen onSubmit={onSubmit} />);
+  await user.type(screen.getByLabelText("Name"), "Al");
+  await user.type(screen.getByLabelText(/City/), "Bo");
+  await user.click(screen.getByLabelText("I agree"));
+  const form = screen.getByRole("button", { name: "Send" }).closest("form") as HTMLFormElement;
+  fireEvent.submit(form);
+  fireEvent.submit(form);
+  await waitFor(() => expect(onSubmit).toHaveBeenCalled());
+  expect(onSubmit).toHaveBeenCalledTimes(1);
+  await user.click(screen.getByRole("button", { name: "Send" }));
+  await waitFor(() => expect(onSubmit).toHaveBeenCalledTimes(2));
 });

@@ -10,6 +10,7 @@ import {
   useId,
   useRef,
   type ComponentProps,
+  type FormEvent,
   type MouseEvent,
   type ReactNode,
   type Ref,
@@ -73,6 +74,19 @@ export function Form<T extends FieldValues, O extends FieldValues = T>({
   ...props
 }: FormProps<T, O>) {
   const formId = useId();
+  const taken = useRef(false);
+  /** A double tap is one press: its second half comes before the button could show that the first is under way. */
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    if (taken.current) return;
+    taken.current = true;
+    try {
+      await form.handleSubmit(onSubmit, onInvalid)(event);
+    } finally {
+      // what the press began is shown a turn later, and from then on by the button itself
+      setTimeout(() => setTimeout(() => (taken.current = false)));
+    }
+  };
   return (
     <FormProvider {...form}>
       <FormIdContext value={formId}>
@@ -80,7 +94,7 @@ export function Form<T extends FieldValues, O extends FieldValues = T>({
         <form
           noValidate
           className={cn("form", className)}
-          onSubmit={(event) => void form.handleSubmit(onSubmit, onInvalid)(event)}
+          onSubmit={(event) => void submit(event)}
           onMouseDown={keepFocus}
           {...props}
         >

@@ -5,6 +5,7 @@ import {
   furthestStep,
   identify,
   isBlank,
+  showsSent,
   splitName,
   toggleNonprofit,
   type Answers,
@@ -99,4 +100,17 @@ describe("answers worth keeping", () => {
     expect(isBlank({ ...emptyAnswers("k"), description: "Hello" })).toBe(false);
     expect(isBlank({ ...emptyAnswers("k"), draftId: "d" })).toBe(false);
   });
+});
+
+it.each([
+  ["sent", emptyAnswers("k"), true],
+  ["review", emptyAnswers("k"), true],
+  ["info", { ...emptyAnswers("k"), identity }, true],
+  ["category", emptyAnswers("k"), false],
+  [null, emptyAnswers("k"), false],
+  ["review", complete, false],
+  ["sent", complete, true],
+])("after a request went out, %s shows its confirmation and no empty form (row %#)", (wanted, answers, shown) => {
+  expect(showsSent(wanted, { number: "REQ-001" }, answers)).toBe(shown);
+  expect(showsSent(wanted, null, answers)).toBe(false);
 });

@@ -140,6 +140,13 @@ export function allowedStep(wanted: string | null, answers: Answers): Step {
   return index <= steps.indexOf(furthest) ? (wanted as Step) : furthest;
 }
 
+/**
+ * Whether the confirmation of the last request stands at this step's address: at its own, and at every later one than the
+ * first while nothing new is begun. Whoever reloads or goes back just when the request went out must not find an empty form.
+ */
+export const showsSent = (wanted: string | null, sent: object | null, answers: Answers): boolean =>
+  sent !== null && (wanted === "sent" || (steps.indexOf(wanted as Step) > 0 && isBlank(answers)));
+
 /** 'Marie-Thérèse Désir-Beauvoir' → first word and the rest (section 4). */
 export function splitName(fullName: string): { firstName: string; lastName: string } {
   const [firstName = "", ...rest] = fullName.trim().split(/\s+/);

@@ -49,7 +49,8 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
       const next = { ...answers, ...changes };
       // another address is another person's: the proof does not carry over
       if (next.account && next.account.email !== next.identity.email.trim()) next.account = null;
-      put({ ...latest.current, answers: next, dirty: true, sent: null });
+      // knowing who is here is not yet a new request
+      put({ ...latest.current, answers: next, dirty: true, sent: isBlank(next) ? latest.current.sent : null });
     },
     [put],
   );

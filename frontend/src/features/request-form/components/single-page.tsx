@@ -16,7 +16,7 @@ import { errorMessage, fieldErrors } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import { emptyIdentity, type Chosen } from "../answers";
+import { emptyIdentity, showsSent, type Chosen } from "../answers";
 import { categoriesQuery } from "../api";
 import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
 import { useDocuments } from "../use-documents";
@@ -111,7 +111,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
     },
   });
 
-  if (params.get("step") === "sent" && sent) {
+  if (showsSent(params.get("step"), sent, answers) && sent) {
     return (
       <Frame step="sent" title={t("requestForm.sentTitle")} saving={saving} expired={expired} hrefOf={stepHref}>
         <SentStep sent={sent} signedIn={signedIn} />
@@ -123,6 +123,8 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
     if (expired) return showSessionEnd();
     if (documents.busy) return toast({ variant: "info", title: t("requestForm.documentsBusy") });
     if (documents.failed) return toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
+    // where a reload finds the confirmation, should the request arrive meanwhile
+    void navigate(stepHref("review"), { replace: true, preventScrollReset: true });
     submit.mutate(answers, {
       onError: (error) => {
         for (const [name, message] of Object.entries(fieldErrors(error))) {

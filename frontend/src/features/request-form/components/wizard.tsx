@@ -4,12 +4,13 @@ import { Link, useLocation, useNavigate, useSearchParams } from "react-router-do
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
+import { errorMessage } from "@/lib/errors";
 import { formatList } from "@/lib/format";
 import type { AppUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t, type MessageKey } from "@/messages";
 import "@/messages/en/requestForm";
-import { allowedStep, furthestStep, identify, isBlank, type Answers, type Step } from "../answers";
+import { allowedStep, furthestStep, identify, isBlank, showsSent, type Answers, type Step } from "../answers";
 import { lastIdentityQuery } from "../api";
 import type { AnswersState } from "../use-answers";
 import { useDocuments } from "../use-documents";
@@ -70,7 +71,9 @@ export function Wizard({ state, user, expired }: FormProps) {
   const { pathname } = useLocation();
   const [params] = useSearchParams();
   const wanted = params.get("step");
-  const step: Step = wanted === "sent" && sent ? "sent" : allowedStep(wanted === "sent" ? null : wanted, answers);
+  const step: Step = showsSent(wanted, sent, answers)
+    ? "sent"
+    : allowedStep(wanted === "sent" ? null : wanted, answers);
   const signedIn = user !== null;
 
   const hrefOf = useCallback(
@@ -81,7 +84,11 @@ export function Wizard({ state, user, expired }: FormProps) {
     },
     [params, pathname],
   );
-  const go = (target: Step, replace = false) => void navigate(hrefOf(target), { replace });
+  // a second tap on 'Continue' is no second step back
+  const go = (target: Step, replace = false) =>
+    void navigate(hrefOf(target), {
+      replace: replace || new URLSearchParams(window.location.search).get("step") === target,
+    });
 
   const documents = useDocuments({ answers, change, signedIn, save });
   const submit = useSubmit({
@@ -247,6 +254,13 @@ export function Keep({
     mutationFn: state.save,
     onSuccess: () =>
       toast({ title: t("requestForm.draftSavedToast"), description: t("requestForm.draftSavedToastBody") }),
+    // the notice on it stands at the head of the page, far above this button on a phone
+    onError: (error) =>
+      toast({
+        variant: "destructive",
+        title: t("requestForm.saveFailedTitle"),
+        description: t("requestForm.saveFailedBody", { reason: errorMessage(error) }),
+      }),
   });
   return (
     <div className="wiz-tail row justify-between">
