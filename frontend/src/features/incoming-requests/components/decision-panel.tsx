@@ -117,7 +117,7 @@ export function DecisionPanel({ opened, mayDecide, userId, onDecide }: DecisionP
   return (
     <section className="panel decide" aria-labelledby="decision-heading">
       <header>
-        <h2 id="decision-heading">{t(mayDecide ? "incoming.decision" : "incoming.stepDecision")}</h2>
+        <h2 id="decision-heading">{t(mayDecide && !opened.own ? "incoming.decision" : "incoming.stepDecision")}</h2>
       </header>
       <div className="in grid gap-3">
         <RuledSum
