@@ -131,8 +131,8 @@ pub async fn require_user(request: &Request) -> AuthResult<Caller> {
     Ok(caller)
 }
 
-/// Like [`require_user`] for who only looks: of the session nothing is read but that it is there, which costs the
-/// database half as much.
+/// Like [`require_user`] for who only looks: of the session nothing is read but that it is there, which spares the
+/// database a quarter of the work.
 pub async fn require_reader(request: &Request) -> AuthResult<(Claims, User)> {
     let claims = claims(request)?;
     let (user_id, session_id) = (subject(&claims)?, claims.session());

@@ -212,3 +212,17 @@ async fn a_failing_trigger_of_the_project_leaves_nothing_behind() {
         .get(0);
     assert_eq!(rows, 0);
 }
+
+#[actix_web::test]
+async fn a_request_that_takes_too_long_is_told_so_and_leaves_nothing_behind() {
+    let app = TestApp::with_settings(&[("GOTRUE_API_MAX_REQUEST_DURATION", "200ms")]).await;
+    let body = json!({ "email": "a@test.example", "password": PASSWORD });
+    // The request waits for a row that somebody else holds, and that nobody lets go before it was answered.
+    let hold = "lock table auth.identities in access exclusive mode";
+    app.owner.batch_execute(&format!("begin; {hold}")).await.expect("the table is held");
+    let reply = app.anon().post("/auth/v1/signup", body).await;
+    assert_eq!((reply.status, text(&reply.body, "error_code")), (504, "request_timeout"), "{}", reply.body);
+    app.owner.batch_execute("commit").await.expect("the table is free");
+    let users: i64 = app.owner.query_one("select count(*) from auth.users", &[]).await.expect("count").get(0);
+    assert_eq!(users, 0);
+}

@@ -75,8 +75,8 @@ pub enum Invalid {
     LowAal,
 }
 
-/// The columns of a session, in the order [`Session::from_row`] reads them. The methods are texts: rows as JSON cost
-/// PostgreSQL more than all the rest of the session.
+/// The columns of a session, in the order [`Session::from_row`] reads them. The methods are texts, which cost
+/// PostgreSQL less than rows as JSON.
 pub const COLUMNS: &str = "s.id, s.user_id, coalesce(s.created_at, now()) as created_at, s.factor_id, \
     coalesce(s.aal::text, 'aal1') as aal, s.not_after, s.refreshed_at, s.user_agent, s.ip, s.tag, s.oauth_client_id, \
     s.refresh_token_hmac_key, s.refresh_token_counter, s.scopes, array(select c.authentication_method || ' ' \

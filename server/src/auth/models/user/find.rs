@@ -37,7 +37,7 @@ pub async fn find_with_session(db: &Db, id: Uuid, session_id: Uuid) -> Result<Op
     Ok(Some((User::from_row(&row, 0)?, session)))
 }
 
-/// A user, and whether there is a session of that id: the cheaper half of [`find_with_session`], for who only looks.
+/// A user, and whether there is a session of that id: cheaper than [`find_with_session`], for who only looks.
 pub async fn find_with_presence(db: &Db, id: Uuid, session_id: Option<Uuid>) -> Result<Option<(User, bool)>, Fault> {
     let sql = format!(
         "select {COLUMNS}, {RELATIONS}, exists (select from auth.sessions s where s.id = $2) from auth.users u \
