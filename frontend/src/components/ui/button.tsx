@@ -22,7 +22,10 @@ export interface ButtonProps extends ComponentProps<"button"> {
   size?: keyof typeof sizes;
   /** Full width. */
   full?: boolean;
-  /** While the work runs: a spinner, no second press, and `busyLabel` instead of the label. */
+  /**
+   * While the work runs: a spinner, no second press, and `busyLabel` instead of the label. A button that has it begins
+   * work, and the second half of a double tap, which comes before the work can show, begins nothing.
+   */
   busy?: boolean;
   busyLabel?: string;
   /** Puts the look on the child (a Link). */
@@ -55,7 +58,10 @@ export function Button({
       className={classes}
       aria-busy={busy || undefined}
       aria-disabled={busy || undefined}
-      onClick={busy ? (event) => event.preventDefault() : onClick}
+      onClick={(event) => {
+        if (busy) event.preventDefault();
+        else if (busy === undefined || event.detail < 2) onClick?.(event);
+      }}
       {...props}
     >
       {busy ? <span className="spin" aria-hidden="true" /> : null}
