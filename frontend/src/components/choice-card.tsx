@@ -12,16 +12,24 @@ interface CardWords {
   art?: ReactNode;
 }
 
-/** A big choice that moves on at once (chevron). */
+/** A big choice that moves on at once (chevron); a double tap on it is one choice. */
 export function ChoiceCard({
   title,
   description,
   art,
   className,
+  onClick,
   ...props
 }: Omit<ComponentProps<"button">, "title"> & CardWords) {
   return (
-    <button type="button" className={cn("choice", className)} {...props}>
+    <button
+      type="button"
+      className={cn("choice", className)}
+      onClick={(event) => {
+        if (event.detail < 2) onClick?.(event);
+      }}
+      {...props}
+    >
       {art ?? <span />}
       <span className="min-w-0">
         <strong>{title}</strong>

@@ -1,6 +1,7 @@
 import { screen } from "@testing-library/react";
 import { expect, it, vi } from "vitest";
 import { renderScreen } from "@/testing/render";
+import { ChoiceCard } from "@/components/choice-card";
 import { Button } from "./button";
 
 it.each([
@@ -16,4 +17,11 @@ it.each([
   );
   await user.dblClick(screen.getByRole("button", { name: "Delete" }));
   expect(onClick).toHaveBeenCalledTimes(times);
+});
+
+it("a card that moves on does so once on a double tap", async () => {
+  const onClick = vi.fn();
+  const { user } = renderScreen(<ChoiceCard title="Harbor Relief Fund" onClick={onClick} />);
+  await user.dblClick(screen.getByRole("button", { name: "Harbor Relief Fund" }));
+  expect(onClick).toHaveBeenCalledTimes(1);
 });
