@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use actix_web::dev::Service as _;
 use actix_web::middleware::from_fn;
 use actix_web::web::Data;
 use actix_web::{App as ActixApp, HttpServer};
@@ -15,6 +16,7 @@ use crate::auth::{self, Auth, Delivery};
 use crate::config::{AuthConfig, AuthMode, Reader, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::http::listen::{HEAD_TIMEOUT, KEEP_ALIVE};
+use crate::http::patience::bound_body;
 use crate::mail::{self, MailConfig, Sender, Smtp};
 
 /// Brings schema `auth` up to date, then runs until stopped.
@@ -56,6 +58,10 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         ActixApp::new()
             .app_data(Data::new(traffic.clone()))
             .wrap(from_fn(admin::count))
+            .wrap_fn(|mut request, next| {
+                bound_body(&mut request);
+                next.call(request)
+            })
             .configure(auth::configure(Arc::clone(&auth)))
     };
     let server = HttpServer::new(app)

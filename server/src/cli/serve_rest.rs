@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use actix_server::Server;
 use actix_web::App as ActixApp;
+use actix_web::dev::Service as _;
 use actix_web::web::Data;
 use anyhow::{Context, bail};
 use tokio::net::TcpSocket;
@@ -15,6 +16,7 @@ use crate::config::rest::RestServer;
 use crate::config::{RestConfig, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::http::listen::{Listener, serve};
+use crate::http::patience::bound_body;
 use crate::rest::admin::{self, Admin, MainSocket};
 use crate::rest::live::Live;
 use crate::rest::{self, COMPATIBLE_VERSION, Rest};
@@ -49,7 +51,15 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let rest = Rest::new(live.clone(), "")?;
     let (listener, socket) = bind(&listen.host, listen.port, listen.unix_socket.as_ref(), listen.reuse_port)?;
     let (for_app, for_admin) = (rest.clone(), rest);
-    let app = move || ActixApp::new().app_data(Data::new(for_app.clone())).configure(rest::configure);
+    let app = move || {
+        ActixApp::new()
+            .app_data(Data::new(for_app.clone()))
+            .wrap_fn(|mut request, next| {
+                bound_body(&mut request);
+                next.call(request)
+            })
+            .configure(rest::configure)
+    };
     let server = serve(vec![listener], DRAIN_SECONDS, app)?;
     let admin = if listen.admin_port.is_some() || listen.admin_unix_socket.is_some() {
         let port = listen.admin_port.unwrap_or_default();

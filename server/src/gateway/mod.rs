@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::http::client::client_address;
 use crate::http::cors;
-use crate::http::patience::patient;
+use crate::http::patience::bound_body;
 pub use keys::{ApiKeys, sign_key};
 
 const APIKEY: HeaderName = HeaderName::from_static("apikey");
@@ -64,8 +64,7 @@ pub async fn enter(
         let target = format!("/auth/v1{}", request.uri());
         set_target(&mut request, &target);
     }
-    let body = request.take_payload();
-    request.set_payload(patient(body));
+    bound_body(&mut request);
     next.call(request).await
 }
 

@@ -1,11 +1,14 @@
-//! How long a client may keep us waiting for the rest of its request. (For the head, the HTTP library sees to it.)
+//! The body of a request as we take it: how long a client may keep us waiting for the rest of it, and where it ends. (For
+//! the head, the HTTP library sees to it.)
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actix_web::dev::Payload;
+use actix_web::HttpMessage as _;
+use actix_web::dev::{Payload, RequestHead, ServiceRequest};
 use actix_web::error::PayloadError;
+use actix_web::http::{Method, header};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::time::{Instant, Sleep, sleep};
@@ -13,28 +16,49 @@ use tokio::time::{Instant, Sleep, sleep};
 /// Longest silence within a body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// `body`, failing once its sender has been silent for half a minute; who takes its time but goes on may.
-pub fn patient(body: Payload) -> Payload {
-    match body {
+/// Lets the body of `request` fail once its sender has been silent for half a minute (who takes its time but goes on
+/// may), and end where it was announced to.
+pub fn bound_body(request: &mut ServiceRequest) {
+    let body: Payload = match request.take_payload() {
         Payload::None => Payload::None,
-        body => Payload::Stream { payload: Box::pin(Patient { body, patience: PATIENCE, silence: None }) },
-    }
+        body => match end_of_tunnel(request.head()) {
+            Some(0) => Payload::None,
+            left => Payload::Stream { payload: Box::pin(Bounded { body, left, patience: PATIENCE, silence: None }) },
+        },
+    };
+    request.set_payload(body);
 }
 
-struct Patient {
+/// How long the body is where the HTTP library sees no end: it takes all that follows CONNECT and
+/// `Upgrade: websocket` for a part of it.
+fn end_of_tunnel(head: &RequestHead) -> Option<usize> {
+    let is_tunnel = head.method == Method::CONNECT || head.headers.contains_key(header::UPGRADE);
+    if !is_tunnel || head.headers.contains_key(header::TRANSFER_ENCODING) {
+        return None;
+    }
+    let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    Some(announced.unwrap_or_default())
+}
+
+struct Bounded {
     body: Payload,
+    /// Bytes until the end, where it has to be counted.
+    left: Option<usize>,
     patience: Duration,
     /// Runs from the first time that there was nothing to read.
     silence: Option<Pin<Box<Sleep>>>,
 }
 
-impl Stream for Patient {
+impl Stream for Bounded {
     type Item = Result<Bytes, PayloadError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.left == Some(0) {
+            return Poll::Ready(None);
+        }
         if let Poll::Ready(part) = Pin::new(&mut self.body).poll_next(context) {
             self.silence = None;
-            return Poll::Ready(part);
+            return Poll::Ready(part.map(|part| part.map(|part| self.cut(part))));
         }
         let patience = self.patience;
         let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(patience)));
@@ -48,9 +72,21 @@ impl Stream for Patient {
     }
 }
 
+impl Bounded {
+    /// What of a part belongs to the body.
+    fn cut(&mut self, mut part: Bytes) -> Bytes {
+        if let Some(left) = &mut self.left {
+            part.truncate(*left);
+            *left -= part.len();
+        }
+        part
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use actix_web::test::TestRequest;
     use futures_util::{StreamExt, stream};
 
     fn body(parts: impl Stream<Item = Result<Bytes, PayloadError>> + 'static) -> Payload {
@@ -58,17 +94,46 @@ mod tests {
         Payload::Stream { payload }
     }
 
+    fn bounded(body: Payload, left: Option<usize>) -> Bounded {
+        Bounded { body, left, patience: Duration::from_millis(10), silence: None }
+    }
+
     #[tokio::test]
     async fn a_body_that_stops_in_the_middle_fails_and_one_that_comes_passes() {
         let begun = || stream::iter([Ok(Bytes::from_static(b"ab"))]);
-        let patience = Duration::from_millis(10);
-        let stuck = body(begun().chain(stream::pending()));
-        let mut stuck = Patient { body: stuck, patience, silence: None };
+        let mut stuck = bounded(body(begun().chain(stream::pending())), None);
         assert_eq!(stuck.next().await.expect("a part").expect("read"), "ab");
         assert!(
             matches!(stuck.next().await, Some(Err(PayloadError::Io(e))) if e.kind() == std::io::ErrorKind::TimedOut)
         );
-        let parts: Vec<_> = Patient { body: body(begun()), patience, silence: None }.collect().await;
+        let parts: Vec<_> = bounded(body(begun()), None).collect().await;
         assert!(matches!(parts.as_slice(), [Ok(part)] if part == "ab"));
+    }
+
+    #[tokio::test]
+    async fn a_body_without_an_end_ends_where_it_was_announced_to() {
+        let endless = || body(stream::iter([Ok(Bytes::from_static(b"abc"))]).chain(stream::pending()));
+        for length in [1, 3] {
+            let parts: Vec<_> = bounded(endless(), Some(length)).collect().await;
+            assert!(matches!(parts.as_slice(), [Ok(part)] if *part == b"abc"[..length]), "{length}");
+        }
+    }
+
+    #[test]
+    fn tunnels_have_the_body_that_they_announce() {
+        let end = |request: TestRequest| end_of_tunnel(request.to_srv_request().head());
+        let tunnels = || {
+            [TestRequest::default().method(Method::CONNECT), TestRequest::get().insert_header(("upgrade", "websocket"))]
+        };
+        for tunnel in tunnels() {
+            assert_eq!(end(tunnel), Some(0));
+        }
+        for tunnel in tunnels() {
+            assert_eq!(end(tunnel.insert_header(("content-length", "7"))), Some(7));
+        }
+        for tunnel in tunnels() {
+            assert_eq!(end(tunnel.insert_header(("transfer-encoding", "chunked"))), None);
+        }
+        assert_eq!(end(TestRequest::post()), None);
     }
 }

@@ -1,15 +1,14 @@
 //! From actix to the road and back.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
-use actix_web::rt::time::timeout;
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, StreamExt};
+use futures_util::StreamExt;
 
 use super::access_log;
 use super::authenticate::bearer_token;
@@ -21,7 +20,7 @@ use super::plan::{self, DatabasePlan, Plan, PlanRules};
 use super::request::{self, RawRequest, RequestRules};
 use super::response::{self, Response};
 use super::state::{COMPATIBLE_VERSION, Rest};
-use super::streaming::{self, PATIENCE};
+use super::streaming;
 use crate::config::RestConfig;
 use crate::config::rest::OpenApiMode;
 
@@ -190,10 +189,6 @@ async fn raw_request(request: &HttpRequest, body: web::Payload, mount: &str) -> 
     if announced.is_some_and(|length| length > MAX_BODY as u64) {
         return Err(ApiError::TooLarge(Limit::Body));
     }
-    // The HTTP library takes all that follows CONNECT and `Upgrade: websocket` for a body without end.
-    let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let is_tunnel = request.method() == Method::CONNECT || request.headers().contains_key(header::UPGRADE);
-    let end = (is_tunnel && !is_chunked).then(|| announced.unwrap_or_default());
     let headers =
         request.headers().iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
     Ok(RawRequest {
@@ -201,30 +196,17 @@ async fn raw_request(request: &HttpRequest, body: web::Payload, mount: &str) -> 
         path: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
         query: query.to_owned(),
         headers,
-        body: read_body(body, end.and_then(|length| usize::try_from(length).ok()), PATIENCE).await?,
+        body: read_body(body).await?,
     })
 }
 
-/// The whole body, refused as soon as it is known to be too long, or when nothing more of it comes for `patience`.
-/// `end`: how long it is, where its end is not seen otherwise.
-async fn read_body<S, E>(mut payload: S, end: Option<usize>, patience: Duration) -> Result<Bytes, ApiError>
-where
-    S: Stream<Item = Result<Bytes, E>> + Unpin,
-    E: std::fmt::Display,
-{
+/// The whole body, refused as soon as it is known to be too long.
+async fn read_body(mut payload: web::Payload) -> Result<Bytes, ApiError> {
     let mut first: Option<Bytes> = None;
     let mut gathered = BytesMut::new();
-    loop {
-        let length = gathered.len() + first.as_ref().map_or(0, Bytes::len);
-        if end.is_some_and(|end| length >= end) {
-            break;
-        }
-        let Ok(next) = timeout(patience, payload.next()).await else {
-            return Err(ApiError::Body("The request body cannot be read: it did not come to its end".to_owned()));
-        };
-        let Some(chunk) = next else { break };
+    while let Some(chunk) = payload.next().await {
         let chunk = chunk.map_err(|error| ApiError::Body(format!("The request body cannot be read: {error}")))?;
-        if length + chunk.len() > MAX_BODY {
+        if gathered.len() + first.as_ref().map_or(0, Bytes::len) + chunk.len() > MAX_BODY {
             return Err(ApiError::TooLarge(Limit::Body));
         }
         // Mostly there is one chunk, which need not be copied.
@@ -239,9 +221,7 @@ where
             (None, false) => gathered.extend_from_slice(&chunk),
         }
     }
-    let mut body = first.unwrap_or_else(|| gathered.freeze());
-    body.truncate(end.unwrap_or(usize::MAX));
-    Ok(body)
+    Ok(first.unwrap_or_else(|| gathered.freeze()))
 }
 
 fn send(
@@ -278,7 +258,7 @@ fn send(
             let piece = rows.next().await?;
             Some((piece, rows))
         });
-        builder.streaming(streaming::pieces(Box::pin(rows), PATIENCE))
+        builder.streaming(streaming::pieces(Box::pin(rows), streaming::PATIENCE))
     } else if answer.headers_only {
         // Not an empty body, which would be announced with its length.
         builder.body(actix_web::body::None::new()).map_into_boxed_body()
@@ -317,42 +297,4 @@ fn reason_phrase(text: &str) -> Option<&'static str> {
     let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
     known.insert(kept);
     Some(kept)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-
-    use futures_util::stream;
-
-    use super::*;
-
-    const LONG: Duration = Duration::from_secs(600);
-
-    fn pieces(pieces: &[&'static str]) -> impl Stream<Item = Result<Bytes, Infallible>> + Unpin + use<> {
-        stream::iter(pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes()))).collect::<Vec<_>>())
-    }
-
-    #[actix_web::test]
-    async fn a_body_ends_where_it_ends_or_where_it_was_said_to() {
-        let cases: [(&[&str], Option<usize>, &str); 5] = [
-            (&["one ", "two ", "three"], None, "one two three"),
-            (&[], None, ""),
-            (&["one ", "two ", "three"], Some(6), "one tw"),
-            (&["one"], Some(0), ""),
-            (&["one"], Some(9), "one"),
-        ];
-        for (sent, end, body) in cases {
-            assert_eq!(read_body(pieces(sent), end, LONG).await.expect("a body"), body);
-        }
-        let open = pieces(&["one"]).chain(stream::pending());
-        assert_eq!(read_body(open, Some(3), LONG).await.expect("a body"), "one");
-    }
-
-    #[actix_web::test]
-    async fn a_body_that_stops_coming_is_given_up() {
-        let open = pieces(&["one"]).chain(stream::pending());
-        let error = read_body(open, None, Duration::ZERO).await.expect_err("no end");
-        assert_eq!((error.status(), error.code().to_string()), (400, "PGRST102".to_owned()));
-    }
 }
