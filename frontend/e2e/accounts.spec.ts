@@ -4,6 +4,7 @@ import type { APIRequestContext, Page } from "@playwright/test";
 import { mailTo, rpc } from "./fixtures/api";
 import { ask } from "./fixtures/staff";
 import { expect, test, type Account } from "./fixtures/test";
+import { watchToasts } from "./fixtures/toasts";
 
 test.describe.configure({ timeout: 180_000 });
 
@@ -19,21 +20,6 @@ const said = async (page: Page, ...words: (string | RegExp)[]) => {
   for (const word of words) await expect(page.locator(".toast").getByText(word).first()).toBeVisible();
 };
 const newAddress = () => `person-${randomUUID()}@test.example`;
-
-/** A toast may be followed by the next at once: every one that was shown since the call is kept. */
-async function watchToasts(page: Page): Promise<() => Promise<string[]>> {
-  await page.addInitScript(() => {
-    const seen: string[] = [];
-    Object.assign(window, { toastsSeen: seen });
-    new MutationObserver(() => {
-      for (const toast of document.querySelectorAll<HTMLElement>(".toast")) {
-        const text = toast.innerText;
-        if (!seen.includes(text)) seen.push(text);
-      }
-    }).observe(document, { childList: true, subtree: true });
-  });
-  return () => page.evaluate(() => (window as unknown as { toastsSeen: string[] }).toastsSeen);
-}
 
 async function fillSignup(page: Page, address: string, words = PASSWORD, again = words) {
   await page.getByLabel("Full name").fill("Marie Désir");
@@ -177,14 +163,13 @@ test.describe("signing up", () => {
     },
   ]) {
     test(`${role} signs up and goes on at ${lands}`, async ({ page }) => {
-      const toasts = await watchToasts(page);
+      const wasSaid = await watchToasts(page);
       await page.goto("/signup");
       await button(page, name).click();
       await fillSignup(page, newAddress());
       await signUp(page).click();
       await expect(page).toHaveURL(lands, { timeout: 30_000 });
-      await expect.poll(async () => (await toasts()).join("\n")).toContain("Account created successfully");
-      expect((await toasts()).join("\n")).toContain(body);
+      await wasSaid("Account created successfully", body);
     });
   }
 

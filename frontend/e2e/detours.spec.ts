@@ -88,7 +88,7 @@ test("a guest's answers come along when they sign in on the way", async ({ page,
   // they are the account's now: a draft of it, and nothing of it stays behind for the next person
   await button(page, "Save draft").click();
   await said(page, "Draft saved");
-  expect(await page.evaluate(() => localStorage.getItem("aidbridge-request:guest:new"))).toBeNull();
+  await expect.poll(() => page.evaluate(() => localStorage.getItem("aidbridge-request:guest:new"))).toBeNull();
   await page.goto("/request-drafts");
   await expect(page.getByRole("heading", { name: "Food Assistance" })).toBeVisible();
 });

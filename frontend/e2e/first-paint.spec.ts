@@ -19,6 +19,7 @@ test("a page that people arrive at is readable before the app's code has come, a
     const before = page.getByRole("heading", { level: 1, name: heading });
     await expect(before).toBeVisible();
     await expect(page.locator(".before-app").filter({ visible: true })).toHaveCount(1);
+    await page.evaluate(() => document.fonts.ready);
     const stood = await before.boundingBox();
     // what is typed now would be lost, so nothing takes it
     for (const field of await page.locator("input").filter({ visible: true }).all())
@@ -29,7 +30,7 @@ test("a page that people arrive at is readable before the app's code has come, a
     await expect(page.locator(".before-app")).toHaveCount(0);
     const after = page.getByRole("heading", { level: 1, name: heading });
     await expect(after).toBeVisible();
-    expect(await after.boundingBox(), address).toEqual(stood);
+    await expect.poll(() => after.boundingBox(), { message: address }).toEqual(stood);
   }
 });
 

@@ -6,6 +6,7 @@ import type { Page, Route } from "@playwright/test";
 import { rpc } from "./fixtures/api";
 import { ask, write } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
+import { watchToasts } from "./fixtures/toasts";
 
 test.describe.configure({ timeout: 120_000 });
 
@@ -27,22 +28,10 @@ const dataFault = (route: Route) =>
 const fails = (page: Page, method: string, address: string, fault: (route: Route) => Promise<void>) =>
   page.route(address, (route) => (route.request().method() === method ? fault(route) : route.fallback()));
 
-/** A toast may be followed by the next at once: every one that was shown since the call is kept. */
-async function watchToasts(page: Page): Promise<() => Promise<string[]>> {
-  await page.addInitScript(() => {
-    const seen: string[] = [];
-    Object.assign(window, { toastsSeen: seen });
-    new MutationObserver(() => {
-      for (const toast of document.querySelectorAll<HTMLElement>(".toast")) seen.push(toast.innerText);
-    }).observe(document, { childList: true, subtree: true });
-  });
-  return () => page.evaluate(() => (window as unknown as { toastsSeen: string[] }).toastsSeen);
-}
-
 test.describe("signing in and up", () => {
   test("a login that fails for a reason without words of its own", async ({ page, people }) => {
     const account = await people.create("requester");
-    const toasts = await watchToasts(page);
+    const wasSaid = await watchToasts(page);
     await fails(page, "POST", "**/auth/v1/token?*", authFault);
     await page.goto("/login");
     await page.getByLabel("Email").fill(account.email);
@@ -56,7 +45,7 @@ test.describe("signing in and up", () => {
     await page.unroute("**/auth/v1/token?*");
     await button(page, "Login").click();
     await expect(page).toHaveURL("/select-nonprofit");
-    expect((await toasts()).join("\n")).toContain("Logged in successfully");
+    await wasSaid("Logged in successfully");
   });
 
   test("a sign-up that fails for a reason without words of its own", async ({ page }) => {
@@ -103,14 +92,12 @@ test.describe("signing in and up", () => {
     ["azure", "Signed up with Microsoft successfully"],
   ] as const) {
     test(`back from ${provider} with a session`, async ({ page, people }) => {
-      const toasts = await watchToasts(page);
+      const wasSaid = await watchToasts(page);
       await people.signIn(page, await people.create("requester"));
       await expect(page).toHaveURL("/select-nonprofit");
       await page.goto(`/nonprofit-signup?signed-up-with=${provider}`);
       await expect(page).toHaveURL("/nonprofit-onboarding");
-      const seen = (await toasts()).join("\n");
-      expect(seen).toContain(words);
-      expect(seen).toContain("You can now complete your nonprofit onboarding.");
+      await wasSaid(words, "You can now complete your nonprofit onboarding.");
     });
   }
 
