@@ -247,6 +247,7 @@ impl<C> State<C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::waiters::LONG_WAIT;
     use super::*;
 
     fn state(size: usize, lanes: usize) -> State<u32> {
@@ -355,10 +356,25 @@ mod tests {
     }
 
     #[test]
+    fn who_came_first_is_served_first_while_waits_are_short() {
+        let mut state = state(1, 1);
+        state.claim(0, "a", None);
+        let mut tickets: Vec<_> = ["a", "a", "b", "a", "b"].map(|role| state.claim(0, role, None)).into();
+        for number in 0..tickets.len() {
+            let waiter = state.next_waiter(0);
+            assert!(waiter.is_some());
+            drop(waiter);
+            assert!(is_served(&mut tickets[number]), "{number}");
+        }
+        assert_eq!(state.waiting(), 0);
+    }
+
+    #[test]
     fn roles_are_served_in_turn_however_many_wait_as_one_of_them() {
         let mut state = state(1, 1);
         state.claim(0, "flood", None);
         let mut flood: Vec<Claim<u32>> = (0..1000).map(|_| state.claim(0, "flood", None)).collect();
+        state.lanes[0].waiters.have_waited(LONG_WAIT);
         let mut others: Vec<Claim<u32>> = (0..3).map(|_| state.claim(0, "other", None)).collect();
         let served = |claims: &mut [Claim<u32>]| claims.iter_mut().map(is_served).filter(|is| *is).count();
         for turn in 1..=6 {
@@ -382,6 +398,7 @@ mod tests {
         assert!(matches!(state.claim(0, "flood", None), Claim::Full));
         let mut other = state.claim(0, "other", None);
         assert!(matches!(other, Claim::Wait(_)), "its turn comes soon");
+        state.lanes[0].waiters.have_waited(LONG_WAIT);
         drop((state.next_waiter(0), state.next_waiter(0)));
         assert!(is_served(&mut flood[0]) && is_served(&mut other));
         // No outlook, but a bound on memory all the same.

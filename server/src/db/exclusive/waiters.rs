@@ -1,11 +1,16 @@
-//! Who waits in one lane: a line for each role, served in turn, so that one role's flood keeps no other from its share.
+//! Who waits in one lane: a line for each role. Who came first is served first; when that makes for long waits the roles
+//! take turns, so that one role's flood keeps no other from its share.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::Held;
+
+/// From so long a wait on roles take turns. While waits are short, turns would only make some of them longer: a role
+/// that more wait as than as another has no more turns than that, and the lengths of the lines drift apart.
+pub const LONG_WAIT: Duration = Duration::from_millis(50);
 
 /// A request that waits.
 struct Waiter {
@@ -30,9 +35,11 @@ impl Waiters {
         }
     }
 
-    /// The first of the role whose turn it is.
+    /// The one who came first, or the first of the role whose turn it is if that one has waited for long.
     pub fn pop(&mut self) -> Option<oneshot::Sender<Held>> {
-        let (role, mut line) = self.lines.pop_front()?;
+        let (oldest, since) = self.fronts().min_by_key(|(_, since)| *since)?;
+        let place = if since.elapsed() < LONG_WAIT { oldest } else { 0 };
+        let (role, mut line) = self.lines.remove(place)?;
         let waiter = line.pop_front()?;
         if !line.is_empty() {
             self.lines.push_back((role, line));
@@ -42,7 +49,13 @@ impl Waiters {
 
     /// Since when the one has waited who has waited longest.
     pub fn oldest(&self) -> Option<Instant> {
-        self.lines.iter().filter_map(|(_, line)| line.front()).map(|waiter| waiter.since).min()
+        self.fronts().map(|(_, since)| since).min()
+    }
+
+    /// Since when the first of each line has waited, with the line's place.
+    fn fronts(&self) -> impl Iterator<Item = (usize, Instant)> {
+        let front = |(place, (_, line)): (usize, &(_, VecDeque<Waiter>))| Some((place, line.front()?.since));
+        self.lines.iter().enumerate().filter_map(front)
     }
 
     /// Strikes those off who no longer wait.
@@ -65,6 +78,14 @@ impl Waiters {
     /// How many roles there are that somebody waits as.
     pub fn roles(&self) -> usize {
         self.lines.len()
+    }
+
+    /// For tests: everybody has waited for so much longer.
+    #[cfg(test)]
+    pub fn have_waited(&mut self, longer: Duration) {
+        for waiter in self.lines.iter_mut().flat_map(|(_, line)| line) {
+            waiter.since -= longer;
+        }
     }
 
     /// For tests: lets the first one have waited since another moment.
