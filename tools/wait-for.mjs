@@ -1,6 +1,6 @@
-// Waits until a URL answers 2xx: wait-for.mjs URL [PID]. Fails after a minute, or at once when the process has gone.
+// Waits until a URL answers 2xx: wait-for.mjs URL [PID]. Fails after five minutes, or at once when the process has gone.
 const [url, pid] = process.argv.slice(2);
-const deadline = Date.now() + 60_000;
+const deadline = Date.now() + 300_000;
 const alive = () => {
   try {
     process.kill(Number(pid), 0);
@@ -21,7 +21,7 @@ for (;;) {
     process.exit(1);
   }
   if (Date.now() > deadline) {
-    console.error(`${url} did not answer within a minute`);
+    console.error(`${url} did not answer within five minutes`);
     process.exit(1);
   }
   await new Promise((resolve) => setTimeout(resolve, 100));

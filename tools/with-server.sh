@@ -8,21 +8,24 @@ cd "$(dirname "$0")/.."
 binary=${FERROBASE_BIN:-target/debug/ferrobase}
 data=$(mktemp -d -t ferrobase-test-XXXXXX)
 chmod 755 "$data"
-read -r api db inbox admin < <(node -e '
-  const net = require("net"), servers = [0, 0, 0, 0].map(() => net.createServer().listen(0, "127.0.0.1"));
-  setTimeout(() => { console.log(servers.map((s) => s.address().port).join(" ")); servers.forEach((s) => s.close()); }, 50);')
+ports='' server=''
+stop() {
+  [ -z "$server" ] || kill -TERM "$server" 2>/dev/null || true
+  [ -z "$server" ] || wait "$server" 2>/dev/null || true
+  [ -z "$ports" ] || kill -TERM "$ports" 2>/dev/null || true
+  rm -rf "$data"
+}
+trap stop EXIT
+node tools/free-ports.mjs 4 >"$data/ports" &
+ports=$!
+until [ -s "$data/ports" ]; do kill -0 "$ports" || exit 1; sleep 0.05; done
+read -r api db inbox admin <"$data/ports"
 export FERROBASE_DEV=true FERROBASE_DATA_DIR=$data FERROBASE_DB_PORT=$db
 export FERROBASE_LISTEN=127.0.0.1:$api FERROBASE_INBOX_LISTEN=127.0.0.1:$inbox FERROBASE_ADMIN_LISTEN=127.0.0.1:$admin
 export RUST_LOG=${RUST_LOG:-warn}
 
 "$binary" serve >"$data/server.log" 2>&1 &
 server=$!
-stop() {
-  kill -TERM "$server" 2>/dev/null || true
-  wait "$server" 2>/dev/null || true
-  rm -rf "$data"
-}
-trap stop EXIT
 
 node tools/wait-for.mjs "http://127.0.0.1:$api/health" "$server" || { tail -50 "$data/server.log" >&2; exit 1; }
 
