@@ -58,6 +58,8 @@ export default defineConfig({
   },
   test: {
     restoreMocks: true,
+    // For machines several times slower than the one at hand
+    testTimeout: 120_000,
     // What needs no document runs without one: a fraction of the time.
     projects: [
       { extends: true, test: { name: "plain", environment: "node", include: ["src/**/*.test.ts"] } },

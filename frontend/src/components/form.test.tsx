@@ -52,7 +52,7 @@ it("on a refused send shows a summary that takes the focus, with links to the fi
   await user.click(screen.getByRole("button", { name: "Send" }));
   const summary = await screen.findByRole("alert");
   expect(summary).toHaveTextContent("3 answers need another look. Nothing is lost.");
-  expect(summary).toHaveFocus();
+  await waitFor(() => expect(summary).toHaveFocus());
   await user.click(screen.getByRole("link", { name: "City is missing" }));
   expect(screen.getByLabelText(/City/)).toHaveFocus();
   expect(onSubmit).not.toHaveBeenCalled();
@@ -64,7 +64,7 @@ it("with one error left focuses that field", async () => {
   await user.click(screen.getByLabelText("I agree"));
   await user.click(screen.getByRole("button", { name: "Send" }));
   expect(await screen.findByText("City is missing")).toBeVisible();
-  expect(screen.getByLabelText(/City/)).toHaveFocus();
+  await waitFor(() => expect(screen.getByLabelText(/City/)).toHaveFocus());
 });
 
 it("hands over what was typed, and keeps it beside the server's refusal", async () => {
@@ -74,7 +74,7 @@ it("hands over what was typed, and keeps it beside the server's refusal", async 
   await user.type(screen.getByLabelText(/City/), "Bo");
   await user.click(screen.getByLabelText("I agree"));
   await user.click(screen.getByRole("button", { name: "Send" }));
-  expect(onSubmit.mock.calls[0]?.[0]).toEqual({ name: "Al", city: "Bo", agree: true });
+  await waitFor(() => expect(onSubmit.mock.calls[0]?.[0]).toEqual({ name: "Al", city: "Bo", agree: true }));
   expect(screen.getByRole("alert")).toHaveTextContent("You don't have permission to do this.");
   expect(screen.getByLabelText("Name")).toHaveValue("Al");
 });

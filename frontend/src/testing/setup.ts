@@ -1,6 +1,9 @@
 import "@testing-library/jest-dom/vitest";
-import { cleanup } from "@testing-library/react";
+import { cleanup, configure } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
+
+// No test asserts how fast something is: on a loaded machine a second is not much.
+configure({ asyncUtilTimeout: 30_000 });
 
 afterEach(() => {
   cleanup();
