@@ -1,9 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
 import { useSearchParams } from "react-router-dom";
 import { Pagination } from "@/components/pagination";
 import { QueryView } from "@/components/query-view";
-import { SearchInput } from "@/components/search-input";
+import { SearchField } from "@/components/search-field";
 import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Tab, Tabs, TabsList } from "@/components/ui/tabs";
@@ -31,9 +30,6 @@ const tabWords = {
   declined: "incoming.tabDeclined",
 } as const;
 
-/** How long typing rests before the list is asked again. */
-const SEARCH_REST_MS = 300;
-
 /** The list's filters, kept in the address bar. */
 export function useIncomingFilters() {
   const [params, setParams] = useSearchParams();
@@ -41,30 +37,6 @@ export function useIncomingFilters() {
   const set = (change: Partial<IncomingFilters>, replace = false) =>
     setParams(writeFilters(changeFilters(filters, change)), { replace, preventScrollReset: true });
   return { filters, set };
-}
-
-function SearchField({ value, onSearch }: { value: string; onSearch: (search: string) => void }) {
-  const [typed, setTyped] = useState(value);
-  const [known, setKnown] = useState(value);
-  // The address changed without typing (Back, a tab, 'Clear Filters'): follow it.
-  if (value !== known) {
-    setKnown(value);
-    if (value !== typed.trim()) setTyped(value);
-  }
-  useEffect(() => {
-    if (typed.trim() === value) return;
-    const rest = setTimeout(() => onSearch(typed.trim()), SEARCH_REST_MS);
-    return () => clearTimeout(rest);
-  });
-  return (
-    <SearchInput
-      aria-label={t("incoming.searchLabel")}
-      placeholder={t("incoming.searchHint")}
-      value={typed}
-      maxLength={100}
-      onChange={(event) => setTyped(event.target.value)}
-    />
-  );
 }
 
 export interface IncomingListProps {
@@ -104,7 +76,12 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
             ))}
           </TabsList>
         </Tabs>
-        <SearchField value={filters.search} onSearch={(search) => set({ search }, true)} />
+        <SearchField
+          aria-label={t("incoming.searchLabel")}
+          placeholder={t("incoming.searchHint")}
+          value={filters.search}
+          onSearch={(search) => set({ search }, true)}
+        />
       </div>
       <div id="incoming-list" role="tabpanel" aria-label={t(tabWords[filters.status])} className="mt-4 grid gap-4">
         <QueryView

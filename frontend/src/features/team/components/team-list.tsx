@@ -5,7 +5,7 @@ import { useSearchParams } from "react-router-dom";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { DataTable, type Column } from "@/components/data-table";
 import { QueryView } from "@/components/query-view";
-import { SearchInput } from "@/components/search-input";
+import { SearchField } from "@/components/search-field";
 import { EmptyState } from "@/components/states";
 import { Avatar } from "@/components/ui/avatar";
 import { Button } from "@/components/ui/button";
@@ -161,13 +161,13 @@ export function TeamList({ nonprofitId, organizationName, mayChange, userId }: T
   return (
     <div className="grid gap-5">
       <div className="max-w-sm">
-        <SearchInput
+        <SearchField
           aria-label={t("team.searchLabel")}
           placeholder={t("team.searchHint")}
           value={search}
-          onChange={(event) =>
-            setParams(event.target.value ? { q: event.target.value } : {}, { replace: true, preventScrollReset: true })
-          }
+          // a team is searched in the page
+          restMs={0}
+          onSearch={(words) => setParams(words ? { q: words } : {}, { replace: true, preventScrollReset: true })}
         />
       </div>
       <QueryView
