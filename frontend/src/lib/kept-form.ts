@@ -1,5 +1,5 @@
 /** What is typed into a long form survives a reload, the back button and an expired session: kept in this tab until sent. */
-import { useCallback, useEffect } from "react";
+import { useCallback, useLayoutEffect } from "react";
 import type { FieldValues, UseFormReturn } from "react-hook-form";
 
 const PREFIX = "kept-form:";
@@ -14,9 +14,12 @@ export function readKept<T extends object>(key: string, fallback: T): T {
   }
 }
 
-/** Keeps the form's values as they change. Call the returned function once they were sent. */
+/**
+ * Keeps the form's values as they change, from the moment it is seen: an effect after the paint would miss what is typed
+ * into it at once. Call the returned function once they were sent.
+ */
 export function useKeptForm<T extends FieldValues, O>(form: UseFormReturn<T, unknown, O>, key: string): () => void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const subscription = form.subscribe({
       formState: { values: true },
       callback: ({ values }) => {

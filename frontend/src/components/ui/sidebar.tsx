@@ -1,5 +1,5 @@
 /** The sidebar's fold: kept in a cookie for 7 days, toggled by Ctrl/Cmd+B (section 9). */
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useLayoutEffect, useState } from "react";
 
 const COOKIE = "sidebar_state";
 const COOKIE_MAX_AGE_S = 7 * 24 * 60 * 60;
@@ -17,7 +17,8 @@ export function useSidebarFold(): [folded: boolean, toggle: () => void] {
       return !before;
     });
   }, []);
-  useEffect(() => {
+  // With the sidebar itself, not some moments after it is seen.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() === "b" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey) {
         event.preventDefault();

@@ -66,7 +66,8 @@ export function ProfileForm({ profile }: { profile: Profile }) {
   const onSubmit = (values: Values) =>
     save.mutate(values, {
       onSuccess: () => {
-        form.reset(values);
+        // what was typed while it was saved stays
+        form.reset(values, { keepValues: true });
         toast({ title: t("account.updated"), description: t("account.updatedBody") });
       },
       onError: (error) => {

@@ -1,6 +1,6 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useLayoutEffect, useState } from "react";
 import { useForm } from "react-hook-form";
 import { z } from "zod";
 import { FileUpload } from "@/components/file-upload";
@@ -50,7 +50,8 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
     shouldFocusError: false,
     defaultValues: { message: kept.read(request.id) },
   });
-  useEffect(
+  // with the form itself: an effect after the paint would miss what is typed at once
+  useLayoutEffect(
     () =>
       form.subscribe({ formState: { values: true }, callback: ({ values }) => kept.write(request.id, values.message) }),
     [form, request.id],

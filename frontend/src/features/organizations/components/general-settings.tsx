@@ -49,7 +49,8 @@ export function GeneralSettings({
   const submit = async (values: Values) => {
     try {
       await save.mutateAsync(values);
-      form.reset(values);
+      // what was typed while it was saved stays
+      form.reset(values, { keepValues: true });
       forget();
       toast({ title: t("organization.savedTitle"), description: t("organization.savedBody") });
       await onSaved();

@@ -1,5 +1,5 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { useEffect } from "react";
+import { useLayoutEffect } from "react";
 import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
@@ -60,7 +60,8 @@ export function DetailsStep({ answers, documents, onDetails, onContinue }: Detai
     shouldFocusError: false,
     defaultValues: { description: answers.description, amount: answers.amount },
   });
-  useEffect(
+  // with the form itself: an effect after the paint would miss what is typed at once
+  useLayoutEffect(
     () => form.subscribe({ formState: { values: true }, callback: ({ values }) => onDetails(values) }),
     [form, onDetails],
   );

@@ -1,5 +1,5 @@
 import { Check, CircleAlert, ShieldCheck } from "lucide-react";
-import { useEffect, useRef, type ReactNode } from "react";
+import { useLayoutEffect, useRef, type ReactNode } from "react";
 import { Link, useLocation } from "react-router-dom";
 import { ExitPage } from "@/components/exit-page";
 import { BackLink, FormPage } from "@/components/pages";
@@ -110,10 +110,13 @@ export interface FrameProps {
   children: ReactNode;
 }
 
-/** The wizard's page: back and saved state, the bridge, the question. A new step takes the focus. */
+/**
+ * The wizard's page: back and saved state, the bridge, the question. A new step takes the focus, as it is shown: later it
+ * would be taken away from who is typing already.
+ */
 export function Frame({ step, title, lead, saving, expired, hrefOf, children }: FrameProps) {
   const before = useRef(step);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (before.current === step) return;
     before.current = step;
     window.scrollTo({ top: 0 });

@@ -1,5 +1,5 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { useEffect, useState } from "react";
+import { useLayoutEffect, useState } from "react";
 import { useForm } from "react-hook-form";
 import { Link, useLocation } from "react-router-dom";
 import { Field, Form } from "@/components/form";
@@ -100,8 +100,8 @@ export function InfoStep({ answers, accountEmail, expired, onIdentity, onAccount
     defaultValues: pick(identity, contactFields),
   });
 
-  // every keystroke is kept, so that leaving the page costs nothing
-  useEffect(() => {
+  // every keystroke is kept, the first one too, so that leaving the page costs nothing
+  useLayoutEffect(() => {
     const tell = ({ values }: { values: Partial<Identity> }) => onIdentity(values);
     const stopPersonal = personal.subscribe({ formState: { values: true }, callback: tell });
     const stopContact = contact.subscribe({ formState: { values: true }, callback: tell });

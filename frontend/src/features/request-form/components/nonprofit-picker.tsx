@@ -69,7 +69,7 @@ export function Directory({ withFields, children }: DirectoryProps) {
           />
         ) : null}
       </div>
-      {query.isPending ? (
+      {query.isPending || (query.isSuccess && !pages) ? (
         <div className="choices" role="status" aria-busy="true" aria-label={t("requestForm.nonprofitsLoading")}>
           {[0, 1, 2].map((row) => (
             <div key={row} className="choice tick-card pointer-events-none">

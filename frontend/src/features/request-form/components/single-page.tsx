@@ -1,6 +1,6 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useRef } from "react";
 import { useForm } from "react-hook-form";
 import { Link, useLocation, useNavigate, useSearchParams } from "react-router-dom";
 import { Field, Form, TickField } from "@/components/form";
@@ -79,11 +79,13 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
     if (filled.current || waiting || !user || answers.identity.email !== user.email) return;
     filled.current = true;
     for (const field of [...personalFields, ...contactFields])
-      form.setValue(`identity.${field}`, answers.identity[field]);
+      if (field === "email" || !form.getValues(`identity.${field}`))
+        form.setValue(`identity.${field}`, answers.identity[field]);
   }, [waiting, user, answers.identity, form]);
 
   const names = categories.data;
-  useEffect(() => {
+  // with the form itself: an effect after the paint would miss what is typed at once
+  useLayoutEffect(() => {
     const take = ({ values }: { values: SinglePage }) => {
       const id = values.categoryId;
       change((now) => ({
