@@ -6,8 +6,6 @@ import type { Locator, Page } from "@playwright/test";
 import { isPhone } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-test.describe.configure({ timeout: 120_000 });
-
 const main = (page: Page) => page.getByRole("main");
 /** Opens a page and waits until the app itself shows it. */
 async function open(page: Page, path: string) {

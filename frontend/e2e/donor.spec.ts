@@ -5,9 +5,6 @@ import { rpc } from "./fixtures/api";
 import { ask, found, write, prove } from "./fixtures/staff";
 import { expect, test, type Account, type People } from "./fixtures/test";
 
-// each page is looked at by axe in both themes, which takes its time
-test.describe.configure({ timeout: 300_000 });
-
 const figure = (page: Page, label: string) =>
   page
     .locator(".figures > div")

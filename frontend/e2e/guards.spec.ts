@@ -3,10 +3,11 @@ import { type APIRequestContext, type Page } from "@playwright/test";
 import { DEMO_PASSWORD } from "./fixtures/api";
 import { write } from "./fixtures/staff";
 import { expect, test, type People } from "./fixtures/test";
+import { watchToasts } from "./fixtures/toasts";
 
 // hundreds of page loads: a trace of each would take longer than they do
 test.use({ trace: "off" });
-test.describe.configure({ timeout: 420_000 });
+test.describe.configure({ timeout: 900_000 });
 
 type Credentials = { email: string; password: string };
 const demo = (name: string): Credentials => ({ email: `${name}@demo.aidbridge.test`, password: DEMO_PASSWORD });
@@ -124,16 +125,16 @@ const TABLE: Record<string, Row> = {
   "/donor-dashboard": { donor: STAYS },
 };
 
-async function opens(page: Page, path: string, visitor: Visitor) {
+async function opens(page: Page, path: string, visitor: Visitor, wasSaid: (...words: string[]) => Promise<void>) {
   const outcome = TABLE[path]?.[visitor] ?? HOME[visitor] ?? STAYS;
   await page.goto(path, { waitUntil: "domcontentloaded" });
   if (outcome !== STAYS) {
-    await expect(page, `${visitor}: ${path}`).toHaveURL(outcome.to, { timeout: 30_000 });
-    for (const words of outcome.says ?? []) await expect(page.locator(".toast").getByText(words)).toBeVisible();
+    await expect(page, `${visitor}: ${path}`).toHaveURL(outcome.to);
+    await wasSaid(...(outcome.says ?? []));
   }
   // the page itself is there, and nobody decides any more
   const heading = page.locator("main#main h1").filter({ hasNotText: /please wait|Redirecting/ });
-  await expect(heading.first(), `${visitor}: ${path}`).toBeVisible({ timeout: 30_000 });
+  await expect(heading.first(), `${visitor}: ${path}`).toBeVisible();
   await expect(page, `${visitor}: ${path}`).toHaveURL(outcome === STAYS ? path : outcome.to);
 }
 
@@ -141,10 +142,11 @@ for (const [visitor, credentials] of Object.entries(VISITORS)) {
   test(`${visitor}: every protected address stays or leads where it should`, async ({ page, people, request }) => {
     if (credentials) {
       await people.signIn(page, await credentials({ people, request }));
-      await expect(page).toHaveURL(HOME[visitor]?.to ?? "", { timeout: 30_000 });
+      await expect(page).toHaveURL(HOME[visitor]?.to ?? "");
     }
+    const wasSaid = await watchToasts(page);
     for (const path of Object.keys(TABLE)) {
-      await test.step(path, () => opens(page, path, visitor));
+      await test.step(path, () => opens(page, path, visitor, wasSaid));
     }
   });
 }
@@ -157,11 +159,9 @@ test("an account without a role is told so, signed out and led to login", async 
     const response = await route.fetch();
     await route.fulfill({ response, json: { ...((await response.json()) as object), role: null } });
   });
+  const wasSaid = await watchToasts(page);
   await page.goto("/my-requests");
   await expect(page).toHaveURL("/login");
-  await expect(page.locator(".toast").getByText("Account setup incomplete")).toBeVisible();
-  await expect(
-    page.locator(".toast").getByText("Your account setup is incomplete. Please contact support."),
-  ).toBeVisible();
+  await wasSaid("Account setup incomplete", "Your account setup is incomplete. Please contact support.");
   await expect(page.getByRole("heading", { level: 1, name: "Welcome Back" })).toBeVisible();
 });

@@ -8,10 +8,11 @@ import { OwnServer } from "./fixtures/server";
 import { expect, test } from "./fixtures/test";
 import type { Page } from "@playwright/test";
 
-test.describe.configure({ timeout: 180_000 });
+test.describe.configure({ timeout: 900_000 });
 
 let server: OwnServer;
 test.beforeAll(async () => {
+  test.setTimeout(400_000);
   server = await OwnServer.start();
 });
 test.afterAll(async () => {
@@ -105,7 +106,7 @@ test("a person asks, the power fails, a manager approves, the person sees it and
     await expect(page.getByRole("main").getByText("Approved").first()).toBeVisible();
     await expect(page.getByText("$900").first()).toBeVisible();
     await expect
-      .poll(() => mailsTo(email))
+      .poll(() => mailsTo(email), { timeout: 60_000 })
       .toEqual(expect.arrayContaining([expect.stringMatching(/approved/i), expect.stringContaining(number)]));
   });
   await person.close();

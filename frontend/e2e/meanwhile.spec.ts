@@ -5,8 +5,6 @@ import { answersOf, opened } from "./fixtures/staff";
 import { answer } from "./fixtures/staff-pages";
 import { expect, test, type Account } from "./fixtures/test";
 
-test.describe.configure({ timeout: 60_000 });
-
 /** What an admin's 'Deactivate' or removal does, by the API. */
 async function removeFromTeam(request: APIRequestContext, admin: Account, member: Account) {
   const response = await request.delete(`/rest/v1/nonprofit_team_members?user_id=eq.${member.id}`, {

@@ -8,13 +8,11 @@ import { ask, write } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
 import { watchToasts } from "./fixtures/toasts";
 
-test.describe.configure({ timeout: 120_000 });
-
 const main = (page: Page) => page.getByRole("main");
 const button = (page: Page, name: string | RegExp) => main(page).getByRole("button", { name });
 const said = async (page: Page, ...words: string[]) => {
   for (const word of words) {
-    await expect(page.locator(".toast").getByText(word, { exact: true }).first()).toBeVisible({ timeout: 20_000 });
+    await expect(page.locator(".toast").getByText(word, { exact: true }).first()).toBeVisible();
   }
 };
 

@@ -4,9 +4,6 @@ import { ask, found } from "./fixtures/staff";
 import { figure, toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-// each page is looked at by axe in both themes, which takes its time
-test.describe.configure({ timeout: 300_000 });
-
 test("one allocation, donation, decision and payout move each figure", async ({
   page,
   request,

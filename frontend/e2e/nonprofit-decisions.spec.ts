@@ -3,9 +3,7 @@ import { mailTo, rpc } from "./fixtures/api";
 import { ask, found, join, opened, submitAs } from "./fixtures/staff";
 import { answer, figure, toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
-
-// each page is looked at by axe in both themes, which takes its time
-test.describe.configure({ timeout: 300_000 });
+import { watchToasts } from "./fixtures/toasts";
 
 test.describe("deciding on a request", () => {
   test("a manager approves: list, figures, the person's mail and the other nonprofit follow", async ({
@@ -169,9 +167,10 @@ test.describe("deciding on a request", () => {
   test("an unknown request sends back to the list", async ({ page, request, people }) => {
     const { admin } = await found(request, people);
     await people.signIn(page, admin);
+    const wasSaid = await watchToasts(page);
     await page.goto("/nonprofit-request/no-such-request");
     await expect(page).toHaveURL(/\/nonprofit-requests$/);
-    await expect(toast(page, "Request not found")).toContainText("The requested aid request could not be found.");
+    await wasSaid("Request not found", "The requested aid request could not be found.");
   });
 
   test("an employee reads but does not decide, and sees neither budget nor team", async ({
@@ -189,6 +188,7 @@ test.describe("deciding on a request", () => {
     await page.goto("/nonprofit-dashboard");
     await expect(page.getByRole("tab")).toHaveText([/Overview/, /Aid Requests/]);
     await expect(page.getByRole("heading", { name: "Help Categories" })).toBeVisible();
+    const wasSaid = await watchToasts(page);
     for (const [path, words] of [
       ["/nonprofit-budget", "You don't have permission to view the budget page."],
       ["/budget", "You don't have permission to view the budget page."],
@@ -198,7 +198,7 @@ test.describe("deciding on a request", () => {
     ] as const) {
       await page.goto(path);
       await expect(page).toHaveURL(/\/nonprofit-dashboard$/);
-      await expect(toast(page, "Access Denied")).toContainText(words);
+      await wasSaid("Access Denied", words);
     }
   });
 });

@@ -4,9 +4,6 @@ import { found, prove } from "./fixtures/staff";
 import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-// each page is looked at by axe in both themes, which takes its time
-test.describe.configure({ timeout: 300_000 });
-
 test("writing to donors: rules at the fields, kept while away, then under Sent", async ({
   page,
   request,

@@ -3,8 +3,6 @@ import { found } from "./fixtures/staff";
 import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-test.describe.configure({ timeout: 300_000 });
-
 test("when the server fails, the page says what failed and keeps what was typed", async ({ page, request, people }) => {
   const { admin } = await found(request, people);
   const newcomer = await people.create("nonprofit");

@@ -2,9 +2,6 @@
 import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-// each page is looked at by axe in both themes, which takes its time
-test.describe.configure({ timeout: 300_000 });
-
 test.describe("founding an organization", () => {
   test("asks for everything at once, keeps what was typed, and opens the dashboard", async ({
     page,

@@ -4,9 +4,6 @@ import { ask, found } from "./fixtures/staff";
 import { isPhone } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-// each page is looked at by axe in both themes, which takes its time
-test.describe.configure({ timeout: 300_000 });
-
 test("the list: tabs, search and order live in the address; empty states; CSV", async ({
   page,
   request,

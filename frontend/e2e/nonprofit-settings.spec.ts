@@ -3,9 +3,6 @@ import { found, join } from "./fixtures/staff";
 import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-// each page is looked at by axe in both themes, which takes its time
-test.describe.configure({ timeout: 300_000 });
-
 test("settings: admins change them, managers read them; the logo; help categories", async ({
   page,
   request,

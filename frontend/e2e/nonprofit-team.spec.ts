@@ -4,9 +4,6 @@ import { found, invitationToken } from "./fixtures/staff";
 import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-// each page is looked at by axe in both themes, which takes its time
-test.describe.configure({ timeout: 300_000 });
-
 test("the team: invite, accept by mail, edit, deactivate, activate", async ({
   page,
   request,

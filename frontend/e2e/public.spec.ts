@@ -3,8 +3,6 @@ import { randomUUID } from "node:crypto";
 import { mailTo } from "./fixtures/api";
 import { expect, test } from "./fixtures/test";
 
-test.describe.configure({ timeout: 180_000 });
-
 /** `lands` is where the address leads, when not to itself. */
 interface PublicRoute {
   path: string;
@@ -61,7 +59,7 @@ const ROUTES: readonly PublicRoute[] = [
 for (const { path, h1, title, lands } of ROUTES) {
   test(`${path} has its heading and its title, and axe finds nothing serious`, async ({ page, accessible }) => {
     await page.goto(path);
-    await expect(page.getByRole("heading", { level: 1, name: h1, exact: true })).toBeVisible({ timeout: 30_000 });
+    await expect(page.getByRole("heading", { level: 1, name: h1, exact: true })).toBeVisible();
     await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
     await expect(page).toHaveTitle(`${title} · AidBridge`);
     await expect(page).toHaveURL(lands ?? path);

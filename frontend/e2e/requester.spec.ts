@@ -28,6 +28,14 @@ async function fillContact(page: Page) {
   await page.getByLabel("Postal/ZIP code").fill("04101");
 }
 
+/** Searches for the nonprofit and ticks it once it stands alone: the whole list that stood there before goes away. */
+async function chooseHarbor(page: Page) {
+  await page.getByLabel("Search nonprofits").fill("Harbor Relief");
+  const cards = page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox");
+  await expect(cards).toHaveCount(1);
+  await cards.click();
+}
+
 /** A sent request of this account, made through the API. */
 async function aRequest(request: APIRequestContext, token: string, email: string, nonprofits = ["np-001"]) {
   return rpc<{ id: string; request_number: string }>(request, token, "submit_request", {
@@ -42,9 +50,6 @@ async function aRequest(request: APIRequestContext, token: string, email: string
     },
   });
 }
-
-// journeys through many pages, each with axe in both themes
-test.describe.configure({ timeout: 180_000 });
 
 test("a guest asks for help, loses nothing on the way, and can look the request up", async ({
   page,
@@ -71,6 +76,7 @@ test("a guest asks for help, loses nothing on the way, and can look the request 
   await page.getByLabel("Search nonprofits").fill("no such nonprofit");
   await expect(page.getByText("No nonprofits found")).toBeVisible();
   await button(page, "Clear search").click();
+  await expect(cards.nth(3)).toBeVisible();
   await button(page, "Continue").click();
 
   await expect(heading(page, "Your information")).toBeVisible();
@@ -157,8 +163,12 @@ test("the whole wizard works from the keyboard alone", async ({ page }) => {
   await page.goto("/submit-request");
   await button(page, /^Rent Support/).focus();
   await page.keyboard.press("Enter");
-  await expect(heading(page, "Choose nonprofits")).toBeVisible();
-  await expect(page.getByRole("main")).toBeFocused();
+  /** A new step takes the focus: from there the keys go on. */
+  const stands = async (name: string) => {
+    await expect(heading(page, name)).toBeVisible();
+    await expect(page.getByRole("main")).toBeFocused();
+  };
+  await stands("Choose nonprofits");
   // Back, Exit, Category in the progress, search, then the first nonprofit
   const first = page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first();
   await expect(first).toBeVisible();
@@ -173,7 +183,7 @@ test("the whole wizard works from the keyboard alone", async ({ page }) => {
   await expect(first).toBeChecked();
   await button(page, "Continue").focus();
   await page.keyboard.press("Enter");
-  await expect(heading(page, "Your information")).toBeVisible();
+  await stands("Your information");
 
   const type = async (label: string, words: string) => {
     for (let presses = 0; presses < 12; presses += 1) {
@@ -193,11 +203,11 @@ test("the whole wizard works from the keyboard alone", async ({ page }) => {
   await type("State/Province", "ME");
   await type("Postal/ZIP code", "04101");
   await page.keyboard.press("Enter");
-  await expect(heading(page, "Tell us what you need")).toBeVisible();
+  await stands("Tell us what you need");
   await type("Details", DESCRIPTION);
   await button(page, "Continue").focus();
   await page.keyboard.press("Enter");
-  await expect(heading(page, "Check your answers")).toBeVisible();
+  await stands("Check your answers");
   const consent = page.getByRole("checkbox", { name: /You may contact me/ });
   for (
     let presses = 0;
@@ -263,7 +273,7 @@ test("a requester chooses a nonprofit, keeps a draft and sends it", async ({ pag
   await expect(page.getByText("No nonprofit selected")).toBeVisible();
   // other journeys found organizations of their own: the list may have more than one page
   await page.getByLabel(/^Search/).fill("Harbor Relief");
-  await expect(button(page, /Harbor Relief Fund/)).toBeVisible();
+  await expect(page.getByRole("main").getByRole("listitem")).toHaveText(/Harbor Relief Fund/);
   await accessible(page);
   await button(page, /Harbor Relief Fund/).click();
   await toast(page, "Nonprofit selected");
@@ -279,11 +289,7 @@ test("a requester chooses a nonprofit, keeps a draft and sends it", async ({ pag
   // a draft saves itself
   await page.getByRole("main").getByRole("link", { name: "New Request" }).first().click();
   await button(page, /^School Tuition/).click();
-  await page.getByLabel("Search nonprofits").fill("Harbor Relief");
-  await page
-    .getByRole("group", { name: "Nonprofits" })
-    .getByRole("checkbox", { name: /Harbor Relief Fund/ })
-    .click();
+  await chooseHarbor(page);
   await button(page, "Continue").click();
   await expect(page.getByText(`Signed in as ${account.email}`)).toBeVisible();
   await expect(page.getByLabel("First name")).toHaveValue("Marie-Thérèse");
@@ -551,11 +557,7 @@ test("a first save whose answer gets lost is one draft, and the request that is 
   await button(page, "Save draft").click();
   await toast(page, "We could not save your draft");
   // the account has it all the same; saving again is the same draft, in which nothing is lost
-  await page.getByLabel("Search nonprofits").fill("Harbor Relief");
-  await page
-    .getByRole("group", { name: "Nonprofits" })
-    .getByRole("checkbox", { name: /Harbor Relief Fund/ })
-    .click();
+  await chooseHarbor(page);
   const before = saved;
   await button(page, "Save draft").click();
   await expect.poll(() => saved).toBeGreaterThan(before);

@@ -4,8 +4,6 @@ import { DEMO_PASSWORD } from "./fixtures/api";
 import { OwnServer } from "./fixtures/server";
 import { expect, test, type People } from "./fixtures/test";
 
-test.describe.configure({ timeout: 300_000 });
-
 const demo = (name: string) => ({ email: `${name}@demo.aidbridge.test`, password: DEMO_PASSWORD });
 
 interface Call {
@@ -51,7 +49,7 @@ test.describe("ten thousand requests", () => {
   }
 
   test.beforeAll(async () => {
-    test.setTimeout(300_000);
+    test.setTimeout(600_000);
     server = await OwnServer.start();
     const now = Date.now();
     for (let first = 0; first < SENT; first += BATCH) {

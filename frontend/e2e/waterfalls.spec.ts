@@ -7,8 +7,6 @@ import { DEMO_PASSWORD, rpc, tokenOf } from "./fixtures/api";
 import { expect, test } from "./fixtures/test";
 import { wavesOf, type Wave } from "./fixtures/waves";
 
-test.describe.configure({ timeout: 240_000 });
-
 const DEEPEST = 2;
 /** Pages of one browser that are measured at a time: most of it is waiting for them to ask for nothing more. */
 const AT_A_TIME = 3;

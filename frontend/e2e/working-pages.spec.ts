@@ -9,8 +9,6 @@ import { ask, found, join, submitAs } from "./fixtures/staff";
 import { figure, isPhone } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 
-test.describe.configure({ timeout: 180_000 });
-
 const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name });
 const tabs = (page: Page, list: string) => page.getByRole("tablist", { name: list }).getByRole("tab");
 
