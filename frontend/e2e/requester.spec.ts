@@ -273,7 +273,7 @@ test("a requester chooses a nonprofit, keeps a draft and sends it", async ({ pag
   await expect(page.getByText("No nonprofit selected")).toBeVisible();
   // other journeys found organizations of their own: the list may have more than one page
   await page.getByLabel(/^Search/).fill("Harbor Relief");
-  await expect(page.getByRole("main").getByRole("listitem")).toHaveText(/Harbor Relief Fund/);
+  await expect(page.getByRole("main").getByRole("listitem")).toHaveText([/Harbor Relief Fund/]);
   await accessible(page);
   await button(page, /Harbor Relief Fund/).click();
   await toast(page, "Nonprofit selected");
