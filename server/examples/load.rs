@@ -5,6 +5,7 @@
 //! load http JOB.json           many connections for a while, every response compared
 //! load once JOB.json           one request: time to the first byte of the body, to the last, and the size
 //! load bcrypt THREADS SECONDS  bare bcrypt verifications, cost 10
+//! load pauses THREADS SECONDS  how long threads that only look at the clock stand still: what others take of the cores
 //! ```
 //!
 //! A job is `{"address","connections","seconds","pause_ms","requests":[{"method","path","headers":{},"body","status","expect",
@@ -106,7 +107,8 @@ fn main() -> anyhow::Result<()> {
         ["http", path] => on_runtime(load(read_job(path)?)),
         ["once", path] => on_runtime(once(read_job(path)?)),
         ["bcrypt", threads, seconds] => bcrypt_alone(threads.parse()?, Duration::from_secs_f64(seconds.parse()?)),
-        _ => anyhow::bail!("usage: load http JOB.json | load once JOB.json | load bcrypt THREADS SECONDS"),
+        ["pauses", threads, seconds] => pauses(threads.parse()?, Duration::from_secs_f64(seconds.parse()?)),
+        _ => anyhow::bail!("usage: load http|once JOB.json | load bcrypt|pauses THREADS SECONDS"),
     }
 }
 
@@ -368,5 +370,42 @@ fn bcrypt_alone(threads: usize, time: Duration) -> anyhow::Result<()> {
         total += thread.join().ok().flatten().ok_or_else(|| anyhow::anyhow!("bcrypt refused its own hash"))?;
     }
     println!("{{\"per_second\":{}}}", total as f64 / begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// From so long a thread that only looks at the clock has stood still.
+const PAUSE: Duration = Duration::from_micros(200);
+
+#[derive(Serialize)]
+struct Pauses {
+    /// Of all threads' time.
+    share: f64,
+    longest_ms: f64,
+}
+
+fn pauses(threads: usize, time: Duration) -> anyhow::Result<()> {
+    let watch = move || {
+        let begin = Instant::now();
+        let (mut last, mut sum, mut longest) = (begin, Duration::ZERO, Duration::ZERO);
+        while last - begin < time {
+            let now = Instant::now();
+            let gap = now - last;
+            if gap > PAUSE {
+                sum += gap;
+                longest = longest.max(gap);
+            }
+            last = now;
+        }
+        (sum, longest)
+    };
+    let watching: Vec<_> = (0..threads).map(|_| std::thread::spawn(watch)).collect();
+    let (mut sum, mut longest) = (Duration::ZERO, Duration::ZERO);
+    for thread in watching {
+        let (paused, most) = thread.join().map_err(|_| anyhow::anyhow!("a watching thread ended early"))?;
+        sum += paused;
+        longest = longest.max(most);
+    }
+    let share = sum.as_secs_f64() / (time.as_secs_f64() * threads as f64);
+    println!("{}", serde_json::to_string(&Pauses { share, longest_ms: longest.as_secs_f64() * 1000.0 })?);
     Ok(())
 }

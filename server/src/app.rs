@@ -151,12 +151,7 @@ async fn build_rest(source: &Source, urls: &PlatformUrls) -> anyhow::Result<Rest
 
 /// The authentication API on the platform's database; its mail leaves through the outbox.
 async fn build_auth(auth: AuthConfig, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Auth> {
-    let options = PoolOptions {
-        size: auth.max_pool_size,
-        application_name: "ferrobase auth".to_owned(),
-        ..PoolOptions::default()
-    };
-    let pool = Pool::new(&urls.auth_url, &options)?;
+    let pool = auth::pool(&urls.auth_url, auth.max_pool_size)?;
     Auth::new(auth, pool, Delivery::Outbox, "/auth/v1", config.trusted_proxies.clone()).await
 }
 

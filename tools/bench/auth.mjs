@@ -33,6 +33,7 @@ for (let round = 0; round < Math.max(3, rounds); round++) {
   starts.push(server.firstMs);
 }
 await bench.sleep(500);
+const still = await bench.load("pauses", cores, Math.min(10, seconds));
 const idle = bench.memory(server.pid);
 
 const { people, works, signIn } = await signUp(connections);
@@ -93,6 +94,7 @@ bench.publish(`# The auth API under load
 \`just bench auth\`: ${head.text}
 
 ${connections} connections, a pool of 20; ${rounds} rounds of ${seconds} s, medians; every response is compared. CPU in µs per request.
+The machine with an idle server: ${bench.stillness(still)}.
 
 | work | requests/s | p50 ms | p99 ms | CPU server | CPU PostgreSQL | aim, requests/s |
 |---|---|---|---|---|---|---|

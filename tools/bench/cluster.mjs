@@ -137,6 +137,10 @@ export function load(mode, ...words) {
   });
 }
 
+/** What `load pauses` found, in words: pauses that no program here makes are in every latency that is measured. */
+export const stillness = ({ share, longest_ms }) =>
+  `its cores stood still (for more than 0.2 ms at a time) for ${one(share * 100)} % of the time, ${one(longest_ms)} ms at the longest`;
+
 /** One response through fetch, for preparing data. */
 export async function call(path, init) {
   const response = await fetch(`http://127.0.0.1:${serverPort}${path}`, init);

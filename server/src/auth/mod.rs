@@ -59,6 +59,7 @@ use url::Url;
 pub use cleanup::keep_clean;
 pub use mailer::Delivery;
 pub use migrations::migrate;
+pub use store::pool;
 
 use crate::config::AuthConfig;
 use crate::db::Pool;

@@ -7,7 +7,24 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::error::{AuthResult, Fault};
-use crate::db::Pool;
+use crate::db::{DbError, Pool, PoolOptions};
+
+/// The API's statements find a few rows by an index. Of a table that was never analyzed (who has no second factors has an
+/// empty one) the planner expects more and begins with a bitmap, which takes longer to set up than the rows to read.
+const NO_BITMAPS: &str = "set enable_bitmapscan = off";
+
+/// Connections of the API to the database at `url`, which logs in as `supabase_auth_admin`; `size` at most.
+pub fn pool(url: &str, size: usize) -> Result<Pool, DbError> {
+    Pool::new(
+        url,
+        &PoolOptions {
+            size,
+            application_name: "ferrobase auth".to_owned(),
+            prelude: Some(NO_BITMAPS),
+            ..PoolOptions::default()
+        },
+    )
+}
 
 /// A statement's parameter.
 pub type Param<'a> = &'a (dyn ToSql + Sync);

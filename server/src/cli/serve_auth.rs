@@ -14,7 +14,6 @@ use super::stop::Stop;
 use crate::admin::{self, Admin, Traffic};
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{AuthConfig, AuthMode, Reader, Source};
-use crate::db::{Pool, PoolOptions};
 use crate::http::listen::{HEAD_TIMEOUT, KEEP_ALIVE};
 use crate::http::patience::bound_body;
 use crate::mail::{self, MailConfig, Sender, Smtp};
@@ -32,17 +31,12 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let url = config.database_url.as_ref().map_or("", |url| url.reveal()).to_owned();
     let Some(migrated) = stop.before(auth::migrate(&url)).await else { return Ok(()) };
     migrated?;
-    let options = PoolOptions {
-        size: config.max_pool_size,
-        application_name: "ferrobase auth".to_owned(),
-        ..PoolOptions::default()
-    };
     let sender: Arc<dyn Sender> = match &mail {
         MailConfig::Smtp(smtp) => Arc::new(Smtp::new(smtp)?),
         MailConfig::Inbox(_) | MailConfig::Drop => Arc::new(mail::Drop),
     };
     let (host, port) = (config.host.clone(), config.port);
-    let pool = Pool::new(&url, &options)?;
+    let pool = auth::pool(&url, config.max_pool_size)?;
     let traffic = Traffic::of("auth");
     let admin = match admin_listen {
         Some(address) => {

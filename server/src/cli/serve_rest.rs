@@ -34,6 +34,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
             size: 2,
             acquire_timeout: config.pool.acquisition_timeout,
             application_name: format!("PostgREST {COMPATIBLE_VERSION}"),
+            ..PoolOptions::default()
         },
     )?;
     let live = Live::new(source, pool)?;

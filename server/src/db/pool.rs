@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts};
 
 use super::{Refusal, tls, with_causes};
 
@@ -15,11 +15,18 @@ pub struct PoolOptions {
     pub acquire_timeout: Duration,
     /// `application_name` shown in `pg_stat_activity` where the connection string names none.
     pub application_name: String,
+    /// A statement that each new connection begins with.
+    pub prelude: Option<&'static str>,
 }
 
 impl Default for PoolOptions {
     fn default() -> Self {
-        Self { size: 10, acquire_timeout: Duration::from_secs(10), application_name: "ferrobase".to_owned() }
+        Self {
+            size: 10,
+            acquire_timeout: Duration::from_secs(10),
+            application_name: "ferrobase".to_owned(),
+            prelude: None,
+        }
     }
 }
 
@@ -62,6 +69,7 @@ pub struct Pool {
     inner: deadpool_postgres::Pool,
     config: tokio_postgres::Config,
     acquire_timeout: Duration,
+    prelude: Option<&'static str>,
 }
 
 impl Pool {
@@ -72,26 +80,40 @@ impl Pool {
         if config.get_application_name().is_none() {
             config.application_name(&options.application_name);
         }
-        Self::of(config, options.size, options.acquire_timeout)
+        Self::of(config, options.size, options.acquire_timeout, options.prelude)
     }
 
     /// Another pool to the same database as the same role, of at most `size` connections: for work that a request
     /// does beside the transaction it holds, and must not wait for connections that wait for it.
     pub fn beside(&self, size: usize) -> Result<Self, DbError> {
-        Self::of(self.config.clone(), size, self.acquire_timeout)
+        Self::of(self.config.clone(), size, self.acquire_timeout, self.prelude)
     }
 
-    fn of(config: tokio_postgres::Config, size: usize, acquire_timeout: Duration) -> Result<Self, DbError> {
+    fn of(
+        config: tokio_postgres::Config,
+        size: usize,
+        acquire_timeout: Duration,
+        prelude: Option<&'static str>,
+    ) -> Result<Self, DbError> {
         let manager =
             Manager::from_config(config.clone(), tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let timeouts = Timeouts { wait: Some(acquire_timeout), create: Some(acquire_timeout), recycle: None };
+        let begin = Hook::async_fn(move |client, _| {
+            Box::pin(async move {
+                match prelude {
+                    Some(sql) => client.batch_execute(sql).await.map_err(HookError::Backend),
+                    None => Ok(()),
+                }
+            })
+        });
         let inner = deadpool_postgres::Pool::builder(manager)
             .max_size(size)
             .timeouts(timeouts)
             .runtime(Runtime::Tokio1)
+            .post_create(begin)
             .build()
             .map_err(|e| DbError::Url(e.to_string()))?;
-        Ok(Self { inner, config, acquire_timeout })
+        Ok(Self { inner, config, acquire_timeout, prelude })
     }
 
     /// Closes all idle connections: when one was found dead, the others may be, too.
@@ -109,7 +131,8 @@ impl Pool {
     pub async fn connection(&self) -> Result<Object, DbError> {
         self.inner.get().await.map_err(|error| match error {
             deadpool_postgres::PoolError::Timeout(_) => DbError::PoolTimeout,
-            deadpool_postgres::PoolError::Backend(e) => DbError::Connect(with_causes(&e)),
+            deadpool_postgres::PoolError::Backend(e)
+            | deadpool_postgres::PoolError::PostCreateHook(HookError::Backend(e)) => DbError::Connect(with_causes(&e)),
             other => DbError::Connect(other.to_string()),
         })
     }
