@@ -27,7 +27,7 @@ export default defineConfig({
   workers: 1,
   retries: 0,
   // No test asserts how fast something is: these are for machines several times slower than the one at hand.
-  timeout: 300_000,
+  timeout: 600_000,
   expect: { timeout: 30_000 },
   reporter: [["list"]],
   use: {
