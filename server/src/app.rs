@@ -1,23 +1,27 @@
-//! Builds the server: state of each API, middleware order, one `configure` call per API.
+//! Builds the server: state of each API, middleware order, one `configure` call per API; all of them, or one alone.
 //!
 //! Used by `serve` and by every test, so that what is tested is what runs.
 
+use std::io;
 use std::sync::Arc;
 
+use actix_server::Server;
 use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use actix_web::middleware::{DefaultHeaders, Next, from_fn};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{App as ActixApp, Error, HttpResponse};
 use serde_json::json;
 
-use crate::admin::Traffic;
+use crate::admin::{self, Traffic};
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{AuthConfig, AuthMode, Problems, Reader, RestConfig, Secret, ServerConfig, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::functions::{self, Functions};
 use crate::gateway::{self, ApiKeys, TrustedProxies};
+use crate::http::listen::{self, Listener};
+use crate::http::patience;
 use crate::http::request_id::request_id;
 use crate::jwt::bearer::Bearer;
 use crate::jwt::{self, KeySet};
@@ -121,7 +125,7 @@ impl App {
             .app_data(web::Data::new(self.functions))
             .app_data(web::Data::new(self.storage))
             .app_data(web::Data::new(self.rest))
-            .route("/health", web::get().to(health))
+            .service(web::resource("/health").route(web::get().to(health)).route(web::head().to(health)))
             .service(web::scope("/auth/v1").wrap(from_fn(gateway::require_key)).configure(auth::configure(self.auth)))
             .service(web::scope("/rest/v1").wrap(from_fn(gateway::require_key)).configure(rest::configure))
             .service(web::scope("/functions/v1").wrap(from_fn(gateway::accept_key)).configure(functions::configure))
@@ -155,24 +159,41 @@ async fn build_auth(auth: AuthConfig, config: &ServerConfig, urls: &PlatformUrls
     Auth::new(auth, pool, Delivery::Outbox, "/auth/v1", config.trusted_proxies.clone()).await
 }
 
-/// The actix application of one worker: middleware around everything that [`App::configure`] mounts.
-pub fn actix_app(
-    app: App,
-) -> ActixApp<
-    impl ServiceFactory<
-        ServiceRequest,
-        Config = (),
-        Response = ServiceResponse<impl MessageBody>,
-        Error = Error,
-        InitError = (),
-    >,
-> {
-    ActixApp::new()
-        .wrap(from_fn(gateway::enter))
-        // Refusals and settings as much as files: what we call JSON is never to be read as a page.
-        .wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))
-        .wrap(from_fn(log_request))
-        .configure(|service| app.configure(service))
+/// Serves everything that [`App::configure`] mounts; the middleware around it, the outermost last.
+pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
+    listen::serve(listeners, shutdown_seconds, move || {
+        let app = app.clone();
+        ActixApp::new()
+            .wrap(from_fn(gateway::enter))
+            // Refusals and settings as much as files: what we call JSON is never to be read as a page.
+            .wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))
+            .wrap(from_fn(log_request))
+            .wrap_fn(patience::bound)
+            .configure(|service| app.configure(service))
+    })
+}
+
+/// Serves the REST API alone, at `/`.
+pub fn serve_rest(rest: Rest, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
+    listen::serve(listeners, shutdown_seconds, move || {
+        ActixApp::new().app_data(web::Data::new(rest.clone())).wrap_fn(patience::bound).configure(rest::configure)
+    })
+}
+
+/// Serves the authentication API alone, at `/`; `traffic` counts its answers.
+pub fn serve_auth(
+    auth: Arc<Auth>,
+    traffic: Traffic,
+    listeners: Vec<Listener>,
+    shutdown_seconds: u64,
+) -> io::Result<Server> {
+    listen::serve(listeners, shutdown_seconds, move || {
+        ActixApp::new()
+            .app_data(web::Data::new(traffic.clone()))
+            .wrap(from_fn(admin::count))
+            .wrap_fn(patience::bound)
+            .configure(auth::configure(Arc::clone(&auth)))
+    })
 }
 
 /// `GET /health`: whether the process answers and reaches its database.

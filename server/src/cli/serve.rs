@@ -16,7 +16,7 @@ use crate::auth;
 use crate::config::{Api, Reader, ServerConfig, Source, SqlSource};
 use crate::db::{Pool, PoolOptions};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
-use crate::http::listen::{self, Listener};
+use crate::http::listen::Listener;
 use crate::mail::inbox::{self, Inbox};
 use crate::mail::outbox::{self, Outbox};
 use crate::mail::{self, MailConfig, Sender, Smtp};
@@ -120,7 +120,7 @@ async fn serve(
     crate::storage::sweep::spawn(app.storage.clone());
     let admin = Admin { database: app.health.clone(), rest: Some(app.rest.clone()), traffic: app.traffic.clone() };
     let admin = admin::spawn(listeners.admin, admin)?;
-    let server = listen::serve(vec![Listener::Tcp(listeners.api)], DRAIN_SECONDS, move || app::actix_app(app.clone()))?;
+    let server = app::serve(app, vec![Listener::Tcp(listeners.api)], DRAIN_SECONDS)?;
 
     for name in source.unread() {
         tracing::warn!("nothing reads the setting {name}");

@@ -1,21 +1,17 @@
 //! `serve --only auth`: a drop-in GoTrue at `/`, configured by `GOTRUE_*`.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 
-use actix_web::dev::Service as _;
-use actix_web::middleware::from_fn;
-use actix_web::web::Data;
-use actix_web::{App as ActixApp, HttpServer};
 use anyhow::Context;
 
-use super::serve::{DRAIN_SECONDS, bind, until_stopped};
+use super::serve::{self, DRAIN_SECONDS, until_stopped};
 use super::stop::Stop;
 use crate::admin::{self, Admin, Traffic};
+use crate::app;
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{AuthConfig, AuthMode, Reader, Source};
-use crate::http::listen::{HEAD_TIMEOUT, KEEP_ALIVE};
-use crate::http::patience::bound_body;
+use crate::http::listen::Listener;
 use crate::mail::{self, MailConfig, Sender, Smtp};
 
 /// Brings schema `auth` up to date, then runs until stopped.
@@ -41,35 +37,31 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let admin = match admin_listen {
         Some(address) => {
             let admin = Admin { database: pool.clone(), rest: None, traffic: traffic.clone() };
-            Some(admin::spawn(bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
+            Some(admin::spawn(serve::bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
         }
         None => None,
     };
     let auth = Auth::new(config, pool, Delivery::Direct(sender), "", Vec::new()).await?;
     let auth = Arc::new(auth);
     auth::keep_clean(&auth);
-    let app = move || {
-        ActixApp::new()
-            .app_data(Data::new(traffic.clone()))
-            .wrap(from_fn(admin::count))
-            .wrap_fn(|mut request, next| {
-                bound_body(&mut request);
-                next.call(request)
-            })
-            .configure(auth::configure(Arc::clone(&auth)))
-    };
-    let server = HttpServer::new(app)
-        .keep_alive(KEEP_ALIVE)
-        .client_request_timeout(HEAD_TIMEOUT)
-        .disable_signals()
-        .shutdown_timeout(DRAIN_SECONDS)
-        .bind((host.as_str(), port))
-        .with_context(|| format!("cannot listen on {host}:{port}"))?
-        .run();
+    let listeners = bind(&host, port).with_context(|| format!("cannot listen on {host}:{port}"))?;
+    let server = app::serve_auth(auth, traffic, listeners, DRAIN_SECONDS)?;
     tracing::info!(host, port, "serving the authentication API");
     let outcome = until_stopped(server, stop).await;
     if let Some(admin) = admin {
         admin.stop(false).await;
     }
     outcome
+}
+
+/// A listener on every address of `host` that can be had, one at least.
+fn bind(host: &str, port: u16) -> std::io::Result<Vec<Listener>> {
+    let (mut listeners, mut fault) = (Vec::new(), std::io::Error::other("the host has no address"));
+    for address in (host, port).to_socket_addrs()? {
+        match TcpListener::bind(address) {
+            Ok(listener) => listeners.push(Listener::Tcp(listener)),
+            Err(error) => fault = error,
+        }
+    }
+    if listeners.is_empty() { Err(fault) } else { Ok(listeners) }
 }

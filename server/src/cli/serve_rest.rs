@@ -5,21 +5,19 @@ use std::path::PathBuf;
 
 use actix_server::Server;
 use actix_web::App as ActixApp;
-use actix_web::dev::Service as _;
-use actix_web::web::Data;
 use anyhow::{Context, bail};
 use tokio::net::TcpSocket;
 
 use super::serve::{DRAIN_SECONDS, until_stopped};
 use super::stop::Stop;
+use crate::app;
 use crate::config::rest::RestServer;
 use crate::config::{RestConfig, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::http::listen::{Listener, serve};
-use crate::http::patience::bound_body;
 use crate::rest::admin::{self, Admin, MainSocket};
 use crate::rest::live::Live;
-use crate::rest::{self, COMPATIBLE_VERSION, Rest};
+use crate::rest::{COMPATIBLE_VERSION, Rest};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -51,21 +49,11 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     }
     let rest = Rest::new(live.clone(), "")?;
     let (listener, socket) = bind(&listen.host, listen.port, listen.unix_socket.as_ref(), listen.reuse_port)?;
-    let (for_app, for_admin) = (rest.clone(), rest);
-    let app = move || {
-        ActixApp::new()
-            .app_data(Data::new(for_app.clone()))
-            .wrap_fn(|mut request, next| {
-                bound_body(&mut request);
-                next.call(request)
-            })
-            .configure(rest::configure)
-    };
-    let server = serve(vec![listener], DRAIN_SECONDS, app)?;
+    let server = app::serve_rest(rest.clone(), vec![listener], DRAIN_SECONDS)?;
     let admin = if listen.admin_port.is_some() || listen.admin_unix_socket.is_some() {
         let port = listen.admin_port.unwrap_or_default();
         let (listener, _) = bind(&listen.admin_host, port, listen.admin_unix_socket.as_ref(), false)?;
-        let admin = Admin { rest: for_admin, main_socket: socket };
+        let admin = Admin { rest, main_socket: socket };
         let app = move || ActixApp::new().configure(admin::configure(admin.clone()));
         Some(serve(vec![listener], 0, app)?)
     } else {

@@ -18,7 +18,6 @@ use serde_json::json;
 
 use crate::http::client::client_address;
 use crate::http::cors;
-use crate::http::patience::bound_body;
 pub use keys::{ApiKeys, sign_key};
 
 const APIKEY: HeaderName = HeaderName::from_static("apikey");
@@ -46,8 +45,8 @@ const OPEN_PATHS: [&str; 10] = [
 /// Paths at the root that belong to the auth API: what OAuth clients and SAML identity providers are told to ask.
 const AUTH_AT_ROOT: [&str; 3] = ["/.well-known/oauth-authorization-server", "/sso/saml/acs", "/sso/saml/metadata"];
 
-/// Middleware for everything: names the client, finds the API of paths at the root, and bounds how long a body may
-/// keep us waiting.
+/// Middleware for everything: names the client, finds the API of paths at the root, and refuses the methods that are
+/// meant for proxies, as nginx below Supabase's gateway does.
 ///
 /// What the database reads as the client's address (`X-Forwarded-For` in `request.headers`, where rate limits look) is
 /// the one we saw, not the one that was claimed.
@@ -56,16 +55,22 @@ pub async fn enter(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
+        let refusal = HttpResponse::MethodNotAllowed().json(json!({ "message": "Method not allowed" }));
+        return Ok(request.into_response(refusal).map_into_right_body());
+    }
     match client_address(request.request(), &proxies.0).and_then(|a| HeaderValue::from_str(&a.to_string()).ok()) {
         Some(address) => drop(request.headers_mut().insert(X_FORWARDED_FOR, address)),
         None => drop(request.headers_mut().remove(X_FORWARDED_FOR)),
     }
     if AUTH_AT_ROOT.contains(&request.path()) {
-        let target = format!("/auth/v1{}", request.uri());
-        set_target(&mut request, &target);
+        // Of a target in absolute form, as proxies send it, no more than this.
+        let path_and_query = request.uri().path_and_query().map(|target| format!("/auth/v1{target}"));
+        if let Some(target) = path_and_query {
+            set_target(&mut request, &target);
+        }
     }
-    bound_body(&mut request);
-    next.call(request).await
+    Ok(next.call(request).await?.map_into_left_body())
 }
 
 /// Middleware for an API whose answers say nothing of other origins themselves: all may read them, as on Supabase.
@@ -142,7 +147,8 @@ fn is_open(path: &str) -> bool {
 /// The key from the header, else from the query, from which it is taken out: the API behind must not read it
 /// as a filter.
 fn take_key(request: &mut ServiceRequest) -> Option<String> {
-    let from_header = request.headers().get(&APIKEY).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let from_header = request.headers().get(&APIKEY).and_then(|v| v.to_str().ok());
+    let from_header = from_header.filter(|key| !key.is_empty()).map(str::to_owned);
     let query = request.query_string().to_owned();
     if !query.split('&').any(|pair| pair.starts_with("apikey=")) {
         return from_header;
@@ -161,7 +167,7 @@ fn take_key(request: &mut ServiceRequest) -> Option<String> {
     let path = request.uri().path().to_owned();
     let target = if kept.is_empty() { path } else { format!("{path}?{}", kept.join("&")) };
     set_target(request, &target);
-    from_header.or(from_query)
+    from_header.or(from_query.filter(|key| !key.is_empty()))
 }
 
 /// Routes the request by another path and query than it came with.
@@ -249,6 +255,10 @@ mod tests {
             body,
             r#"{"message":"No API key found in request","hint":"No `apikey` request header or url param was found."}"#
         );
+        // A page whose key was never filled in.
+        for (path, headers) in [("/rest/v1/t", &[("apikey", "")][..]), ("/rest/v1/t?apikey=", &[])] {
+            assert!(call(path, headers).await.1.contains("No API key found"), "{path}");
+        }
         let (status, body) = call("/rest/v1/t", &[("apikey", "nonsense")]).await;
         assert_eq!(status, 401);
         assert!(body.contains("Invalid API key"), "{body}");

@@ -23,6 +23,10 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// How long a client may take to send a request's head, on a phone's line too.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long what a client still sends is read and forgotten after an answer that did not wait for it (a refusal). Closed
+/// at once, the connection would be reset, and the answer lost on the way.
+pub const LINGER: Duration = Duration::from_secs(1);
+
 /// Where a server listens.
 pub enum Listener {
     Tcp(TcpListener),
@@ -85,6 +89,7 @@ where
         .h1_allow_half_closed(false)
         .keep_alive(KEEP_ALIVE)
         .client_request_timeout(HEAD_TIMEOUT)
+        .client_disconnect_timeout(LINGER)
         .graceful_shutdown_signal(move || {
             let stopping = stopping.clone();
             async move { stopping.notified().await }

@@ -1,14 +1,15 @@
 //! The body of a request as we take it: how long a client may keep us waiting for the rest of it, and where it ends. (For
-//! the head, the HTTP library sees to it.)
+//! the head, the HTTP library sees to it.) And that nobody waits at a tunnel: the protocols that requests ask for by
+//! `CONNECT` and `Upgrade` are not spoken here, so such a request is answered like any other, and its connection ends.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actix_web::HttpMessage as _;
-use actix_web::dev::{Payload, RequestHead, ServiceRequest};
+use actix_web::dev::{Payload, RequestHead, Service, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
-use actix_web::http::{Method, header};
+use actix_web::http::{ConnectionType, Method, header};
+use actix_web::{Error, HttpMessage as _};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::time::{Instant, Sleep, sleep};
@@ -16,9 +17,33 @@ use tokio::time::{Instant, Sleep, sleep};
 /// Longest silence within a body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Middleware (for `wrap_fn`) of every API: bounds the body, and sees to it that who asked for a tunnel is told the end
+/// of the answer by the end of the connection, which the HTTP library closes then.
+pub fn bound<S, B>(
+    mut request: ServiceRequest,
+    next: &S,
+) -> impl Future<Output = Result<ServiceResponse<B>, Error>> + use<S, B>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
+{
+    let is_tunnel = asks_for_tunnel(request.head());
+    bound_body(&mut request);
+    let answer = next.call(request);
+    async move {
+        let mut answer = answer.await?;
+        if is_tunnel {
+            let head = answer.response_mut().head_mut();
+            head.set_connection_type(ConnectionType::Close);
+            // It would announce chunks, and send none.
+            head.no_chunking(true);
+        }
+        Ok(answer)
+    }
+}
+
 /// Lets the body of `request` fail once its sender has been silent for half a minute (who takes its time but goes on
 /// may), and end where it was announced to.
-pub fn bound_body(request: &mut ServiceRequest) {
+fn bound_body(request: &mut ServiceRequest) {
     let body: Payload = match request.take_payload() {
         Payload::None => Payload::None,
         body => match end_of_tunnel(request.head()) {
@@ -29,11 +54,14 @@ pub fn bound_body(request: &mut ServiceRequest) {
     request.set_payload(body);
 }
 
+fn asks_for_tunnel(head: &RequestHead) -> bool {
+    head.method == Method::CONNECT || head.headers.contains_key(header::UPGRADE) || head.upgrade()
+}
+
 /// How long the body is where the HTTP library sees no end: it takes all that follows CONNECT and
 /// `Upgrade: websocket` for a part of it.
 fn end_of_tunnel(head: &RequestHead) -> Option<usize> {
-    let is_tunnel = head.method == Method::CONNECT || head.headers.contains_key(header::UPGRADE);
-    if !is_tunnel || head.headers.contains_key(header::TRANSFER_ENCODING) {
+    if !asks_for_tunnel(head) || head.headers.contains_key(header::TRANSFER_ENCODING) {
         return None;
     }
     let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());

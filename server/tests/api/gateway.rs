@@ -1,7 +1,8 @@
 //! What the gateway does for every API: keys, request ids, other origins, paths at the root.
 
 use crate::support::{TestApp, send};
-use serde_json::json;
+use crate::wire::{UPGRADE, tunnel};
+use serde_json::{Value, json};
 
 #[actix_web::test]
 async fn health_says_that_process_and_database_answer() {
@@ -66,7 +67,10 @@ async fn pages_of_other_origins_may_use_every_api() {
 async fn without_a_database_each_api_says_so_and_health_too() {
     let app = TestApp::start().await;
     app.lose_database().await;
-    assert_eq!(send(app.plain(reqwest::Method::GET, "/health")).await.status, 503);
+    for method in [reqwest::Method::GET, reqwest::Method::HEAD] {
+        // Asked by HEAD, the web app's page answered in its place.
+        assert_eq!(send(app.plain(method, "/health")).await.status, 503);
+    }
     let rest = app.anon().get("/rest/v1/categories").await;
     assert!(matches!(rest.status, 500 | 503), "{rest:?}");
     let auth =
@@ -81,4 +85,66 @@ async fn without_a_database_each_api_says_so_and_health_too() {
     for reply in [auth, function, storage] {
         assert!(!reply.body.to_string().contains("test_"), "the database's name is nobody's business: {reply:?}");
     }
+}
+
+#[actix_web::test]
+async fn who_asks_for_a_tunnel_is_answered_by_every_api_without_waiting_for_what_comes_through_it() {
+    let app = TestApp::start().await;
+    let address = app.base.trim_start_matches("http://");
+    let login = r#"{"email": "a@test.example", "password": "x"}"#;
+    let key = &app.anon_key;
+    for (line, body, status) in [
+        (format!("GET /rest/v1/categories?apikey={key}"), "", 200),
+        ("GET /rest/v1/categories".to_owned(), "", 401),
+        (format!("GET /rest/v1/nothing?apikey={key}"), "", 404),
+        (format!("GET /auth/v1/health?apikey={key}"), "", 200),
+        (format!("POST /auth/v1/token?grant_type=password&apikey={key}"), login, 400),
+        (format!("GET /auth/v1/nothing?apikey={key}"), "", 404),
+        ("POST /functions/v1/get-categories".to_owned(), "{}", 200),
+        ("GET /functions/v1/nothing".to_owned(), "", 404),
+        ("GET /storage/v1/status".to_owned(), "", 200),
+        ("GET /storage/v1/nothing".to_owned(), "", 404),
+        ("GET /realtime/v1/websocket".to_owned(), "", 401),
+        (format!("GET /realtime/v1/websocket?apikey={key}&vsn=1.0.0"), "", 404),
+        ("GET /health".to_owned(), "", 200),
+        ("GET /assets/nothing.js".to_owned(), "", 404),
+        ("POST /nothing".to_owned(), "", 405),
+    ] {
+        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        let reply = tunnel(address, &format!("{line}\r\n{length}{UPGRADE}"), body).await;
+        assert_eq!(reply.status, status, "{line}: {}", reply.text());
+    }
+}
+
+/// A function ran, and its answer was the tunnel.
+#[actix_web::test]
+async fn methods_for_proxies_are_refused_everywhere() {
+    let app = TestApp::start().await;
+    let address = app.base.trim_start_matches("http://");
+    for method in ["CONNECT", "TRACE"] {
+        for path in [
+            "/rest/v1/categories",
+            "/auth/v1/health",
+            "/functions/v1/get-categories",
+            "/storage/v1/status",
+            "/health",
+            "/",
+        ] {
+            let headers = format!("apikey: {}\r\nConnection: close\r\n", app.anon_key);
+            let reply = tunnel(address, &format!("{method} {path}\r\n{headers}"), "").await;
+            let body: Value = serde_json::from_slice(&reply.body).expect("JSON");
+            assert_eq!((reply.status, body), (405, json!({ "message": "Method not allowed" })), "{method} {path}");
+        }
+    }
+    assert_eq!(tunnel(address, "CONNECT other.example:443", "").await.status, 405);
+}
+
+/// A proxy sends the whole URL, which was put behind the path.
+#[actix_web::test]
+async fn metadata_at_the_root_are_found_by_a_target_in_absolute_form() {
+    let app = TestApp::with_settings(&[("GOTRUE_OAUTH_SERVER_ENABLED", "true")]).await;
+    let address = app.base.trim_start_matches("http://");
+    let target = "http://sky.example/.well-known/oauth-authorization-server";
+    let reply = crate::wire::send(address, "GET", target, &[], b"").await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
 }

@@ -5,6 +5,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../rest/wire.rs"]
+mod wire;
+
 mod attacks;
 mod auth_factors;
 mod auth_providers;

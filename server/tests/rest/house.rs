@@ -8,16 +8,13 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use actix_web::App;
-use actix_web::dev::Service as _;
-use actix_web::web::Data;
+use ferrobase::app;
 use ferrobase::config::{RestConfig, Source};
 use ferrobase::db::{Pool, PoolOptions};
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
-use ferrobase::http::listen::{Listener, serve};
-use ferrobase::http::patience::bound_body;
+use ferrobase::http::listen::Listener;
+use ferrobase::rest::Rest;
 use ferrobase::rest::live::Live;
-use ferrobase::rest::{self, Rest};
 use tokio_postgres::{Client, NoTls};
 
 use crate::relay::{Relay, Rewrite};
@@ -210,16 +207,7 @@ impl House {
         let rest = Rest::new(live.clone(), "").expect("state");
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
         let address = listener.local_addr().expect("address").to_string();
-        let app = move || {
-            App::new()
-                .app_data(Data::new(rest.clone()))
-                .wrap_fn(|mut request, next| {
-                    bound_body(&mut request);
-                    next.call(request)
-                })
-                .configure(rest::configure)
-        };
-        let server = serve(vec![Listener::Tcp(listener)], 1, app).expect("listening");
+        let server = app::serve_rest(rest, vec![Listener::Tcp(listener)], 1).expect("listening");
         let stop = server.handle();
         actix_web::rt::spawn(server);
         Self { address, live, owner: connect(&ground.owner_url).await, owner_url: ground.owner_url.clone(), stop }

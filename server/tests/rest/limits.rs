@@ -5,8 +5,8 @@
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::house::House;
-use crate::wire::{Reply, send};
+use crate::house::{Ground, House};
+use crate::wire::{Reply, UPGRADE, send, tunnel};
 
 async fn get(house: &House, target: &str) -> Reply {
     send(&house.address, "GET", target, &[], b"").await
@@ -108,20 +108,39 @@ async fn a_body_that_turns_out_too_long_is_refused() {
 #[actix_web::test]
 async fn who_asks_for_a_tunnel_is_answered_without_waiting_for_what_comes_through_it() {
     let house = House::open(&[]).await;
-    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
-    let heads = [
-        ("GET /labels?select=id&id=eq.1 HTTP/1.1\r\n", upgrade, "", "200 OK"),
-        ("CONNECT /labels HTTP/1.1\r\n", "", "", "405 Method Not Allowed"),
-        ("CONNECT sky.example:443 HTTP/1.1\r\n", "", "", "405 Method Not Allowed"),
-        ("POST /rpc/greet HTTP/1.1\r\nContent-Length: 16\r\n", upgrade, "{\"who\": \"there\"}", "200 OK"),
-    ];
-    for (line, headers, body, status) in heads {
-        let mut stream = tokio::net::TcpStream::connect(&house.address).await.expect("the server accepts");
-        stream.write_all(format!("{line}Host: sky.example\r\n{headers}\r\n{body}").as_bytes()).await.expect("sent");
-        let mut answer = vec![0; 4096];
-        // The client keeps its side open; were the server to wait for more, this would not end.
-        let length = stream.read(&mut answer).await.expect("an answer");
-        let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{line}{answer}");
+    let greeting = r#"{"who": "there"}"#;
+    for (line, headers, body, status) in [
+        ("GET /labels?select=id&id=eq.1", UPGRADE.to_owned(), "", 200),
+        ("GET /nothing", UPGRADE.to_owned(), "", 404),
+        ("CONNECT /labels", String::new(), "", 405),
+        ("CONNECT sky.example:443", String::new(), "", 405),
+        ("POST /rpc/greet", format!("Content-Length: {}\r\n{UPGRADE}", greeting.len()), greeting, 200),
+        // What HTTP/2 clients ask on a plain connection, without waiting for the answer.
+        ("GET /labels?select=id", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n".to_owned(), "", 200),
+        ("GET /labels?select=id", "Connection: upgrade\r\n".to_owned(), "", 200),
+    ] {
+        let reply = tunnel(&house.address, &format!("{line}\r\n{headers}"), body).await;
+        assert_eq!(reply.status, status, "{line}: {}", reply.text());
     }
+}
+
+/// The answer announced chunks and had none.
+#[actix_web::test]
+async fn a_long_answer_to_who_asks_for_a_tunnel_can_be_read() {
+    let long = "create view sky.horizon as select n, repeat('x', 100) as word from generate_series(1, 20000) as n;
+                grant select on sky.horizon to sky_visitor";
+    let house = House::build(&[], &Ground::new(Some(long)).await).await;
+    let reply = tunnel(&house.address, &format!("GET /horizon\r\n{UPGRADE}"), "").await;
+    assert!(reply.body.len() > 2_000_000, "{}", reply.body.len());
+    let rows: Value = serde_json::from_slice(&reply.body).expect("JSON");
+    assert_eq!(rows.as_array().map(Vec::len), Some(20_000));
+}
+
+/// Closed while the client was sending, the connection was reset, and the answer with it.
+#[actix_web::test]
+async fn a_refusal_reaches_a_client_that_reads_only_when_it_has_sent_everything() {
+    let house = House::open(&[]).await;
+    let token = [("Authorization".to_owned(), "Bearer nonsense".to_owned())];
+    let reply = send(&house.address, "POST", "/zoo", &token, &vec![b' '; 4 << 20]).await;
+    assert_eq!((reply.status, refusal(&reply).1.as_str()), (401, "PGRST301"), "{}", reply.text());
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::house::{Ground, SECRET, connect};
-use crate::wire::{Reply, send};
+use crate::wire::{Reply, parse, send};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -260,6 +260,27 @@ async fn signals_reload_schema_and_configuration() {
     server.wait_for(&address, "/comets", |reply| reply.status == 200).await;
     // SIGTERM: a clean end.
     server.signal("TERM");
+    assert!(server.end().await.success());
+}
+
+#[actix_web::test]
+async fn a_stop_waits_for_an_answer_that_is_being_sent() {
+    // More than lies in the buffers between a server that writes and a client that does not read.
+    let long = "create view sky.horizon as select n, repeat('x', 1000) as word from generate_series(1, 40000) as n;
+                grant select on sky.horizon to sky_visitor";
+    let ground = Ground::new(Some(long)).await;
+    let mut server = Server::start(&[("PGRST_DB_URI", &ground.login_url("sky_gate", "gate"))]).ready().await;
+    let mut stream = tokio::net::TcpStream::connect(&server.address).await.expect("a connection");
+    stream.write_all(b"GET /horizon HTTP/1.1\r\nHost: sky.example\r\n\r\n").await.expect("sent");
+    let mut answer = vec![0; 1000];
+    stream.read_exact(&mut answer).await.expect("the answer has begun");
+    server.signal("TERM");
+    while !server.file("stderr").contains("requests in flight are finished first") {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stream.read_to_end(&mut answer).await.expect("the rest");
+    let rows: serde_json::Value = serde_json::from_slice(&parse(&answer).body).expect("JSON");
+    assert_eq!(rows.as_array().map(Vec::len), Some(40_000));
     assert!(server.end().await.success());
 }
 

@@ -45,7 +45,29 @@ pub async fn send(address: &str, method: &str, target: &str, headers: &[(String,
     parse(&answer)
 }
 
-fn parse(answer: &[u8]) -> Reply {
+/// Asks for a tunnel and sends nothing through it, nor ends: were the server to wait for more, this would not end either.
+/// The answer is whole, and the connection ends with it as it says. `head` is the request's without `Host`.
+#[allow(dead_code, reason = "of the programs with this file, not all ask for tunnels")]
+pub async fn tunnel(address: &str, head: &str, body: &str) -> Reply {
+    let mut stream = TcpStream::connect(address).await.expect("the server accepts");
+    let (line, headers) = head.split_once("\r\n").unwrap_or((head, ""));
+    let request = format!("{line} HTTP/1.1\r\nHost: sky.example\r\n{headers}\r\n{body}");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.expect("the server ends the connection");
+    let reply = parse(&answer);
+    assert_eq!(reply.header("connection").as_deref(), Some("close"), "{head}");
+    let length = reply.header("content-length").and_then(|length| length.parse().ok());
+    assert!(length.is_none_or(|length: usize| length == reply.body.len()), "{head}: {length:?}, {}", reply.text());
+    reply
+}
+
+/// The headers of who wants to leave HTTP.
+#[allow(dead_code, reason = "as above")]
+pub const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+
+/// The answer that these bytes are.
+pub fn parse(answer: &[u8]) -> Reply {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();
     let mut lines = head.split("\r\n");

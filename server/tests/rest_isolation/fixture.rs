@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use actix_web::web::Data;
+use ferrobase::app;
 use ferrobase::config::Source;
 use ferrobase::db::{Pool, PoolOptions};
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
-use ferrobase::http::listen::{Listener, serve};
+use ferrobase::http::listen::Listener;
+use ferrobase::rest::Rest;
 use ferrobase::rest::live::Live;
-use ferrobase::rest::{self, Rest};
 use tokio_postgres::NoTls;
 
 const SECRET: &str = "a secret of the tests that is long enough";
@@ -88,8 +88,7 @@ impl Fixture {
                 let rest = Rest::new(live, "").expect("rest");
                 let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("port");
                 address.send(listener.local_addr().expect("address")).expect("told");
-                let app = move || actix_web::App::new().app_data(Data::new(rest.clone())).configure(rest::configure);
-                let server = serve(vec![Listener::Tcp(listener)], 1, app).expect("server");
+                let server = app::serve_rest(rest, vec![Listener::Tcp(listener)], 1).expect("server");
                 let handle = server.handle();
                 actix_web::rt::spawn(async move {
                     let _ = tokio::task::spawn_blocking(move || stopped.recv()).await;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ferrobase::app::{self, App, Settings};
 use ferrobase::config::Source;
 use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
-use ferrobase::http::listen::{self, Listener};
+use ferrobase::http::listen::Listener;
 use ferrobase::migrate::{self, GivenUrls, PlatformUrls};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -207,8 +207,7 @@ impl TestApp {
         let app = App::build(&source, &settings, &urls).await?;
         let (auth, storage) = (std::sync::Arc::clone(&app.auth), app.storage.clone());
         let (anon_key, service_key) = (app.keys.anon().to_owned(), app.keys.service_role().to_owned());
-        let server =
-            listen::serve(vec![Listener::Tcp(listener)], 1, move || app::actix_app(app.clone())).expect("listening");
+        let server = app::serve(app, vec![Listener::Tcp(listener)], 1).expect("listening");
         let stop = server.handle();
         actix_web::rt::spawn(server);
         Ok(Self {
