@@ -1,7 +1,7 @@
 //! Signing in through others, against a provider that the test plays.
 
-use crate::support::{TestApp, send};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use crate::support::{TestApp, outside, send};
+use actix_web::HttpResponse;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,26 +9,15 @@ use url::Url;
 
 /// A GitHub whose only user has this address, verified or not.
 fn github(email: &'static str, verified: bool) -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
-    let base = format!("http://{}", listener.local_addr().expect("address"));
-    let server = HttpServer::new(move || {
-        App::new().default_service(web::to(move |request: HttpRequest| async move {
-            let answer = match request.path() {
-                "/login/oauth/access_token" => json!({ "access_token": "t", "token_type": "bearer" }),
-                "/api/v3/user" => json!({ "id": 7, "login": "ada", "name": "Ada" }),
-                "/api/v3/user/emails" => json!([{ "email": email, "primary": true, "verified": verified }]),
-                _ => return HttpResponse::NotFound().finish(),
-            };
-            HttpResponse::Ok().json(answer)
-        }))
+    outside::serve(move |request, _| async move {
+        let answer = match request.path() {
+            "/login/oauth/access_token" => json!({ "access_token": "t", "token_type": "bearer" }),
+            "/api/v3/user" => json!({ "id": 7, "login": "ada", "name": "Ada" }),
+            "/api/v3/user/emails" => json!([{ "email": email, "primary": true, "verified": verified }]),
+            _ => return HttpResponse::NotFound().finish(),
+        };
+        HttpResponse::Ok().json(answer)
     })
-    .workers(1)
-    .disable_signals()
-    .listen(listener)
-    .expect("listening")
-    .run();
-    actix_web::rt::spawn(server);
-    base
 }
 
 async fn app(github: &str) -> TestApp {

@@ -5,9 +5,8 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::support::outside::mail_server;
 use crate::support::{PASSWORD, TestApp};
 use crate::wire;
 
@@ -20,6 +19,17 @@ const REQUIRED: [(&str, &str); 4] = [
 
 /// The server, ended with this value.
 struct DropIn(Child);
+
+impl DropIn {
+    /// Once it answers.
+    async fn ready(mut self, address: &str) -> Self {
+        while std::net::TcpStream::connect(address).is_err() {
+            assert!(self.0.try_wait().expect("a child").is_none(), "the server ended");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        self
+    }
+}
 
 impl Drop for DropIn {
     fn drop(&mut self) {
@@ -48,54 +58,11 @@ fn free_port() -> String {
     TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port().to_string()
 }
 
-/// A mail server that asks for a login; yields each conversation.
-async fn mail_server() -> (String, UnboundedReceiver<String>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("address").port();
-    let (deliver, received) = unbounded_channel();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let deliver = deliver.clone();
-            tokio::spawn(async move {
-                let (read, mut write) = stream.into_split();
-                let mut lines = BufReader::new(read).lines();
-                let mut heard = String::new();
-                let mut in_data = false;
-                let mut answer = "220 test\r\n";
-                loop {
-                    if !answer.is_empty() && write.write_all(answer.as_bytes()).await.is_err() {
-                        return;
-                    }
-                    let Ok(Some(line)) = lines.next_line().await else { break };
-                    heard.push_str(&line);
-                    heard.push('\n');
-                    answer = match line.as_str() {
-                        "." if in_data => {
-                            in_data = false;
-                            "250 taken\r\n"
-                        }
-                        _ if in_data => "",
-                        "DATA" => {
-                            in_data = true;
-                            "354 go on\r\n"
-                        }
-                        "QUIT" => break,
-                        hello if hello.starts_with("EHLO") => "250-test\r\n250 AUTH PLAIN\r\n",
-                        login if login.starts_with("AUTH") => "235 welcome\r\n",
-                        _ => "250 ok\r\n",
-                    };
-                }
-                let _ = deliver.send(heard);
-            });
-        }
-    });
-    (port.to_string(), received)
-}
-
 #[actix_web::test]
 async fn mail_leaves_through_the_server_that_is_set_under_the_name_that_is_set() {
     let app = TestApp::start().await;
-    let (mail_port, mut received) = mail_server().await;
+    let (mail_port, mut received) = mail_server("250 ok").await;
+    let mail_port = mail_port.to_string();
     let port = free_port();
     let headers = r#"{"X-Kind": ["$messageType"]}"#;
     let mut settings = REQUIRED.to_vec();
@@ -112,12 +79,8 @@ async fn mail_leaves_through_the_server_that_is_set_under_the_name_that_is_set()
         ("GOTRUE_SMTP_SENDER_NAME", "The Club"),
         ("GOTRUE_SMTP_HEADERS", headers),
     ]);
-    let mut server = start(&settings);
     let address = format!("127.0.0.1:{port}");
-    while std::net::TcpStream::connect(&address).is_err() {
-        assert!(server.0.try_wait().expect("a child").is_none(), "the server ended");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let _server = start(&settings).ready(&address).await;
     let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
     let body = json!({ "email": "ada@test.example", "password": PASSWORD }).to_string();
     let reply = wire::send(&address, "POST", "/signup", &headers, body.as_bytes()).await;
@@ -154,4 +117,27 @@ fn what_is_missing_keeps_a_drop_in_from_starting_and_is_named() {
     settings.push(("GOTRUE_DB_DATABASE_URL", "postgresql://supabase_auth_admin@127.0.0.1:9/none"));
     settings.push(("GOTRUE_DB_NAMESPACE", "elsewhere"));
     assert!(refusal(&settings).contains("DB_NAMESPACE must be auth"));
+}
+
+#[actix_web::test]
+async fn who_asks_a_drop_in_for_a_tunnel_is_answered_without_waiting_for_what_comes_through_it() {
+    let app = TestApp::start().await;
+    let port = free_port();
+    let mut settings = REQUIRED.to_vec();
+    let own = [("GOTRUE_DB_DATABASE_URL", app.auth_url.as_str()), ("GOTRUE_API_HOST", "127.0.0.1"), ("PORT", &port)];
+    settings.extend(own);
+    let address = format!("127.0.0.1:{port}");
+    let _server = start(&settings).ready(&address).await;
+    let login = r#"{"email": "a@test.example", "password": "x"}"#;
+    let length = format!("Content-Length: {}\r\n", login.len());
+    for (line, headers, body, status) in [
+        ("GET /health", wire::UPGRADE.to_owned(), "", 200),
+        ("GET /nothing", wire::UPGRADE.to_owned(), "", 404),
+        ("POST /token?grant_type=password", format!("{length}{}", wire::UPGRADE), login, 400),
+        ("CONNECT /health", String::new(), "", 405),
+        ("CONNECT sky.example:443", String::new(), "", 404),
+    ] {
+        let reply = wire::tunnel(&address, &format!("{line}\r\n{headers}"), body).await;
+        assert_eq!(reply.status, status, "{line}: {}", reply.text());
+    }
 }

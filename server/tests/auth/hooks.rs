@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::HttpResponse;
 use serde_json::json;
 
-use crate::support::{PASSWORD, Reply, TestApp};
+use crate::support::{PASSWORD, Reply, TestApp, outside};
 use crate::text;
 
 /// The most that is read of an answer, in bytes.
@@ -21,23 +21,11 @@ struct Hooks {
 impl Hooks {
     fn start() -> Self {
         let asked = Arc::new(AtomicUsize::new(0));
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
-        let base = format!("http://{}", listener.local_addr().expect("address"));
         let count = Arc::clone(&asked);
-        let server = HttpServer::new(move || {
-            let count = Arc::clone(&count);
-            App::new().default_service(web::to(move |request: HttpRequest| {
-                let times = count.fetch_add(1, Ordering::Relaxed) + 1;
-                let path = request.path().to_owned();
-                async move { answer(&path, times).await }
-            }))
-        })
-        .workers(1)
-        .disable_signals()
-        .listen(listener)
-        .expect("listening")
-        .run();
-        actix_web::rt::spawn(server);
+        let base = outside::serve(move |request, _| {
+            let times = count.fetch_add(1, Ordering::Relaxed) + 1;
+            async move { answer(request.path(), times).await }
+        });
         Self { base, asked }
     }
 

@@ -1,9 +1,9 @@
 //! Which keys are believed: those of this server for its tokens, those of the pinned issuer for ID tokens.
 
-use crate::support::{Reply, TestApp, send};
+use crate::support::{Reply, TestApp, outside, send};
 use crate::text;
 use crate::tokens::{claims_of, encode, signed};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::HttpResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use p256::ecdsa::signature::Signer as _;
@@ -106,33 +106,18 @@ async fn with_the_shared_secret_no_asymmetric_token_passes() {
 
 /// An issuer of ID tokens with [`public_jwk`]; says that it also signs with HS256 and not at all.
 fn issuer() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
-    let base = format!("http://{}", listener.local_addr().expect("address"));
-    let own = base.clone();
-    let server = HttpServer::new(move || {
-        let own = own.clone();
-        App::new().default_service(web::to(move |request: HttpRequest| {
-            let own = own.clone();
-            async move {
-                match request.path() {
-                    "/.well-known/openid-configuration" => HttpResponse::Ok().json(json!({
-                        "issuer": own, "authorization_endpoint": format!("{own}/auth"), "token_endpoint": format!("{own}/token"),
-                        "userinfo_endpoint": format!("{own}/me"), "jwks_uri": format!("{own}/keys"),
-                        "id_token_signing_alg_values_supported": ["ES256", "HS256", "none"],
-                    })),
-                    "/keys" => HttpResponse::Ok().json(json!({ "keys": [public_jwk()] })),
-                    _ => HttpResponse::NotFound().finish(),
-                }
-            }
-        }))
+    outside::serve(|request, _| async move {
+        let own = format!("http://{}", request.connection_info().host());
+        match request.path() {
+            "/.well-known/openid-configuration" => HttpResponse::Ok().json(json!({
+                "issuer": own, "authorization_endpoint": format!("{own}/auth"), "token_endpoint": format!("{own}/token"),
+                "userinfo_endpoint": format!("{own}/me"), "jwks_uri": format!("{own}/keys"),
+                "id_token_signing_alg_values_supported": ["ES256", "HS256", "none"],
+            })),
+            "/keys" => HttpResponse::Ok().json(json!({ "keys": [public_jwk()] })),
+            _ => HttpResponse::NotFound().finish(),
+        }
     })
-    .workers(1)
-    .disable_signals()
-    .listen(listener)
-    .expect("listening")
-    .run();
-    actix_web::rt::spawn(server);
-    base
 }
 
 async fn with_issuer(issuer: &str) -> TestApp {

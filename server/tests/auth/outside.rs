@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::support::{PASSWORD, TestApp, send};
+use crate::support::{PASSWORD, TestApp, outside, send};
 use crate::text;
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::HttpResponse;
 use serde_json::{Value, json};
 
 /// A server of the outside world: answers `answers` by path, and remembers what it was asked.
@@ -16,27 +16,16 @@ pub struct Outside {
 impl Outside {
     pub fn start(answers: &'static [(&'static str, u16, &'static str)]) -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
-        let base = format!("http://{}", listener.local_addr().expect("address"));
         let heard = Arc::clone(&asked);
-        let server = HttpServer::new(move || {
-            let heard = Arc::clone(&heard);
-            App::new().default_service(web::to(move |request: HttpRequest, body: String| {
-                heard.lock().expect("lock").push((request.uri().to_string(), body));
-                let found = answers.iter().find(|(path, _, _)| request.path().starts_with(path)).copied();
-                async move {
-                    let (_, status, body) = found.unwrap_or(("", 404, ""));
-                    let status = actix_web::http::StatusCode::from_u16(status).expect("status");
-                    HttpResponse::build(status).content_type("application/json").body(body)
-                }
-            }))
-        })
-        .workers(1)
-        .disable_signals()
-        .listen(listener)
-        .expect("listening")
-        .run();
-        actix_web::rt::spawn(server);
+        let base = outside::serve(move |request, body| {
+            heard.lock().expect("lock").push((request.uri().to_string(), body));
+            let found = answers.iter().find(|(path, _, _)| request.path().starts_with(path)).copied();
+            async move {
+                let (_, status, body) = found.unwrap_or(("", 404, ""));
+                let status = actix_web::http::StatusCode::from_u16(status).expect("status");
+                HttpResponse::build(status).content_type("application/json").body(body)
+            }
+        });
         Self { base, asked }
     }
 

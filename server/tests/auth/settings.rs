@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::support::{PASSWORD, TestApp};
+use crate::support::{PASSWORD, TestApp, outside};
 use crate::take_mail;
-use actix_web::{App, HttpResponse, HttpServer, web};
+use actix_web::HttpResponse;
 use serde_json::json;
 
 /// Rows of every kind that outlives its use, each once old (`o`) and once young (`y`).
@@ -103,24 +103,11 @@ struct Templates {
 impl Templates {
     fn start(text: &str) -> Self {
         let answer = Arc::new(Mutex::new((200, text.to_owned())));
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
-        let base = format!("http://{}", listener.local_addr().expect("address"));
         let told = Arc::clone(&answer);
-        let server = HttpServer::new(move || {
-            let told = Arc::clone(&told);
-            App::new().default_service(web::to(move || {
-                let (status, body) = told.lock().expect("lock").clone();
-                async move {
-                    HttpResponse::build(actix_web::http::StatusCode::from_u16(status).expect("status")).body(body)
-                }
-            }))
-        })
-        .workers(1)
-        .disable_signals()
-        .listen(listener)
-        .expect("listening")
-        .run();
-        actix_web::rt::spawn(server);
+        let base = outside::serve(move |_, _| {
+            let (status, body) = told.lock().expect("lock").clone();
+            async move { HttpResponse::build(actix_web::http::StatusCode::from_u16(status).expect("status")).body(body) }
+        });
         Self { base, answer }
     }
 

@@ -5,6 +5,8 @@
 
 #![allow(dead_code, clippy::expect_used, clippy::unwrap_used)]
 
+pub mod outside;
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;

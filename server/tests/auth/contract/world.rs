@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::{HttpRequest, HttpResponse};
 use base64::Engine as _;
 use hmac::Mac as _;
 use serde_json::{Map, Value, json};
+
+use crate::support::outside;
 
 /// The secret of every hook, as `v1,whsec_…`.
 pub const HOOK_SECRET: &str = "v1,whsec_Y2FzZXMgb2YgdGhlIGNvbnRyYWN0IDAxMjM0NTY3ODk=";
@@ -29,33 +31,22 @@ pub struct World {
 impl World {
     pub fn start() -> Self {
         let state = Arc::new(Mutex::new(State::default()));
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
-        let base = format!("http://{}", listener.local_addr().expect("address"));
         let shared = Arc::clone(&state);
-        let server = HttpServer::new(move || {
-            let shared = Arc::clone(&shared);
-            App::new().default_service(web::to(move |request: HttpRequest, body: String| {
-                let mut state = shared.lock().expect("lock");
-                let path = request.path().to_owned();
-                state.asked.push((path.clone(), heard(&request, &body)));
-                let found = state.answers.get(&path).cloned();
-                async move {
-                    let (status, body) = found.unwrap_or((404, String::new()));
-                    let status = actix_web::http::StatusCode::from_u16(status).expect("status");
-                    let mut response = HttpResponse::build(status);
-                    if !body.is_empty() {
-                        response.content_type("application/json");
-                    }
-                    response.body(body)
+        let base = outside::serve(move |request, body| {
+            let mut state = shared.lock().expect("lock");
+            let path = request.path().to_owned();
+            state.asked.push((path.clone(), heard(&request, &body)));
+            let found = state.answers.get(&path).cloned();
+            async move {
+                let (status, body) = found.unwrap_or((404, String::new()));
+                let status = actix_web::http::StatusCode::from_u16(status).expect("status");
+                let mut response = HttpResponse::build(status);
+                if !body.is_empty() {
+                    response.content_type("application/json");
                 }
-            }))
-        })
-        .workers(1)
-        .disable_signals()
-        .listen(listener)
-        .expect("listening")
-        .run();
-        actix_web::rt::spawn(server);
+                response.body(body)
+            }
+        });
         Self { base, state }
     }
 

@@ -1,0 +1,66 @@
+//! Servers of the outside world, played by a test.
+
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// Answers every request, of which it gets head and body, as long as the test runs. Yields the base URL.
+pub fn serve<F, A>(answer: F) -> String
+where
+    F: Fn(HttpRequest, String) -> A + Clone + Send + 'static,
+    A: Future<Output = HttpResponse> + 'static,
+{
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
+    let base = format!("http://{}", listener.local_addr().expect("address"));
+    let app = move || App::new().default_service(web::to(answer.clone()));
+    let server = HttpServer::new(app).workers(1).disable_signals().listen(listener).expect("listening").run();
+    actix_web::rt::spawn(server);
+    base
+}
+
+/// A mail server that takes any login and every mail, but answers `recipient` to whom one is for. Yields its port, and
+/// all that a client said up to the end of each mail.
+pub async fn mail_server(recipient: &'static str) -> (u16, UnboundedReceiver<String>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("address").port();
+    let (deliver, received) = unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let deliver = deliver.clone();
+            tokio::spawn(async move {
+                let (read, mut write) = stream.into_split();
+                let mut lines = BufReader::new(read).lines();
+                let (mut in_data, mut heard) = (false, String::new());
+                let mut answer = Some("220 test");
+                loop {
+                    if let Some(answer) = answer
+                        && write.write_all(format!("{answer}\r\n").as_bytes()).await.is_err()
+                    {
+                        return;
+                    }
+                    let Ok(Some(line)) = lines.next_line().await else { return };
+                    heard.push_str(&line);
+                    heard.push('\n');
+                    answer = match line.as_str() {
+                        "." if in_data => {
+                            in_data = false;
+                            let _ = deliver.send(std::mem::take(&mut heard));
+                            Some("250 taken")
+                        }
+                        _ if in_data => None,
+                        "DATA" => {
+                            in_data = true;
+                            Some("354 go on")
+                        }
+                        "QUIT" => Some("221 bye"),
+                        hello if hello.starts_with("EHLO") => Some("250-test\r\n250 AUTH PLAIN"),
+                        login if login.starts_with("AUTH") => Some("235 welcome"),
+                        to if to.starts_with("RCPT TO:") => Some(recipient),
+                        _ => Some("250 ok"),
+                    };
+                }
+            });
+        }
+    });
+    (port, received)
+}
