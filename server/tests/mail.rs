@@ -12,8 +12,12 @@ use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::mail::{FromAddress, MailError, Memory, Message, Sender, Smtp, SmtpConfig, inbox, outbox};
 use ferrobase::migrate::{self, GivenUrls};
 use futures_util::future::BoxFuture;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use outside::mail_server;
 use tokio_postgres::NoTls;
+
+#[path = "support/outside.rs"]
+#[allow(dead_code, reason = "of these servers only the one of mails is needed here")]
+mod outside;
 
 struct Fixture {
     postgres: EmbeddedPostgres,
@@ -183,7 +187,7 @@ async fn two_servers_send_each_mail_once() {
 async fn an_address_that_is_none_is_given_up_and_kept_for_a_person_to_see() {
     let db = Fixture::new().await;
     db.run("select ferrobase.send_mail('nobody', 's', 't', 'h')").await;
-    let (port, _received) = smtp_server().await;
+    let (port, _received) = mail_server("250 ok").await;
     assert!(outbox::deliver_next(&db.pool, &smtp(port)).await.expect("a try"));
     assert_eq!(db.number("select count(*) from ferrobase.outbox where failed_at is not null").await, 1);
     db.stop().await;
@@ -196,7 +200,7 @@ async fn what_a_mail_server_refuses_for_good_is_given_up_and_the_rest_tried_agai
         [("450 4.2.1 busy", 0), ("530 5.7.0 sign in first", 0), ("550 5.1.1 nobody of this name", 1)]
     {
         db.run(&format!("delete from ferrobase.outbox; {SEND}")).await;
-        let (port, _received) = smtp_server_that_answers(answer).await;
+        let (port, _received) = mail_server(answer).await;
         assert!(outbox::deliver_next(&db.pool, &smtp(port)).await.expect("a try"));
         let tried = "select count(*) from ferrobase.outbox where attempts = 1";
         assert_eq!(db.number(tried).await, 1, "{answer}");
@@ -210,56 +214,9 @@ fn smtp(port: u16) -> Smtp {
     Smtp::new(&SmtpConfig { host: "127.0.0.1".to_owned(), port, login: None, from }).expect("a sender")
 }
 
-/// A mail server that takes everything; yields each message's data.
-async fn smtp_server() -> (u16, tokio::sync::mpsc::UnboundedReceiver<String>) {
-    smtp_server_that_answers("250 ok").await
-}
-
-/// The same with an answer of its own to whom a message is for.
-async fn smtp_server_that_answers(recipient: &'static str) -> (u16, tokio::sync::mpsc::UnboundedReceiver<String>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("address").port();
-    let (deliver, received) = tokio::sync::mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let deliver = deliver.clone();
-            tokio::spawn(async move {
-                let (read, mut write) = stream.into_split();
-                let mut lines = BufReader::new(read).lines();
-                let _ = write.write_all(b"220 test\r\n").await;
-                let recipient = format!("{recipient}\r\n");
-                let (mut in_data, mut data) = (false, String::new());
-                while let Ok(Some(line)) = lines.next_line().await {
-                    let answer = match line.as_str() {
-                        "." if in_data => {
-                            in_data = false;
-                            let _ = deliver.send(std::mem::take(&mut data));
-                            "250 taken\r\n"
-                        }
-                        text if in_data => {
-                            data.push_str(text);
-                            data.push('\n');
-                            continue;
-                        }
-                        "DATA" => {
-                            in_data = true;
-                            "354 go on\r\n"
-                        }
-                        "QUIT" => "221 bye\r\n",
-                        text if text.starts_with("RCPT TO:") => recipient.as_str(),
-                        _ => "250 ok\r\n",
-                    };
-                    let _ = write.write_all(answer.as_bytes()).await;
-                }
-            });
-        }
-    });
-    (port, received)
-}
-
 #[tokio::test]
 async fn smtp_hands_the_mail_to_the_server() {
-    let (port, mut received) = smtp_server().await;
+    let (port, mut received) = mail_server("250 ok").await;
     let message = Message {
         to: "ada@example.org".to_owned(),
         subject: "Hello".to_owned(),
@@ -291,10 +248,9 @@ async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
         };
         catcher.send(&message).await.expect("caught");
     }
-    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("address").port();
-    let listen = format!("127.0.0.1:{port}").parse().expect("address");
-    let server = inbox::spawn(listen, db.pool.clone()).expect("the inbox");
-    let base = format!("http://127.0.0.1:{port}");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let base = format!("http://{}", listener.local_addr().expect("address"));
+    let server = inbox::spawn(listener, db.pool.clone()).expect("the inbox");
     let http = reqwest::Client::new();
     let json = async |path: &str| -> serde_json::Value {
         http.get(format!("{base}{path}")).send().await.expect("answer").json().await.expect("JSON")
@@ -328,6 +284,7 @@ async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
     assert_eq!(http.delete(format!("{base}/api/messages")).send().await.expect("answer").status(), 204);
     assert_eq!(json("/api/messages").await, serde_json::json!([]));
     server.stop(false).await;
-    assert!(inbox::spawn("0.0.0.0:0".parse().expect("address"), db.pool.clone()).is_err());
+    let open = std::net::TcpListener::bind("0.0.0.0:0").expect("a port");
+    assert!(inbox::spawn(open, db.pool.clone()).is_err());
     db.stop().await;
 }

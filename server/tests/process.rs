@@ -50,10 +50,14 @@ impl House {
 
     /// Starts the server with the migrations of an empty project, so that no test waits for the application's.
     fn serve(&mut self) {
+        self.serve_with(Stdio::null());
+    }
+
+    fn serve_with(&mut self, stdout: Stdio) {
         let log = std::fs::File::create(self.root.join("log")).expect("a log");
         let mut command = self.command(&["serve"]);
         command.env("FERROBASE_DEV", "true").env("FERROBASE_MIGRATIONS", "none");
-        self.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().expect("the binary runs"));
+        self.child = Some(command.stdout(stdout).stderr(log).spawn().expect("the binary runs"));
     }
 
     fn signal(&self, signal: Signal) {
@@ -186,14 +190,31 @@ fn every_wrong_setting_of_every_room_is_named_before_anything_is_started() {
     assert!(!house.root.join("data").exists());
 }
 
+/// The inbox's was told after the database had been made.
 #[test]
 fn a_taken_port_is_told_before_anything_is_started() {
     let house = House::new("port");
-    let _taken = TcpListener::bind(("127.0.0.1", house.ports[0])).expect("our port");
-    let (status, text) = house.run(&["serve"], &[("FERROBASE_DEV", "true")]);
-    assert_eq!(status, Some(1), "{text}");
-    assert!(text.contains(&format!("cannot listen on 127.0.0.1:{} (FERROBASE_LISTEN)", house.ports[0])), "{text}");
-    assert!(!house.root.join("data").exists());
+    let [api, _, inbox, admin] = house.ports;
+    for (port, setting) in
+        [(api, "FERROBASE_LISTEN"), (inbox, "FERROBASE_INBOX_LISTEN"), (admin, "FERROBASE_ADMIN_LISTEN")]
+    {
+        let _taken = TcpListener::bind(("127.0.0.1", port)).expect("our port");
+        let (status, text) = house.run(&["serve"], &[("FERROBASE_DEV", "true")]);
+        assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
+        assert!(text.contains(&format!("cannot listen on 127.0.0.1:{port} ({setting})")), "{text}");
+        assert!(!house.root.join("data").exists());
+    }
+}
+
+/// It ended with a panic.
+#[test]
+fn a_card_that_nobody_reads_keeps_no_server_from_serving() {
+    let mut house = House::new("card");
+    house.serve_with(Stdio::piped());
+    drop(house.child.as_mut().and_then(|child| child.stdout.take()));
+    until("the server answers", || house.get(house.ports[0], "/health").0 == 200);
+    house.signal(Signal::TERM);
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
 }
 
 /// `initdb` or the postmaster went on alone.

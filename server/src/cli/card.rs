@@ -1,8 +1,10 @@
-//! The card that `up` prints: where everything is.
+//! The card that `up` prints to stdout: where everything is.
 
-use crate::config::{ServerConfig, SqlSource};
+use crate::app::Settings;
+use crate::config::SqlSource;
 use crate::embedded_pg::EmbeddedPostgres;
 use crate::gateway::ApiKeys;
+use crate::mail::MailConfig;
 
 /// The demo accounts of `sql/seed`; all have [`DEMO_PASSWORD`].
 const DEMO_ACCOUNTS: [(&str, &str); 5] = [
@@ -14,31 +16,39 @@ const DEMO_ACCOUNTS: [(&str, &str); 5] = [
 ];
 const DEMO_PASSWORD: &str = "aidbridge-demo1A";
 
-/// Prints it to stdout; the demo accounts only where the database holds them.
-pub(super) fn print(config: &ServerConfig, keys: &ApiKeys, embedded: Option<&EmbeddedPostgres>, has_demo: bool) {
+/// The card, with the demo accounts only where the database holds them.
+pub(super) fn text(settings: &Settings, keys: &ApiKeys, embedded: Option<&EmbeddedPostgres>, has_demo: bool) -> String {
+    let config = &settings.server;
     let site = format!("http://{}", config.listen);
-    let database = embedded.map_or("the one of DATABASE_URL", |e| e.url.as_str());
-    println!();
     let is_ours = config.migrations == SqlSource::Embedded;
-    println!("  {} is running.", if is_ours { "AidBridge on Ferrobase" } else { "Ferrobase" });
-    println!();
-    println!("  Web app           {site}");
-    println!("  API               {site}/{{auth,rest,storage,functions}}/v1");
-    println!("  Inbox             http://{}   every mail that would be sent", config.inbox_listen);
-    println!("  Database          {database}");
-    if let Some(folder) = embedded.and_then(|e| e.relocated.as_deref()) {
-        println!("  Database files    {}   (PostgreSQL's user cannot reach this folder)", folder.display());
-    }
-    println!("  anon key          {}", keys.anon());
-    println!("  service_role key  {}", keys.service_role());
-    println!();
-    if has_demo {
-        println!("  Demo accounts, password {DEMO_PASSWORD}");
-        for (email, role) in DEMO_ACCOUNTS {
-            println!("    {email:<32} {role}");
+    let mut lines = vec![
+        String::new(),
+        format!("{} is running.", if is_ours { "AidBridge on Ferrobase" } else { "Ferrobase" }),
+        String::new(),
+        format!("Web app           {site}"),
+        format!("API               {site}/{{auth,rest,storage,functions}}/v1"),
+    ];
+    lines.push(match &settings.mail {
+        MailConfig::Inbox(_) => {
+            format!("Inbox             http://{}   every mail that would be sent", config.inbox_listen)
         }
-        println!();
+        MailConfig::Smtp(smtp) => format!("Mail              sent through {}:{}", smtp.host, smtp.port),
+        MailConfig::Drop => "Mail              not sent (FERROBASE_MAIL=drop)".to_owned(),
+    });
+    lines.push(format!("Database          {}", embedded.map_or("the one of DATABASE_URL", |e| e.url.as_str())));
+    if let Some(folder) = embedded.and_then(|e| e.relocated.as_deref()) {
+        let folder = folder.display();
+        lines.push(format!("Database files    {folder}   (PostgreSQL's user cannot reach this folder)"));
     }
-    println!("  Ctrl-C stops everything.");
-    println!();
+    lines.push(format!("anon key          {}", keys.anon()));
+    lines.push(format!("service_role key  {}", keys.service_role()));
+    lines.push(String::new());
+    if has_demo {
+        lines.push(format!("Demo accounts, password {DEMO_PASSWORD}"));
+        lines.extend(DEMO_ACCOUNTS.iter().map(|(email, role)| format!("  {email:<32} {role}")));
+        lines.push(String::new());
+    }
+    lines.push("Ctrl-C stops everything.".to_owned());
+    lines.push(String::new());
+    lines.iter().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") }).collect()
 }

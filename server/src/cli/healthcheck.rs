@@ -20,8 +20,7 @@ pub fn run(source: &Source) -> anyhow::Result<()> {
         let response = client.get(&url).send().await.map_err(|_| anyhow::anyhow!("{url} does not answer"))?;
         let status = response.status();
         anyhow::ensure!(status.is_success(), "{url} answers {status}");
-        println!("healthy");
-        Ok(())
+        super::print_all("healthy\n")
     })
 }
 

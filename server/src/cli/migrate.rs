@@ -33,11 +33,9 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
         up_to_date(&url, &logins).await?;
         Ok(migrate::dir(&url, &source).await?)
     }))?;
-    for file in &applied.files {
-        println!("applied {file}");
-    }
-    println!("{} applied, {} were there already", applied.files.len(), applied.unchanged);
-    Ok(())
+    let mut text: String = applied.files.iter().map(|file| format!("applied {file}\n")).collect();
+    text.push_str(&format!("{} applied, {} were there already\n", applied.files.len(), applied.unchanged));
+    super::print_all(&text)
 }
 
 pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
@@ -48,11 +46,10 @@ pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
         up_to_date(&url, &logins).await?;
         Ok(migrate::seed(&url, &source).await?)
     }))?;
-    match seeded {
-        Seeded::Loaded(files) => println!("loaded {} file(s)", files.len()),
-        Seeded::AlreadyLoaded => println!("the same files were loaded before; nothing to do"),
-    }
-    Ok(())
+    super::print_all(&match seeded {
+        Seeded::Loaded(files) => format!("loaded {} file(s)\n", files.len()),
+        Seeded::AlreadyLoaded => "the same files were loaded before; nothing to do\n".to_owned(),
+    })
 }
 
 /// What decides how the server's roles log in.

@@ -64,7 +64,7 @@ pub fn run() -> ExitCode {
                 }
                 _ => text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
             };
-            eprintln!("ferrobase: {sentence} (see 'ferrobase --help')");
+            complain(&format!("{sentence} (see 'ferrobase --help')"));
             return ExitCode::from(2);
         }
         // Help and version are asked for, not wrong.
@@ -87,11 +87,16 @@ pub fn run() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let line = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
-            eprintln!("ferrobase: {line}");
+            complain(&format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" "));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says in one line what went wrong; where nobody listens, the exit code still tells.
+fn complain(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "ferrobase: {line}");
 }
 
 /// Writes to standard output. A reader that has seen enough (`| head`) is no error.

@@ -51,7 +51,7 @@ pub fn run(args: ServeArgs, source: Source) -> anyhow::Result<()> {
 /// Everything together, at the paths and ports of `supabase start`.
 async fn full(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
     let settings = Settings::read(&mut source)?;
-    let listeners = Listeners::bind(&settings.server)?;
+    let listeners = Listeners::bind(&settings.server, &settings.mail)?;
     let Some(database) = stop.before(Database::open(&settings.server)).await else { return Ok(()) };
     let database = database?;
     let outcome = match stop.before(prepare(&source, &settings, &database)).await {
@@ -67,13 +67,17 @@ async fn full(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
 struct Listeners {
     api: TcpListener,
     admin: TcpListener,
+    /// Where mail is caught instead of sent.
+    inbox: Option<TcpListener>,
 }
 
 impl Listeners {
-    fn bind(config: &ServerConfig) -> anyhow::Result<Self> {
+    fn bind(config: &ServerConfig, mail: &MailConfig) -> anyhow::Result<Self> {
+        let has_inbox = matches!(mail, MailConfig::Inbox(_));
         Ok(Self {
             api: bind(config.listen, "FERROBASE_LISTEN")?,
             admin: bind(config.admin_listen, "FERROBASE_ADMIN_LISTEN")?,
+            inbox: has_inbox.then(|| bind(config.inbox_listen, "FERROBASE_INBOX_LISTEN")).transpose()?,
         })
     }
 }
@@ -115,7 +119,7 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let config = &settings.server;
     let app = App::build(source, settings, urls).await?;
-    let mail = Mail::start(&settings.mail, urls, config)?;
+    let mail = Mail::start(&settings.mail, urls, listeners.inbox)?;
     let (keys, rest) = (app.keys.clone(), app.rest.clone());
     crate::storage::sweep::spawn(app.storage.clone());
     let admin = Admin { database: app.health.clone(), rest: Some(app.rest.clone()), traffic: app.traffic.clone() };
@@ -127,7 +131,11 @@ async fn serve(
     }
     if config.development {
         let has_demo = config.seed == SqlSource::Embedded && migrate::has_demo_accounts(&database.url).await?;
-        card::print(config, &keys, database.embedded.as_ref(), has_demo);
+        let card = card::text(settings, &keys, database.embedded.as_ref(), has_demo);
+        // Where nobody can read it, the server serves all the same.
+        if let Err(error) = super::print_all(&card) {
+            tracing::warn!(%error, "the card cannot be printed");
+        }
     } else {
         tracing::info!(listen = %config.listen, "serving");
     }
@@ -166,16 +174,14 @@ struct Mail {
 }
 
 impl Mail {
-    fn start(mail: &MailConfig, urls: &PlatformUrls, config: &ServerConfig) -> anyhow::Result<Self> {
+    fn start(mail: &MailConfig, urls: &PlatformUrls, listener: Option<TcpListener>) -> anyhow::Result<Self> {
         let options = PoolOptions { application_name: "ferrobase mail".to_owned(), ..PoolOptions::default() };
         let pool = Pool::new(&urls.service_url, &options)?;
         let mut inbox = None;
         let sender: Arc<dyn Sender> = match mail {
             MailConfig::Smtp(smtp) => Arc::new(Smtp::new(smtp)?),
             MailConfig::Inbox(from) => {
-                let listen = config.inbox_listen;
-                let server = inbox::spawn(listen, pool.clone());
-                inbox = Some(server.with_context(|| format!("the inbox cannot listen on {listen}"))?);
+                inbox = listener.map(|listener| inbox::spawn(listener, pool.clone())).transpose()?;
                 Arc::new(Inbox::new(pool.clone(), from.clone()))
             }
             MailConfig::Drop => Arc::new(mail::Drop),

@@ -75,8 +75,20 @@ impl ServerConfig {
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let listen = reader.parse_or(&["FERROBASE_LISTEN"], "an address with a port", loopback(54321));
         let development = reader.flag(&["FERROBASE_DEV"], false);
+        let inbox_listen = reader.parse_or(&["FERROBASE_INBOX_LISTEN"], "an address with a port", loopback(54324));
+        if development && !inbox_listen.ip().is_loopback() {
+            reader.problem(format!(
+                "FERROBASE_INBOX_LISTEN is {inbox_listen}: the inbox shows everybody's mail, so it must be an address \
+                 of this machine alone"
+            ));
+        }
         let jwt_secret = jwt_secret(reader, development, listen);
         let site_url = reader.text_or(&["SITE_URL", "GOTRUE_SITE_URL"], &format!("http://{listen}"));
+        let database_url = reader.secret(&["DATABASE_URL"]);
+        if let Some(Err(error)) = database_url.as_ref().map(|url| url.reveal().parse::<tokio_postgres::Config>()) {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            reader.problem(format!("DATABASE_URL is no connection string of PostgreSQL{cause}"));
+        }
         let trusted_proxies = reader
             .list(&["FERROBASE_TRUSTED_PROXIES"])
             .unwrap_or_default()
@@ -106,9 +118,9 @@ impl ServerConfig {
         Self {
             listen,
             admin_listen: reader.parse_or(&["FERROBASE_ADMIN_LISTEN"], "an address with a port", loopback(54330)),
-            inbox_listen: reader.parse_or(&["FERROBASE_INBOX_LISTEN"], "an address with a port", loopback(54324)),
+            inbox_listen,
             development,
-            database_url: reader.secret(&["DATABASE_URL"]),
+            database_url,
             embedded_port: reader.parse_or(&["FERROBASE_DB_PORT"], "a port", 54322),
             data_dir: reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase").into(),
             pg_bin_dir: reader.text(&["PG_BIN_DIR"]).map(PathBuf::from),
@@ -204,6 +216,23 @@ mod tests {
             let problems = read(&pairs).expect_err("refused");
             assert!(problems.to_string().starts_with(&format!("{name} is the well-known")), "{problems}");
         }
+    }
+
+    #[test]
+    fn a_database_url_that_cannot_be_read_is_named_without_what_it_says() {
+        for url in ["postgresql://me:geheim@127.0.0.1:port/app", "geheim", "postgresql://me:geheim@h/app?sslmode=full"]
+        {
+            let problems = read(&[("FERROBASE_DEV", "true"), ("DATABASE_URL", url)]).expect_err("refused").to_string();
+            assert!(problems.starts_with("DATABASE_URL is no connection string"), "{problems}");
+            assert!(!problems.contains("geheim"), "{problems}");
+        }
+    }
+
+    #[test]
+    fn the_inbox_is_for_this_machine_alone() {
+        let problems =
+            read(&[("FERROBASE_DEV", "true"), ("FERROBASE_INBOX_LISTEN", "0.0.0.0:54324")]).expect_err("refused");
+        assert!(problems.to_string().starts_with("FERROBASE_INBOX_LISTEN is 0.0.0.0:54324"), "{problems}");
     }
 
     #[test]

@@ -14,7 +14,7 @@
 mod page;
 mod queries;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, TcpListener};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServerHandle, ServiceRequest, ServiceResponse};
@@ -52,10 +52,11 @@ impl Sender for Inbox {
     }
 }
 
-/// Serves the inbox on `listen`, which must be a loopback address. Call from an actix runtime.
-pub fn spawn(listen: SocketAddr, pool: Pool) -> std::io::Result<ServerHandle> {
-    if !listen.ip().is_loopback() {
-        let reason = format!("the inbox listens on this machine only, and {listen} is reached from others");
+/// Serves the inbox on `listener`, which must be at a loopback address. Call from an actix runtime.
+pub fn spawn(listener: TcpListener, pool: Pool) -> std::io::Result<ServerHandle> {
+    let address = listener.local_addr()?;
+    if !address.ip().is_loopback() {
+        let reason = format!("the inbox listens on this machine only, and {address} is reached from others");
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, reason));
     }
     let server = HttpServer::new(move || {
@@ -65,7 +66,7 @@ pub fn spawn(listen: SocketAddr, pool: Pool) -> std::io::Result<ServerHandle> {
     .keep_alive(KEEP_ALIVE)
     .disable_signals()
     .shutdown_timeout(1)
-    .bind(listen)?
+    .listen(listener)?
     .run();
     let handle = server.handle();
     actix_web::rt::spawn(server);
