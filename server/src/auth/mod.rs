@@ -34,6 +34,7 @@ mod params;
 mod passkeys;
 mod password;
 mod pkce;
+mod query;
 mod recover;
 mod redirect;
 mod refresh_format;
@@ -131,12 +132,12 @@ impl Auth {
             password_rules: PasswordRules::new(&config.password)?,
             templates: TemplateStore::load(Arc::clone(&config)).await?,
             texts: sms::sender(&config.sms, http.clone(), &delivery),
+            discovery: oauth::Discovery::new(config.external.discovery_urls.clone()),
             config,
             pool,
             delivery,
             http,
             guarded_http: outbound::client()?,
-            discovery: oauth::Discovery::default(),
             trusted_proxies,
             refreshes: token::Turns::default(),
         })

@@ -40,12 +40,13 @@ impl RedirectPolicy {
         self.patterns.iter().any(|pattern| pattern.matches(without_fragment))
     }
 
-    /// The first allowed of: header and query `redirect_to`, `Referer`; else the site.
+    /// The first allowed of: header and query `redirect_to`, `Referer`; else the site. A query of which a pair cannot be
+    /// read asks for nothing.
     pub fn choose(&self, request: &Request) -> String {
         let asked = request
             .header("redirect_to")
             .filter(|value| !value.is_empty())
-            .or_else(|| request.query("redirect_to"))
+            .or_else(|| request.query("redirect_to").filter(|_| !request.has_malformed_query()))
             .unwrap_or("");
         let referer = request.header("referer").unwrap_or("");
         [asked, referer].into_iter().find(|url| self.allows(url)).unwrap_or(&self.site).to_owned()

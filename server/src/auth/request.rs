@@ -15,6 +15,7 @@ use super::bearer::Claims;
 use super::error::{AuthError, AuthResult, Code, json_response};
 use super::models::session::Grant;
 use super::params::Params;
+use super::query::Pairs;
 use super::store::Db;
 use crate::config::AuthMode;
 use crate::http::client::client_address;
@@ -34,7 +35,7 @@ pub struct Request {
     pub auth: Arc<Auth>,
     http: HttpRequest,
     path: String,
-    query: Vec<(String, String)>,
+    query: Pairs,
     body: Body,
     pub id: String,
     /// Headers that token issuing adds to the answer.
@@ -43,7 +44,7 @@ pub struct Request {
 
 impl Request {
     pub fn new(auth: Arc<Auth>, http: HttpRequest, path: String, body: Body, id: String) -> Self {
-        let query = url::form_urlencoded::parse(http.uri().query().unwrap_or("").as_bytes()).into_owned().collect();
+        let query = Pairs::parse(http.uri().query().unwrap_or("").as_bytes());
         Self { auth, http, path, query, body, id, extra: RefCell::default() }
     }
 
@@ -66,17 +67,32 @@ impl Request {
 
     /// The first value of a query key.
     pub fn query(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.query.get(name)
+    }
+
+    /// The first value of a key of the form in the body, if it is one, else of the query.
+    pub fn form_or_query(&self, name: &str) -> Option<String> {
+        let kind = self.header("content-type").unwrap_or("").split(';').next().unwrap_or("").trim();
+        let form = match &self.body {
+            Body::Bytes(body) if kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") => Pairs::parse(body),
+            _ => Pairs::default(),
+        };
+        form.get(name).or(self.query(name)).map(str::to_owned)
+    }
+
+    /// Whether a pair of the query could not be read.
+    pub fn has_malformed_query(&self) -> bool {
+        self.query.is_malformed
     }
 
     /// Every pair of the query, decoded, in order.
     pub fn query_pairs(&self) -> &[(String, String)] {
-        &self.query
+        &self.query.pairs
     }
 
     /// Every value of a query key, in order.
     pub fn query_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.query.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.query.pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     pub fn body(&self) -> AuthResult<&[u8]> {

@@ -54,7 +54,7 @@ async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, a
     let trusted: Vec<String> = profile
         .emails
         .iter()
-        .filter(|address| address.verified || config.mailer.autoconfirm)
+        .filter(|address| !address.email.is_empty() && (address.verified || config.mailer.autoconfirm))
         .map(|address| address.email.to_lowercase())
         .collect();
     let primary = profile.emails.iter().rfind(|address| address.primary);

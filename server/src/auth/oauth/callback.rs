@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::Method;
-use serde_json::Value;
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::account::{self, Outcome};
@@ -10,13 +10,14 @@ use super::authorize::found;
 use super::claims::Profile;
 use super::exchange::{ProviderTokens, exchange};
 use super::{profiles, provider};
-use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
+use crate::auth::error::{AuthError, AuthResult, Code, Fault, Meaning as _};
 use crate::auth::hooks;
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::flow_state::{self, FlowState};
 use crate::auth::models::one_time_token::Purpose;
 use crate::auth::models::user::{self, User};
 use crate::auth::models::{identity, now, oauth_client_state};
+use crate::auth::query::Pairs;
 use crate::auth::request::Request;
 use crate::auth::store::Db;
 use crate::auth::tokens;
@@ -44,7 +45,9 @@ pub async fn callback(request: &Request) -> AuthResult<HttpResponse> {
     if !matches!(*request.method(), Method::GET | Method::POST) {
         return Err(AuthError::MethodNotAllowed(vec![Method::GET, Method::POST]));
     }
-    let target = state.referrer.clone().filter(|target| !target.is_empty()).unwrap_or_else(|| site.clone());
+    let set = Some(&request.auth.config.external.redirect_url).filter(|target| !target.is_empty());
+    let asked = state.referrer.as_ref().filter(|target| !target.is_empty());
+    let target = set.or(asked).unwrap_or(site).clone();
     match complete(request, &db, &answer, state, &target).await {
         Ok(location) => Ok(found(&location)),
         Err(error) => {
@@ -97,7 +100,7 @@ impl Answer {
         if *request.method() == Method::POST
             && let Ok(body) = request.body()
         {
-            pairs.extend(url::form_urlencoded::parse(body).into_owned());
+            pairs.extend(Pairs::parse(body).pairs);
         }
         pairs.extend(request.query_pairs().iter().cloned());
         Self { pairs }
@@ -176,19 +179,39 @@ async fn identify(
         .await
         .map_err(|fault| AuthError::internal("Error getting user profile from external provider").caused_by(fault))?;
     if provider.name == "apple" {
-        // Only the first consent tells a name.
-        let user: Value = serde_json::from_str(answer.get("user")).unwrap_or(Value::Null);
-        let part = |name: &str| user["name"][name].as_str().unwrap_or("").to_owned();
-        let name = format!("{} {}", part("firstName"), part("lastName"));
-        if !name.trim().is_empty() {
-            profile.set("name", name.trim());
-            profile.set("full_name", name.trim());
-        }
+        let name = apple_name(answer.get("user"))?;
+        profile.set("name", &name);
+        profile.set("full_name", &name);
     }
-    if profile.subject().is_empty() && !profile.emails.is_empty() {
+    if profile.subject().is_empty() && (state.email_optional || !profile.emails.is_empty()) {
         return Err(AuthError::internal("Error getting user profile from external provider"));
     }
     Ok((profile, tokens))
+}
+
+/// The name in the field `user` of Apple's form, which only the first consent brings; empty without one.
+///
+/// Errors: what has another form than `{"name": {"firstName", "lastName"}}` ends the sign-in.
+fn apple_name(user: &str) -> AuthResult<String> {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Name {
+        first_name: Option<String>,
+        last_name: Option<String>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct User {
+        name: Option<Name>,
+    }
+    if user.is_empty() {
+        return Ok(String::new());
+    }
+    let user: Option<User> = serde_json::from_str(user)
+        .map_err(|error| Fault::new(format!("apple: the field user cannot be read: {error}")))?;
+    let Name { first_name, last_name } = user.unwrap_or_default().name.unwrap_or_default();
+    let name = format!("{} {}", first_name.unwrap_or_default(), last_name.unwrap_or_default());
+    Ok(name.trim().to_owned())
 }
 
 async fn complete(request: &Request, db: &Db, answer: &Answer, state: FlowState, target: &str) -> AuthResult<String> {
@@ -274,7 +297,7 @@ async fn accept_invite(
         .await
         .or_internal("Database error finding user")?
         .ok_or_else(|| AuthError::not_found(Code::InviteNotFound, "Invite not found"))?;
-    if !profile.emails.iter().any(|address| address.email == user.email) {
+    if user.email.is_empty() || !profile.emails.iter().any(|address| address.email == user.email) {
         return Err(AuthError::invalid("Invited email does not match emails from external provider"));
     }
     let data = profile.identity_data();

@@ -42,8 +42,7 @@ pub fn profile(token: &IdToken) -> Option<Profile> {
         }
         oidc::LINKEDIN => {
             let verified = match token.claims.get("email_verified") {
-                Some(Value::String(text)) if text == "true" => true,
-                Some(Value::String(text)) if text == "false" => false,
+                Some(Value::String(text)) => spelled_flag(text)?,
                 Some(Value::Bool(flag)) => *flag,
                 _ => return None,
             };
@@ -66,7 +65,7 @@ pub fn profile(token: &IdToken) -> Option<Profile> {
                 ("name", token.text("user_name")),
                 ("picture", token.text("user_avatar_url")),
             ])
-            .with_email(token.text("user_email"), true)
+            .vouched_for(token.text("user_email"))
         }
         oidc::SNAPCHAT => {
             let mut profile = Profile::from_document(&token.claims)?;
@@ -75,7 +74,7 @@ pub fn profile(token: &IdToken) -> Option<Profile> {
             }
             profile.with_email(email, true)
         }
-        issuer if oidc::is_apple(issuer) => apple(token, with(&[])),
+        issuer if oidc::is_apple(issuer) => apple(token, with(&[]))?,
         issuer if oidc::is_azure(issuer) => azure(token, &with(&[]))?,
         _ => {
             let profile = Profile::from_document(&token.claims)?;
@@ -89,25 +88,39 @@ fn flag(token: &IdToken, name: &str) -> bool {
     token.claims.get(name) == Some(&Value::Bool(true))
 }
 
-fn apple(token: &IdToken, profile: Profile) -> Profile {
+/// Apple writes flags as texts, too. Its addresses, relayed ones included, are verified unless it says that they are not,
+/// as of accounts of schools and companies; upstream believes them all. A person may come without one.
+fn apple(token: &IdToken, profile: Profile) -> Option<Profile> {
     let mut custom = Map::new();
-    match token.claims.get("is_private_email") {
-        Some(Value::Bool(flag)) => {
-            custom.insert("is_private_email".to_owned(), json!(flag));
-        }
-        Some(Value::String(text)) => {
-            custom.insert("is_private_email".to_owned(), json!(text == "true"));
-        }
-        _ => {}
+    for name in ["is_private_email", "auth_time", "transfer_sub"] {
+        let value = match (name, token.claims.get(name)) {
+            (_, None | Some(Value::Null)) => continue,
+            ("is_private_email", Some(Value::Bool(flag))) => json!(flag),
+            ("is_private_email", Some(Value::String(text))) => json!(spelled_flag(text)?),
+            ("auth_time", Some(Value::Number(at))) => json!(at),
+            ("transfer_sub", Some(Value::String(sub))) if sub.is_empty() => continue,
+            ("transfer_sub", Some(Value::String(sub))) => json!(sub),
+            _ => return None,
+        };
+        custom.insert(name.to_owned(), value);
     }
-    if let Some(at) = token.claims.get("auth_time").filter(|at| at.is_number()) {
-        custom.insert("auth_time".to_owned(), at.clone());
+    let is_unverified = match token.claims.get("email_verified") {
+        Some(Value::Bool(flag)) => !flag,
+        Some(Value::String(text)) => spelled_flag(text) == Some(false),
+        _ => false,
+    };
+    let email = token.text("email");
+    let profile = if is_unverified { profile.with_email(email, false) } else { profile.vouched_for(email) };
+    Some(if custom.is_empty() { profile } else { profile.with_custom(Value::Object(custom)) })
+}
+
+/// A flag as Go's `strconv.ParseBool` reads it.
+fn spelled_flag(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
+        _ => None,
     }
-    if !token.text("transfer_sub").is_empty() {
-        custom.insert("transfer_sub".to_owned(), json!(token.text("transfer_sub")));
-    }
-    let profile = profile.with_email(token.text("email"), true);
-    if custom.is_empty() { profile } else { profile.with_custom(Value::Object(custom)) }
 }
 
 /// Claims of Azure that say nothing about the person.
@@ -138,6 +151,9 @@ fn azure(token: &IdToken, base: &Profile) -> Option<Profile> {
         Some(Value::String(text)) => text == "1" || text == "true",
         Some(_) => false,
     };
+    if token.claims.get("preferred_username").is_some_and(|name| !name.is_string() && !name.is_null()) {
+        return None;
+    }
     let mut profile = base.clone();
     profile.set("preferred_username", token.text("preferred_username"));
     profile.set("full_name", token.text("name"));

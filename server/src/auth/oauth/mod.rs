@@ -7,8 +7,10 @@
 
 pub mod account;
 mod authorize;
+mod azure;
 mod callback;
 mod claims;
+mod custom;
 mod exchange;
 mod grant;
 mod id_token;

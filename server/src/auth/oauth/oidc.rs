@@ -1,7 +1,7 @@
 //! OpenID Connect issuers: their discovery documents and keys, cached, and the ID tokens they sign.
 //! Reference: OpenID Connect Core 1.0 §3.1.3.7, Discovery 1.0 §4; supabase/auth `provider/oidc.go`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -77,8 +77,9 @@ struct Keys {
 }
 
 /// The issuers that were asked for.
-#[derive(Default)]
 pub struct Discovery {
+    /// Where the documents of issuers are read that are not asked themselves.
+    relays: BTreeMap<String, String>,
     issuers: Mutex<HashMap<String, (Issuer, Instant)>>,
 }
 
@@ -89,7 +90,13 @@ pub struct IdToken {
 }
 
 impl Discovery {
-    /// The issuer at `issuer`; its document is read from there, or from `discovery_url`. An old document
+    /// Reads the documents of some issuers at other addresses, see
+    /// [`discovery_urls`](crate::config::ExternalConfig::discovery_urls).
+    pub fn new(relays: BTreeMap<String, String>) -> Self {
+        Self { relays, issuers: Mutex::default() }
+    }
+
+    /// The issuer at `issuer`; its document is read from `discovery_url`, a relay, or there. An old document
     /// serves on while the issuer does not answer.
     pub async fn issuer(
         &self,
@@ -103,6 +110,7 @@ impl Discovery {
         {
             return Ok(known.clone());
         }
+        let discovery_url = discovery_url.or_else(|| self.relays.get(issuer).map(String::as_str));
         match Self::read(http, issuer, discovery_url).await {
             Ok(fresh) => {
                 self.issuers.lock().insert(issuer.to_owned(), (fresh.clone(), Instant::now()));

@@ -7,7 +7,9 @@ use hmac::{Hmac, Mac as _};
 use serde_json::{Map, Value, json};
 use sha2::Sha256;
 
+use super::azure;
 use super::claims::{Address, Profile};
+use super::custom::described;
 use super::exchange::ProviderTokens;
 use super::id_token;
 use super::oidc::{self, read_json, transport};
@@ -23,7 +25,7 @@ pub async fn fetch(request: &Request, provider: &Provider, tokens: &ProviderToke
             Some(token) => from_id_token(&api, token, provider.issuer.as_ref()).await,
             None => Ok(Profile::default()),
         },
-        "azure" => azure(request, &api).await,
+        "azure" => microsoft(request, &api).await,
         "bitbucket" => bitbucket(&api).await,
         "discord" => discord(&api).await,
         "facebook" => facebook(&api).await,
@@ -130,20 +132,12 @@ async fn from_id_token(api: &Api<'_>, token: &str, issuer: Option<&oidc::Issuer>
     id_token::profile(&token).ok_or_else(|| Fault::new("the claims of the ID token cannot be read"))
 }
 
-async fn azure(request: &Request, api: &Api<'_>) -> Result<Profile, Fault> {
+async fn microsoft(request: &Request, api: &Api<'_>) -> Result<Profile, Fault> {
     let token = api.tokens.id_token.as_ref().ok_or_else(|| Fault::new("azure: no OIDC ID token in the answer"))?;
     let claims = oidc::unverified_claims(token).ok_or_else(|| Fault::new("azure: invalid ID token"))?;
     let issuer = claims.get("iss").and_then(Value::as_str).unwrap_or("");
-    let expected = format!("{}/v2.0", api.provider.api);
-    let ciam = oidc::is_azure_ciam(&expected);
-    // Endpoints of all tenants answer with tokens of any; those of one tenant only with its own.
-    let open = ["common", "organizations"].iter().any(|all| expected.ends_with(&format!("/{all}/v2.0")));
-    let pinned = (oidc::is_azure(&expected) && !open) || ciam;
-    if !(oidc::is_azure(issuer) || (ciam && oidc::is_azure_ciam(issuer))) {
-        return Err(Fault::new("azure: the ID token's issuer is not Azure"));
-    }
-    if pinned && issuer != expected {
-        return Err(Fault::new("azure: the ID token is of another tenant"));
+    if !azure::takes(&api.provider.api, issuer) {
+        return Err(Fault::new("azure: the ID token is of an issuer that the endpoints do not speak for"));
     }
     let issuer = request.auth.discovery.issuer(api.http, issuer, None).await?;
     from_id_token(api, token, Some(&issuer)).await
@@ -410,7 +404,7 @@ async fn zoom(api: &Api<'_>) -> Result<Profile, Fault> {
 /// A provider that an administrator described: its ID token, else its user-info document.
 async fn custom(api: &Api<'_>) -> Result<Profile, Fault> {
     let custom = api.provider.custom.as_ref().ok_or_else(|| Fault::new("the provider is not known"))?;
-    let (mut profile, document) = match (&api.provider.issuer, &api.tokens.id_token) {
+    match (&api.provider.issuer, &api.tokens.id_token) {
         (Some(issuer), Some(token)) => {
             let token = issuer.verify(api.http, token).await?;
             let accepted = |aud: &&str| {
@@ -421,7 +415,11 @@ async fn custom(api: &Api<'_>) -> Result<Profile, Fault> {
             }
             let profile =
                 id_token::profile(&token).ok_or_else(|| Fault::new("the claims of the ID token cannot be read"))?;
-            (profile, token.claims)
+            // Whose address it is says the token alone: a mapping moves claims, not what the issuer vouches for.
+            let emails = profile.emails.clone();
+            let mut profile = described(custom, profile, &token.claims);
+            profile.emails = emails;
+            Ok(profile)
         }
         _ => {
             let user = api.get("").await?;
@@ -429,42 +427,9 @@ async fn custom(api: &Api<'_>) -> Result<Profile, Fault> {
                 user.as_object().cloned().ok_or_else(|| Fault::new("the user-info document is no object"))?;
             let profile =
                 Profile::from_document(&document).ok_or_else(|| Fault::new("the user-info document cannot be read"))?;
-            (profile, document)
-        }
-    };
-    let mut kept = profile.document().get("custom_claims").and_then(Value::as_object).cloned().unwrap_or_default();
-    for name in &custom.custom_claims_allowlist {
-        if let Some(value) = document.get(name) {
-            kept.insert(name.clone(), value.clone());
+            let profile = described(custom, profile, &document);
+            let (email, verified) = (profile.text("email").to_owned(), profile.flag("email_verified"));
+            Ok(profile.with_email(&email, verified))
         }
     }
-    if !kept.is_empty() {
-        profile.set_value("custom_claims", Value::Object(kept));
-    }
-    let from_token = !profile.emails.is_empty();
-    if !custom.attribute_mapping.is_empty() {
-        let emails = std::mem::take(&mut profile.emails);
-        let mut mapped = profile.document().clone();
-        for (target, source) in &custom.attribute_mapping {
-            match source {
-                Value::String(name) => {
-                    if let Some(value) = profile.document().get(name) {
-                        mapped.insert(target.clone(), value.clone());
-                    }
-                }
-                literal => {
-                    mapped.insert(target.clone(), literal.clone());
-                }
-            }
-        }
-        if let Some(read) = Profile::from_document(&mapped) {
-            profile = read;
-        }
-        profile.emails = emails;
-    }
-    if !from_token {
-        let (email, verified) = (profile.text("email").to_owned(), profile.flag("email_verified"));
-        profile = profile.with_email(&email, verified);
-    }
-    Ok(profile)
 }

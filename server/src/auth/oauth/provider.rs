@@ -354,11 +354,12 @@ async fn resolve_custom(
         };
         (auth.clone(), token.clone(), userinfo.clone(), None)
     };
+    let external_url = config.custom_oauth_external_url.as_ref().unwrap_or(&config.external_url);
     Ok(Provider {
         name: name.to_owned(),
         client_id: custom.client_id.clone(),
         secret,
-        redirect_uri: format!("{}/callback", config.external_url.trim_end_matches('/')),
+        redirect_uri: format!("{}/callback", external_url.trim_end_matches('/')),
         auth_url,
         token_url,
         api,

@@ -14,6 +14,7 @@ use crate::auth::models::oauth_client::{self, Authorization, OAuthClient};
 use crate::auth::models::user::{self, User};
 use crate::auth::params::Params;
 use crate::auth::pkce::{Challenge, ChallengeMethod};
+use crate::auth::query::Pairs;
 use crate::auth::request::{Request, ok};
 use crate::auth::token::{RefreshOf, refresh};
 use crate::auth::tokens::{self, SessionAnswer};
@@ -33,7 +34,7 @@ impl Fields {
                 Err(error) => Err(error),
             };
         }
-        let mut pairs: Vec<(String, String)> = url::form_urlencoded::parse(request.body()?).into_owned().collect();
+        let mut pairs = Pairs::parse(request.body()?).pairs;
         pairs.extend(request.query_pairs().iter().cloned());
         Ok(Some(Self::Form(pairs)))
     }

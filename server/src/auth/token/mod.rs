@@ -13,12 +13,13 @@ use super::request::Request;
 
 pub use refresh::{RefreshOf, Turns, refresh};
 
-/// Chooses the grant by the query's `grant_type`.
+/// Chooses the grant by `grant_type` of the query, or of a form, which then is no body that a grant could read.
 ///
 /// Errors: 400 `invalid_credentials` for other grants, 429 `over_request_rate_limit`.
 /// Reference: supabase/auth `internal/api/token.go`.
 pub async fn token(request: &Request) -> AuthResult<HttpResponse> {
-    let grant = request.query("grant_type").unwrap_or("");
+    let grant = request.form_or_query("grant_type").unwrap_or_default();
+    let grant = grant.as_str();
     if !matches!(grant, "pkce" | "refresh_token" | "id_token") {
         captcha::check(request).await?;
     }

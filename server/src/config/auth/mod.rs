@@ -76,9 +76,11 @@ pub struct AuthConfig {
     pub webauthn: WebAuthnConfig,
     pub external: ExternalConfig,
     pub oauth_server: OAuthServerConfig,
-    /// `GOTRUE_CUSTOM_OAUTH_ENABLED`, default true; `_MAX_PROVIDERS`, 0 = no limit.
+    /// `GOTRUE_CUSTOM_OAUTH_ENABLED`, default true; `_MAX_PROVIDERS`, 0 = no limit; `_EXTERNAL_URL`, below which their
+    /// callback is, default [`AuthConfig::external_url`].
     pub custom_oauth_enabled: bool,
     pub custom_oauth_max_providers: usize,
+    pub custom_oauth_external_url: Option<String>,
     /// `GOTRUE_SAML_ENABLED`, default false; SAML is not served, so that true only warns at the start.
     pub saml_enabled: bool,
     /// `GOTRUE_EXPERIMENTAL_SCIM_ENABLED`, default false; as with SAML.
@@ -157,6 +159,7 @@ impl AuthConfig {
             external: ExternalConfig::read(reader),
             oauth_server: OAuthServerConfig::read(reader),
             custom_oauth_enabled: reader.flag(&["GOTRUE_CUSTOM_OAUTH_ENABLED"], true),
+            custom_oauth_external_url: reader.text(&["GOTRUE_CUSTOM_OAUTH_EXTERNAL_URL"]),
             custom_oauth_max_providers: reader.parse_or(&["GOTRUE_CUSTOM_OAUTH_MAX_PROVIDERS"], "a number", 0),
             saml_enabled: reader.flag(&["GOTRUE_SAML_ENABLED"], false),
             scim_enabled: reader.flag(&["GOTRUE_EXPERIMENTAL_SCIM_ENABLED"], false),

@@ -50,6 +50,12 @@ pub struct ExternalConfig {
     /// By name of [`PROVIDERS`].
     pub providers: BTreeMap<&'static str, OAuthProviderConfig>,
     pub ios_bundle_id: String,
+    /// `GOTRUE_EXTERNAL_REDIRECTURL`: where every sign-in through a provider ends, whatever was asked for; default empty.
+    pub redirect_url: String,
+    /// `FERROBASE_OIDC_DISCOVERY_URLS`: pairs `issuer=URL`, separated by commas. The issuer's discovery document is read
+    /// from the URL instead, for networks that reach providers through a relay. What is read there is believed: who
+    /// answers at the URL can sign anybody in through that issuer.
+    pub discovery_urls: BTreeMap<String, String>,
     pub allowed_id_token_issuers: Vec<String>,
     /// `GOTRUE_EXTERNAL_FLOW_STATE_EXPIRY_DURATION`, at least 300 s.
     pub flow_state_expiry: Duration,
@@ -59,6 +65,15 @@ impl ExternalConfig {
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         let ten_minutes = Duration::from_secs(600);
         let floor = Duration::from_secs(300);
+        let mut discovery_urls = BTreeMap::new();
+        for pair in reader.list(&["FERROBASE_OIDC_DISCOVERY_URLS"]).unwrap_or_default() {
+            match pair.split_once('=') {
+                Some((issuer, url)) if url::Url::parse(url).is_ok() => {
+                    discovery_urls.insert(issuer.to_owned(), url.to_owned());
+                }
+                _ => reader.problem(format!("FERROBASE_OIDC_DISCOVERY_URLS: '{pair}' is not of the form issuer=URL")),
+            }
+        }
         let issuers = reader.list(&["GOTRUE_EXTERNAL_ALLOWED_ID_TOKEN_ISSUERS"]).filter(|l| !l.is_empty());
         Self {
             email_enabled: reader.flag(&["GOTRUE_EXTERNAL_EMAIL_ENABLED", "ENABLE_EMAIL_SIGNUP"], true),
@@ -85,6 +100,8 @@ impl ExternalConfig {
                 .iter()
                 .map(|name| (*name, OAuthProviderConfig::read(reader, &name.to_uppercase())))
                 .collect(),
+            redirect_url: reader.text_or(&["GOTRUE_EXTERNAL_REDIRECTURL"], ""),
+            discovery_urls,
             ios_bundle_id: reader.text_or(&["GOTRUE_EXTERNAL_IOS_BUNDLE_ID"], ""),
             allowed_id_token_issuers: issuers
                 .unwrap_or_else(|| vec!["https://appleid.apple.com".into(), "https://accounts.google.com".into()]),

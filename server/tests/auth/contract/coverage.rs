@@ -108,12 +108,11 @@ fn every_case_says_what_it_expects() {
     }
 }
 
-/// Settings that no test of ours can try: other names of settings that are tried, what is said to the outside
-/// services of Apple, and what belongs to features that are not served.
-const UNTRIED: [&str; 7] = [
+/// Settings that no test of ours can try: other names of settings that are tried, and what belongs to features that
+/// are not served.
+const UNTRIED: [&str; 6] = [
     "GOTRUE_JWT_VALIDMETHODS",
     "GOTRUE_RATE_LIMIT_O_AUTH_DYNAMIC_CLIENT_REGISTER",
-    "GOTRUE_EXTERNAL_IOS_BUNDLE_ID",
     "GOTRUE_RATE_LIMIT_SSO",
     "GOTRUE_SAML_RATE_LIMIT_ASSERTION",
     "GOTRUE_HOOK_SEND_SMS_SECRETS",
