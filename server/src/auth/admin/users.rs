@@ -143,7 +143,6 @@ pub async fn create_user(request: &Request, admin: &Admin) -> AuthResult<HttpRes
         return Err(AuthError::invalid("Cannot create a user without either an email or phone"));
     }
     let db = request.db().await?;
-    let ban = fields.ban()?;
     let mut providers = Vec::new();
     if !fields.email.is_empty() {
         fields.email = parse_email(&fields.email)?;
@@ -186,6 +185,7 @@ pub async fn create_user(request: &Request, admin: &Admin) -> AuthResult<HttpRes
     }
     user.encrypted_password = Some(encryption::seal(&auth.config.security.encryption, &user.id.to_string(), &hash)?);
     user.app_metadata = Some(provider_metadata(&providers));
+    let ban = fields.ban()?;
     let role = if fields.role.is_empty() { auth.config.jwt.default_group_name.clone() } else { fields.role.clone() };
     let db = request.db().await?;
     let user = db

@@ -129,6 +129,11 @@ fn compare(password: &str, hash: &str) -> bool {
     }
 }
 
+/// Digits and nothing else.
+fn number(text: &str) -> Option<u32> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
 /// `$argon2i$v=19$m=…,t=…,p=…$salt$hash`, or argon2id; within the limits upstream sets on cost.
 struct Argon2Hash {
     argon2: argon2::Argon2<'static>,
@@ -147,7 +152,7 @@ impl Argon2Hash {
         };
         let costs: Vec<&str> = costs.split(',').collect();
         let [memory, time, threads] = costs[..] else { return None };
-        let cost = |text: &str, key: &str| text.strip_prefix(key)?.parse::<u32>().ok();
+        let cost = |text: &str, key: &str| number(text.strip_prefix(key)?);
         let (memory, time, threads) = (cost(memory, "m=")?, cost(time, "t=")?, cost(threads, "p=")?);
         if memory > 1024 * 1024 || time > 20 || threads > 16 {
             return None;
@@ -178,25 +183,30 @@ impl FirebaseHash {
     fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('$').collect();
         let ["", "fbscrypt", settings, salt, hash] = parts[..] else { return None };
-        let setting = |key: &str| {
-            settings.split(',').find_map(|pair| pair.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')))
-        };
-        let number = |key: &str| setting(key)?.parse::<u32>().ok().filter(|n| *n > 0);
-        if number("v")? != 1 {
+        // In this order, the last two if they are there.
+        let mut settings = settings.split(',').peekable();
+        let mut setting = |key: &str| Some(&settings.next_if(|pair| pair.starts_with(key))?[key.len()..]);
+        if setting("v=")? != "1" || salt.is_empty() || hash.is_empty() {
             return None;
         }
+        let costs = [setting("n=")?, setting("r=")?, setting("p=")?];
+        let (separator, signer_key) = (setting("ss="), setting("sk="));
+        if settings.next().is_some() || separator == Some("") || signer_key == Some("") {
+            return None;
+        }
+        let [log_n, rounds, threads] = costs.map(|text| number(text).filter(|n| *n > 0));
         // Memory of 128 · r · 2^n bytes: what Firebase uses (n = 14, r = 8) needs 16 MiB, more than 1 GiB nobody.
-        let log_n = u8::try_from(number("n")?).ok().filter(|n| *n <= 20)?;
-        let (rounds, threads) = (number("r")?, number("p")?);
+        let log_n = u8::try_from(log_n?).ok().filter(|n| *n <= 20)?;
+        let (rounds, threads) = (rounds?, threads?);
         if rounds > 8 || threads > 16 {
             return None;
         }
         let mut salt = lenient_base64::standard(salt)?;
-        salt.extend(lenient_base64::standard(setting("ss").unwrap_or(""))?);
+        salt.extend(lenient_base64::standard(separator.unwrap_or_default())?);
         Some(Self {
             params: scrypt::Params::new(log_n, rounds, threads, 32).ok()?,
             salt,
-            signer_key: lenient_base64::standard(setting("sk").unwrap_or(""))?,
+            signer_key: lenient_base64::standard(signer_key.unwrap_or_default())?,
             hash: lenient_base64::standard(hash)?,
         })
     }
@@ -272,6 +282,14 @@ mod tests {
             "$argon2d$v=19$m=64,t=1,p=1$c29tZXNhbHQ$AAAA",
             "$argon2id$v=19$m=9999999,t=1,p=1$c29tZXNhbHQ$AAAA",
             "$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$AAAA",
+            "$argon2id$v=19$m=+64,t=1,p=1$c29tZXNhbHQ$AAAA",
+            "$fbscrypt$v=2,n=14,r=8,p=1,ss=Bw==,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,r=8,n=14,p=1,ss=Bw==,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,n=0,r=8,p=1,ss=Bw==,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,n=14,r=8,p=1,ss=,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=AAAA,x=1$AAAA$AAAA",
+            "$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=AAAA$AAAA$",
         ] {
             assert!(check(bad).is_err(), "{bad}");
         }
