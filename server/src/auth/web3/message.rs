@@ -62,7 +62,8 @@ pub struct SignedMessage {
     pub address: String,
     /// `None` for an Ethereum message without one; Solana's is then empty.
     pub statement: Option<String>,
-    pub uri: Url,
+    /// `None` for a path, which names no place.
+    pub uri: Option<Url>,
     pub uri_text: String,
     pub chain_id: String,
     pub issued_at: DateTime<Utc>,
@@ -134,7 +135,6 @@ impl SignedMessage {
         }
         let issued_at = fields.issued_at.ok_or_else(|| fault("Issued At is not specified"))?;
         let uri_text = fields.uri.ok_or_else(|| fault("URI is not specified"))?;
-        let uri = Url::parse(&uri_text).map_err(|_| fault("URI is not valid"))?;
         if fields.expiration_time.is_some_and(|end| issued_at > end) {
             return Err(fault("Issued At is after Expiration Time"));
         }
@@ -147,7 +147,7 @@ impl SignedMessage {
             domain: domain.to_owned(),
             address: address.to_owned(),
             statement: if chain == Chain::Solana { Some(statement.unwrap_or_default()) } else { statement },
-            uri,
+            uri: Url::parse(&uri_text).ok(),
             uri_text,
             chain_id: fields.chain_id,
             issued_at,

@@ -72,8 +72,8 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
 /// The message was signed for this site.
 fn check_place(request: &Request, message: &SignedMessage) -> AuthResult<()> {
     let (chain, redirects) = (message.chain.title(), &request.auth.redirects);
-    let local = message.uri.host_str() == Some("localhost");
-    if message.uri.scheme() != "https" && !local {
+    let local = message.uri.as_ref().and_then(|uri| uri.host_str()) == Some("localhost");
+    if message.uri.as_ref().is_none_or(|uri| uri.scheme() != "https") && !local {
         return Err(invalid_grant(format!("Signed {chain} message is using URI which does not use HTTPS")));
     }
     if !redirects.allows(&message.uri_text) {

@@ -98,6 +98,19 @@ pub fn solana_signature(message: &str) -> String {
     URL_SAFE.encode(solana().sign(message.as_bytes()).to_bytes())
 }
 
+/// Of a hardware wallet, which signs the text in an envelope: the off-chain message format, version 0. `domain` is the
+/// text's own where none is given; 32 bytes of it are kept.
+pub fn ledger_signature(message: &str, domain: &str) -> String {
+    use base64::engine::general_purpose::STANDARD_NO_PAD;
+    let own = message.split(' ').next().unwrap_or_default();
+    let mut place = if domain.is_empty() { own } else { domain }.as_bytes().to_vec();
+    place.resize(32, 0);
+    let length = u16::try_from(message.len()).expect("a short message").to_le_bytes();
+    let key = solana().verifying_key().to_bytes();
+    let parts: [&[u8]; 7] = [b"\xffsolana offchain", &[0], &place, &[0, 1], &key, &length, message.as_bytes()];
+    STANDARD_NO_PAD.encode(solana().sign(&parts.concat()).to_bytes())
+}
+
 fn ethereum() -> k256::ecdsa::SigningKey {
     k256::ecdsa::SigningKey::from_slice(&[5; 32]).expect("key")
 }

@@ -87,6 +87,7 @@ impl Values {
             "assertion" => keys::asserted(&argument(0), &argument(1), &argument(2)).to_string(),
             "solana_address" => keys::solana_address(),
             "solana" => keys::solana_signature(&argument(0)),
+            "ledger" => keys::ledger_signature(&argument(0), &argument(1)),
             "ethereum_address" => keys::ethereum_address(),
             "ethereum" => keys::ethereum_signature(&argument(0)),
             "jwk" => keys::public_jwk().to_string(),
