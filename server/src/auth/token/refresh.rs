@@ -179,7 +179,7 @@ async fn rotate_at_once(request: &Request, presented: &Presented, of: RefreshOf)
     let access = tokens::access_token(request, &db, &user, &session, "token_refresh").await?;
     let new = refresh_token::generate();
     let now = now();
-    let entries = [Entry::of(&user, Action::TokenRevoked), Entry::of(&user, Action::TokenRefreshed)];
+    let entries = [Entry::of(&user, Action::TokenRefreshed), Entry::of(&user, Action::TokenRevoked)];
     let rows = AuditRows::of(&entries, config.audit_log_only, now);
     let rotated = db
         .execute(
@@ -297,10 +297,10 @@ async fn attempt(request: &Request, db: &Db, presented: &Presented, of: RefreshO
 async fn write(request: &Request, db: &Db, user: &User, session: &Session, issued: &Issued) -> AuthResult<()> {
     let now = now();
     let mut entries = Vec::with_capacity(2);
+    entries.push(Entry::of(user, Action::TokenRefreshed));
     if issued.replaces.is_some() {
         entries.push(Entry::of(user, Action::TokenRevoked));
     }
-    entries.push(Entry::of(user, Action::TokenRefreshed));
     entries.iter().for_each(Entry::log);
     let rows = AuditRows::of(&entries, request.auth.config.audit_log_only, now);
     let old = issued.replaces.as_ref();
