@@ -360,11 +360,11 @@ mod tests {
         let mut state = state(1, 1);
         state.claim(0, "a", None);
         let mut tickets: Vec<_> = ["a", "a", "b", "a", "b"].map(|role| state.claim(0, role, None)).into();
-        for number in 0..tickets.len() {
+        for (number, ticket) in tickets.iter_mut().enumerate() {
             let waiter = state.next_waiter(0);
             assert!(waiter.is_some());
             drop(waiter);
-            assert!(is_served(&mut tickets[number]), "{number}");
+            assert!(is_served(ticket), "{number}");
         }
         assert_eq!(state.waiting(), 0);
     }
