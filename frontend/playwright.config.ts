@@ -28,7 +28,7 @@ export default defineConfig({
   retries: 0,
   // No test asserts how fast something is: these are for machines several times slower than the one at hand.
   timeout: 600_000,
-  expect: { timeout: 30_000 },
+  expect: { timeout: 60_000 },
   reporter: [["list"]],
   use: {
     baseURL: process.env.BASE_URL ?? "http://127.0.0.1:54321",
