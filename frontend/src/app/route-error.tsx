@@ -6,12 +6,35 @@ import { Button } from "@/components/ui/button";
 import { t } from "@/messages";
 import { paths } from "./paths";
 
-/** A screen broke, or its file could not be loaded (a new version went live, the connection dropped). */
+const RELOADED = "reloaded-at";
+const ONCE_IN_MS = 60_000;
+
+/** Whether a screen's file could not be loaded; the words are Chromium's, Firefox's and Safari's. */
+const isMissingFile = (error: unknown) =>
+  error instanceof TypeError && /dynamically imported module|Importing a module script failed/i.test(error.message);
+
+/** Whether to load the page anew, which brings the files of the present version: once in a while, and not when offline. */
+function mayReload(): boolean {
+  if (!navigator.onLine) return false;
+  try {
+    if (Date.now() - Number(sessionStorage.getItem(RELOADED)) < ONCE_IN_MS) return false;
+    sessionStorage.setItem(RELOADED, String(Date.now()));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * A screen broke, or its file could not be loaded (a new version went live, the connection dropped). In the second case the
+ * page is loaded anew by itself before anybody is asked to.
+ */
 export function RouteError() {
   const error = useRouteError();
   useEffect(() => {
     // oxlint-disable-next-line no-console -- the only trace of a fault in the page
     console.error(error);
+    if (isMissingFile(error) && mayReload()) window.location.reload();
   }, [error]);
   return (
     <main id="main" className="grid min-h-[60vh] flex-1 place-items-center">

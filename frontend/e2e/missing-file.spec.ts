@@ -1,0 +1,25 @@
+/** A screen's file that is gone: a new version went live while the page was open, or the connection dropped. */
+import { expect, test } from "./fixtures/test";
+
+test("a page whose file is missing loads itself anew, once, and then says so", async ({ page }) => {
+  // of the version that is gone: every file that is not yet loaded
+  await page.goto("/");
+  let asked = 0;
+  const missing = "**/assets/*.js";
+  await page.route(missing, (route) => {
+    asked++;
+    return route.fulfill({ status: 404, body: "" });
+  });
+  // the new document brings the new version's files
+  await page.route(/\/faq$/, async (route) => {
+    await page.unroute(missing);
+    await route.fallback();
+  });
+  await page.getByRole("contentinfo").getByRole("link", { name: "FAQ" }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Questions, answered plainly");
+  expect(asked).toBeGreaterThan(0);
+
+  await page.route(missing, (route) => route.fulfill({ status: 404, body: "" }));
+  await page.getByRole("contentinfo").getByRole("link", { name: "Terms of Service" }).click();
+  await expect(page.getByRole("alert")).toContainText("Something broke on this page");
+});
