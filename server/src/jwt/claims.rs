@@ -31,11 +31,14 @@ impl Claims {
         &self.0
     }
 
-    /// The claims as JSON text with `role` set to the role that acts; what policies read.
+    /// The claims as JSON text with `role` set to the role that acts; what policies read. Members are in the order of
+    /// their names, as PostgREST writes them.
     pub fn to_json_as(&self, role: &str) -> String {
         let mut claims = self.0.clone();
         claims.insert("role".to_owned(), Value::String(role.to_owned()));
-        Value::Object(claims).to_string()
+        let mut claims = Value::Object(claims);
+        claims.sort_all_objects();
+        claims.to_string()
     }
 
     /// `exp`, `nbf`, `iat` against `now` (seconds since 1970, give or take [`SKEW`]), then `aud`.
@@ -156,8 +159,8 @@ mod tests {
 
     #[test]
     fn the_acting_role_replaces_the_claimed_one() {
-        let claims = Claims::parse(br#"{"role":"a","sub":"1"}"#).expect("object");
-        assert_eq!(claims.to_json_as("b"), r#"{"role":"b","sub":"1"}"#);
+        let claims = Claims::parse(br#"{"sub":"1","role":"a","app":{"b":[{"y":1,"x":2}],"a":3}}"#).expect("object");
+        assert_eq!(claims.to_json_as("b"), r#"{"app":{"a":3,"b":[{"x":2,"y":1}]},"role":"b","sub":"1"}"#);
         assert_eq!(Claims::default().to_json_as("anon"), r#"{"role":"anon"}"#);
     }
 }

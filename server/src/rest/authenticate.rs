@@ -180,7 +180,7 @@ mod tests {
         let named = auth.authenticate(Some(&token(&json!({"role": "r", "sub": "1"})))).expect("identity");
         assert_eq!((&*named.role, &*named.claims_json), ("r", r#"{"role":"r","sub":"1"}"#));
         let without = auth.authenticate(Some(&token(&json!({"sub": "1"})))).expect("identity");
-        assert_eq!((&*without.role, &*without.claims_json), ("anon", r#"{"sub":"1","role":"anon"}"#));
+        assert_eq!((&*without.role, &*without.claims_json), ("anon", r#"{"role":"anon","sub":"1"}"#));
         let nobody = auth.authenticate(None).expect("identity");
         assert_eq!((&*nobody.claims_json, nobody.is_anonymous), (r#"{"role":"anon"}"#, true));
     }

@@ -56,18 +56,16 @@ impl Response {
         self.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
     }
 
-    /// An error as its API shows it.
-    pub fn from_error(error: &ApiError, minimal: bool, head: bool) -> Self {
+    /// An error as its API shows it. To HEAD too, which is told the length of the body that GET would have got.
+    pub fn from_error(error: &ApiError, minimal: bool) -> Self {
         if let ApiError::NotUtf8 = error {
             let response = Self::new(error.status()).header("Content-Type", "text/plain; charset=utf-8");
             return response.with_body(Bytes::from(error.message()));
         }
-        let body = if head { Bytes::new() } else { Bytes::from(error.body(minimal)) };
         let mut response = Self::new(error.status())
             .header("Content-Type", "application/json; charset=utf-8")
             .header("Proxy-Status", format!("PostgREST; error={}", error.code()))
-            .with_body(body);
-        response.headers_only = head;
+            .with_body(Bytes::from(error.body(minimal)));
         response.headers.extend(error.headers());
         response.reason = error.reason();
         response

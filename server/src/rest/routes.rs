@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
-use actix_web::http::{Method, StatusCode};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::{Bytes, BytesMut};
@@ -85,7 +85,7 @@ async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> H
     let mut acting = None;
     let answer = match answer(&request, body, &rest, &settings, &mut acting).await {
         Ok(answer) => answer,
-        Err(error) => Response::from_error(&error, !config.verbose_errors, request.method() == Method::HEAD),
+        Err(error) => Response::from_error(&error, !config.verbose_errors),
     };
     let (status, length) = (answer.status, (!answer.headers_only).then_some(answer.body.len()));
     let sent = send(answer, for_browsers, &request, config, rest.live.cache().is_none());
@@ -129,7 +129,10 @@ async fn answer(
     };
     let planned = timing.measure("plan", || plan::plan(&parsed, &cache, &plan_rules))?;
     let mut answer = match planned {
-        Plan::Info { allow } => response::info(&allow),
+        Plan::Info { allow } => {
+            timing.measure("transaction", || ());
+            timing.measure("response", || response::info(&allow))
+        }
         Plan::Document { head } => {
             let started = timing.start();
             let offer = execute::inspect(rest.live.pool(), settings, &identity, &parsed, &cache).await?;

@@ -137,7 +137,7 @@ impl LookupError {
         match self {
             Self::RelationshipNotFound { suggestion, .. } => suggestion.clone(),
             Self::AmbiguousRelationship { target, candidates, .. } => {
-                let choices: Vec<String> = candidates.iter().filter_map(|r| disambiguation(r)).collect();
+                let choices: Vec<String> = candidates.iter().map(|r| disambiguation(r)).collect();
                 Some(format!(
                     "Try changing '{target}' to one of the following: {}. \
                      Find the desired relationship in the 'details' key.",
@@ -193,13 +193,14 @@ fn describe(relationship: &Relationship) -> Value {
     })
 }
 
-fn disambiguation(relationship: &Relationship) -> Option<String> {
-    let Relationship::Detected { target, cardinality, .. } = relationship else { return None };
+/// Nothing is said of a computed one, which stands among the candidates all the same.
+fn disambiguation(relationship: &Relationship) -> String {
+    let Relationship::Detected { target, cardinality, .. } = relationship else { return String::new() };
     let hint = match cardinality {
         Cardinality::ManyToMany(junction) => &junction.table.name,
         Cardinality::OneToMany { constraint, .. }
         | Cardinality::ManyToOne { constraint, .. }
         | Cardinality::OneToOne { constraint, .. } => constraint,
     };
-    Some(format!("'{}!{hint}'", target.name))
+    format!("'{}!{hint}'", target.name)
 }

@@ -164,10 +164,12 @@ async fn just_in_time_compilation_is_off_unless_somebody_has_said_what_it_is_to_
 #[actix_web::test]
 async fn stages_are_timed_where_that_is_wanted() {
     let house = House::open(&[("PGRST_SERVER_TIMING_ENABLED", "true")]).await;
-    let reply = ask(&house, "", "GET", "/labels?select=id", "", "").await;
-    let timing = reply.header("server-timing").expect("a header");
-    let stages: Vec<&str> = timing.split(", ").filter_map(|stage| stage.split(";dur=").next()).collect();
-    assert_eq!(stages, ["jwt", "parse", "plan", "transaction", "response"]);
+    for (method, target) in [("GET", "/labels?select=id"), ("GET", "/"), ("OPTIONS", "/labels"), ("OPTIONS", "/")] {
+        let reply = ask(&house, "", method, target, "", "").await;
+        let timing = reply.header("server-timing").expect("a header");
+        let stages: Vec<&str> = timing.split(", ").filter_map(|stage| stage.split(";dur=").next()).collect();
+        assert_eq!(stages, ["jwt", "parse", "plan", "transaction", "response"], "{method} {target}");
+    }
 }
 
 #[actix_web::test]
@@ -333,6 +335,30 @@ async fn a_function_may_say_the_settings() {
     house.owner.batch_execute(&alter).await.expect("setting");
     let one = |reply: &Reply| rows(reply).as_array().map(Vec::len) == Some(1);
     assert_eq!(wait_for(&house, "/stars?select=id", one).await.status, 200);
+}
+
+#[actix_web::test]
+async fn the_function_that_says_the_settings_may_be_named_in_the_database() {
+    let function = "create function public.settings() returns void language plpgsql as $$ begin
+                      perform set_config('pgrst.db_max_rows', '2', true); end $$;
+                    grant usage on schema public to sky_gate;";
+    let ground = Ground::new(Some(function)).await;
+    let alter =
+        format!("alter role sky_gate in database {} set pgrst.db_pre_config = 'public.settings'", ground.database());
+    connect(&ground.owner_url).await.batch_execute(&alter).await.expect("setting");
+    let house = House::build(&[], &ground).await;
+    let reply = ask(&house, "", "GET", "/stars?select=id", "", "").await;
+    assert_eq!(rows(&reply).as_array().map(Vec::len), Some(2));
+}
+
+#[actix_web::test]
+async fn without_its_settings_function_the_server_starts_with_the_other_settings() {
+    let house = House::open(&[("PGRST_DB_PRE_CONFIG", "public.gone"), ("PGRST_DB_MAX_ROWS", "2")]).await;
+    let reply = ask(&house, "", "GET", "/stars?select=id", "", "").await;
+    assert_eq!(rows(&reply).as_array().map(Vec::len), Some(2));
+    let timeout = "/rpc/setting?name=statement_timeout";
+    let of = async |role: &str| rows(&ask(&house, role, "GET", timeout, "", "").await);
+    assert_ne!(of("").await, of(r#"{"role":"sky_slow"}"#).await, "settings of roles hold");
 }
 
 #[actix_web::test]

@@ -87,6 +87,8 @@ const TESTS: &[(&str, u32, &str, &str)] = &[
     ("11", 0, "behaviour", "a_token_of_a_key_set_is_checked_with_the_key_it_names"),
     ("17", 0, "behaviour", "settings_in_the_database_win_and_are_read_again_when_asked"),
     ("17", 0, "behaviour", "a_function_may_say_the_settings"),
+    ("17", 0, "behaviour", "the_function_that_says_the_settings_may_be_named_in_the_database"),
+    ("17", 0, "behaviour", "without_its_settings_function_the_server_starts_with_the_other_settings"),
     ("17", 0, "behaviour", "without_in_database_configuration_no_role_setting_holds"),
     ("17", 0, "behaviour", "a_pool_that_is_used_up_answers_504"),
     ("17", 0, "behaviour", "function_settings_hold_only_where_they_are_hoisted"),

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::authenticate::{Authenticator, CacheCounters};
-use crate::config::rest::over;
+use crate::config::rest::{FunctionName, over};
 use crate::config::{Problems, RestConfig, Source};
 use crate::db::{DbError, Pool};
 use crate::schema_cache::introspect::{Pace, Scope, load};
@@ -319,10 +319,24 @@ impl Live {
         let environment = RestConfig::load(&source).map_err(ConfigurationFault::Wrong)?;
         let (config, roles) = if environment.db_config {
             let connection = self.loading.connection().await?;
-            let stored = in_database::load_settings(&connection, environment.pre_config.as_ref()).await?;
             let roles = in_database::load_role_settings(&connection).await?;
-            let source = over(&source, &stored);
-            (RestConfig::load(&source).map_err(ConfigurationFault::Wrong)?, roles)
+            let read = async |pre_config: Option<&FunctionName>| {
+                let stored = match in_database::load_settings(&connection, pre_config).await {
+                    // There is no older configuration to keep yet.
+                    Err(error) if self.cache.load().is_none() => {
+                        tracing::error!(%error, "the settings in the database could not be read, going on without");
+                        Vec::new()
+                    }
+                    stored => stored?,
+                };
+                RestConfig::load(&over(&source, &stored)).map_err(ConfigurationFault::Wrong)
+            };
+            let mut config = read(environment.pre_config.as_ref()).await?;
+            // The function may itself be named in the database.
+            if config.pre_config != environment.pre_config {
+                config = read(config.pre_config.as_ref()).await?;
+            }
+            (config, roles)
         } else {
             (environment, RoleSettings::default())
         };

@@ -93,9 +93,14 @@ impl Sql {
         if column == "*" { self.raw("*") } else { self.ident(column) }
     }
 
-    /// A value as text of undeclared type.
+    /// A value as text of undeclared type, cut at a NUL, where the reference's C library sees its end.
     pub fn bind(&mut self, value: &str) -> &mut Self {
-        self.bind_param(Param::Text(Bytes::copy_from_slice(value.as_bytes())))
+        self.bind_param(Param::Text(Bytes::copy_from_slice(until_nul(value.as_bytes()))))
+    }
+
+    /// As [`Sql::bind`], of what is text already.
+    pub fn bind_text(&mut self, value: &Bytes) -> &mut Self {
+        self.bind_param(Param::Text(value.slice(..until_nul(value).len())))
     }
 
     pub fn bind_bytes(&mut self, value: &Bytes) -> &mut Self {
@@ -127,6 +132,10 @@ impl Sql {
         }
         self
     }
+}
+
+fn until_nul(text: &[u8]) -> &[u8] {
+    memchr::memchr(0, text).map_or(text, |end| &text[..end])
 }
 
 /// `{"a","b"}`: an array as PostgreSQL reads it, each element quoted.
@@ -166,6 +175,10 @@ mod tests {
         sql.raw("select ").bind("x").raw(", ").bind("y");
         assert_eq!(sql.text(), "select $1, $2");
         assert_eq!(sql.params().len(), 2);
+        let text = |text: &'static str| Param::Text(Bytes::from_static(text.as_bytes()));
+        let mut cut = Sql::new();
+        cut.bind("a\0b").bind_text(&Bytes::from_static(b"\0")).bind_bytes(&Bytes::from_static(b"a\0b"));
+        assert_eq!(cut.params(), [text("a"), text(""), text("a\0b")]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn call_query(sql: &mut Sql, call: &Call) {
             if &*parameter.type_name == "bytea" {
                 sql.bind_param(Param::Binary(body.clone()));
             } else {
-                sql.bind_bytes(body).raw("::").catalog(&parameter.type_name);
+                sql.bind_text(body).raw("::").catalog(&parameter.type_name);
             }
         }),
         Arguments::Direct(arguments) => invoke(sql, call, |sql| {

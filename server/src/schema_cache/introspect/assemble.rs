@@ -12,6 +12,8 @@ use crate::schema_cache::{
 
 /// All that was read.
 pub struct Rows {
+    /// The exposed ones.
+    pub schemas: Vec<String>,
     pub relations: Vec<RelationRow>,
     pub columns: Vec<ColumnRow>,
     pub types: HashMap<u32, TypeRow>,
@@ -34,7 +36,7 @@ pub fn assemble(rows: Rows) -> CacheParts {
 
     let raw = keys::relationships(&rows.constraints, &views, &primary_keys, |oid| relations.contains_key(&oid));
     let mut relationships: Vec<Relationship> = raw.iter().filter_map(|r| naming.relationship(r)).collect();
-    let computed = computed_relationships(&rows.functions, &rows.relations);
+    let computed = computed_relationships(&rows);
     let overridden: HashSet<(QualifiedName, QualifiedName)> = computed
         .iter()
         .filter_map(|r| match r {
@@ -168,21 +170,31 @@ impl Naming<'_> {
     }
 }
 
-/// Functions of one argument from a row of one exposed relation to rows of another.
-fn computed_relationships(functions: &[FunctionRow], relations: &[RelationRow]) -> Vec<Relationship> {
-    let by_row_type: HashMap<u32, &RelationRow> = relations.iter().map(|row| (row.row_type, row)).collect();
-    let named = |row: &RelationRow| QualifiedName { schema: row.schema.clone(), name: row.name.clone() };
-    functions
+/// Functions of one argument from a row of one exposed relation to rows of another. Partitions, which are no resource
+/// otherwise, count as well.
+fn computed_relationships(rows: &Rows) -> Vec<Relationship> {
+    let by_row_type: HashMap<u32, &RelationRow> = rows.relations.iter().map(|row| (row.row_type, row)).collect();
+    let relation = |row_type: u32| {
+        let (schema, name) = match by_row_type.get(&row_type) {
+            Some(row) => (&row.schema, &row.name),
+            None => {
+                let row = rows.types.get(&row_type).filter(|row| row.is_partition)?;
+                (&row.schema, &row.name)
+            }
+        };
+        let is_exposed = rows.schemas.iter().any(|exposed| **exposed == **schema);
+        is_exposed.then(|| QualifiedName { schema: schema.clone(), name: name.clone() })
+    };
+    rows.functions
         .iter()
         .filter_map(|function| {
             let [argument] = function.input_types.as_slice() else { return None };
-            let (origin, target) = (by_row_type.get(argument)?, by_row_type.get(&function.return_type)?);
             Some(Relationship::Computed {
                 function: QualifiedName { schema: function.schema.clone(), name: function.name.clone() },
-                origin: named(origin),
-                target: named(target),
+                origin: relation(*argument)?,
+                target: relation(function.return_type)?,
                 to_one: !function.returns_set || function.one_row,
-                is_self: origin.oid == target.oid,
+                is_self: *argument == function.return_type,
             })
         })
         .collect()

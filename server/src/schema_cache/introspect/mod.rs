@@ -84,6 +84,7 @@ async fn read(first: Reader<'_>, second: Option<Reader<'_>>, scope: &Scope) -> R
     // Asked for by number: to find them in the catalogs would mean to read all columns once more.
     let types = rows::types(first, &columns, &functions, &mut names).await?;
     Ok(assemble::Rows {
+        schemas: schemas.clone(),
         relations,
         columns,
         types,

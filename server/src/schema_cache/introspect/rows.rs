@@ -48,6 +48,8 @@ pub struct TypeRow {
     pub modifier: i32,
     pub not_null: bool,
     pub default: Option<Name>,
+    /// The row type of a partition.
+    pub is_partition: bool,
 }
 
 /// A primary key, unique constraint or foreign key.
@@ -186,6 +188,7 @@ pub async fn types(
                 modifier: row.try_get(7)?,
                 not_null: row.try_get(8)?,
                 default: names.nullable(row, 9)?,
+                is_partition: row.try_get(10)?,
             };
             Ok((row.oid, row))
         })

@@ -8,7 +8,9 @@ select t.oid,
        t.typbasetype,
        t.typtypmod,
        t.typnotnull,
-       case when t.typdefaultbin is not null then pg_get_expr(t.typdefaultbin, 0) end as default_sql
+       case when t.typdefaultbin is not null then pg_get_expr(t.typdefaultbin, 0) end as default_sql,
+       exists (select from pg_catalog.pg_class c where c.oid = t.typrelid and c.relispartition and c.relkind <> 'i')
+           as is_partition
 from pg_catalog.pg_type t
 join pg_catalog.pg_namespace n on n.oid = t.typnamespace
 where t.typtype = 'd'
