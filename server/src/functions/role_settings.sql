@@ -1,4 +1,4 @@
--- `ALTER ROLE … SET` of the role that calls, for this transaction, as far as everybody may set it: a role that is switched
+-- `ALTER ROLE ... SET` of the role that calls, for this transaction, as far as everybody may set it: a role that is switched
 -- to brings no settings along by itself. Those of REST do the same (`rest/live/role_settings.sql`).
 select set_config(own.name, own.value, true)
 from (

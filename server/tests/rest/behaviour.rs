@@ -362,6 +362,29 @@ async fn without_its_settings_function_the_server_starts_with_the_other_settings
 }
 
 #[actix_web::test]
+async fn a_database_of_another_encoding_is_served() {
+    let first = Ground::new(None).await;
+    let name = format!("{}_latin", first.database());
+    let create = format!("create database {name} template template0 encoding 'LATIN1' locale 'C'");
+    connect(&first.owner_url).await.batch_execute(&create).await.expect("a database");
+    let mut url = url::Url::parse(&first.owner_url).expect("url");
+    url.set_path(&name);
+    let ground = Ground { owner_url: url.into(), relay: None };
+    let tables = "create schema sky; create schema workshop; grant usage on schema sky to sky_visitor;
+                  create table sky.\"größen\" (id integer primary key, \"maß\" text);
+                  insert into sky.\"größen\" values (1, 'für'); grant select on sky.\"größen\" to sky_visitor;";
+    connect(&ground.owner_url).await.batch_execute(tables).await.expect("tables");
+    let house = House::build(&[], &ground).await;
+    let of = async |value: &str| {
+        let target = format!("/gr%C3%B6%C3%9Fen?ma%C3%9F=eq.{value}");
+        ask(&house, "", "GET", &target, "", "").await
+    };
+    assert_eq!(rows(&of("f%C3%BCr").await), json!([{ "id": 1, "maß": "für" }]));
+    let beyond = of("%E6%BC%A2").await;
+    assert_eq!((beyond.status, &rows(&beyond)["code"]), (400, &json!("22P05")));
+}
+
+#[actix_web::test]
 async fn a_pool_that_is_used_up_answers_504() {
     let sleep = "create function sky.nap() returns text language sql stable as $$ select pg_sleep(6)::text $$;";
     let ground = Ground::new(Some(sleep)).await;

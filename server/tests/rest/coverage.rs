@@ -86,6 +86,7 @@ const TESTS: &[(&str, u32, &str, &str)] = &[
     ("11", 0, "behaviour", "tokens_of_every_kind_of_key_are_verified"),
     ("11", 0, "behaviour", "a_token_of_a_key_set_is_checked_with_the_key_it_names"),
     ("17", 0, "behaviour", "settings_in_the_database_win_and_are_read_again_when_asked"),
+    ("12", 0, "behaviour", "a_database_of_another_encoding_is_served"),
     ("17", 0, "behaviour", "a_function_may_say_the_settings"),
     ("17", 0, "behaviour", "the_function_that_says_the_settings_may_be_named_in_the_database"),
     ("17", 0, "behaviour", "without_its_settings_function_the_server_starts_with_the_other_settings"),

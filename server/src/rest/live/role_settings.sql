@@ -1,4 +1,4 @@
--- ALTER ROLE … SET of the roles that the login role may take, as far as it may set them itself.
+-- ALTER ROLE ... SET of the roles that the login role may take, as far as it may set them itself.
 with settings as (
     select r.rolname, unnest(r.rolconfig) as setting
     from pg_catalog.pg_auth_members m
