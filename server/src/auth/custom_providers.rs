@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::encryption;
 use super::error::{AuthError, AuthResult, Code, Fault, Meaning as _, json_response};
 use super::models::{Json, now};
-use super::oauth::oidc::get_json;
-use super::outbound::check_url;
+use super::oauth::oidc::{ask, read_body};
+use super::outbound::Outbound;
 use super::params::Params;
 use super::request::{Request, ok};
 use super::store::Db;
@@ -61,6 +61,36 @@ const COLUMNS: &str = "id, provider_type, identifier, name, client_id, acceptabl
     created_at, updated_at";
 
 impl CustomProvider {
+    /// A provider of which nothing is said yet: on, with PKCE, and an address wanted.
+    pub fn new(provider_type: String, identifier: String) -> Self {
+        let now = now();
+        Self {
+            id: Uuid::new_v4(),
+            provider_type,
+            identifier,
+            name: String::new(),
+            client_id: String::new(),
+            acceptable_client_ids: Vec::new(),
+            scopes: Vec::new(),
+            pkce_enabled: true,
+            attribute_mapping: Map::new(),
+            custom_claims_allowlist: Vec::new(),
+            authorization_params: Map::new(),
+            enabled: true,
+            email_optional: false,
+            issuer: None,
+            discovery_url: None,
+            skip_nonce_check: false,
+            cached_discovery: None,
+            authorization_url: None,
+            token_url: None,
+            userinfo_url: None,
+            jwks_uri: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
     pub fn is_oidc(&self) -> bool {
         self.provider_type == "oidc"
     }
@@ -357,14 +387,14 @@ impl Fields {
         }
     }
 
-    async fn check_urls(&self, oidc: bool) -> AuthResult<()> {
+    async fn check_urls(&self, outbound: &Outbound, oidc: bool) -> AuthResult<()> {
         let urls: Vec<&str> = if oidc {
             vec![&self.issuer, self.discovery_url.as_deref().unwrap_or("")]
         } else {
             vec![&self.authorization_url, &self.token_url, &self.userinfo_url, self.jwks_uri.as_deref().unwrap_or("")]
         };
         for url in urls.into_iter().filter(|url| !url.is_empty()) {
-            check_url(url).await?;
+            outbound.check(url).await?;
         }
         Ok(())
     }
@@ -427,7 +457,7 @@ pub async fn create(request: &Request) -> AuthResult<HttpResponse> {
             return Err(AuthError::bad_request(Code::OverCustomProviderQuota, message));
         }
     }
-    fields.check_urls(oidc).await?;
+    fields.check_urls(&request.auth.custom_providers, oidc).await?;
     let exists = || {
         let message = "A custom OAuth provider with this identifier already exists";
         AuthError::bad_request(Code::Conflict, message)
@@ -435,32 +465,7 @@ pub async fn create(request: &Request) -> AuthResult<HttpResponse> {
     if find(&db, &identifier).await.or_internal("Error checking for existing provider")?.is_some() {
         return Err(exists());
     }
-    let now = now();
-    let mut provider = CustomProvider {
-        id: Uuid::new_v4(),
-        provider_type: kind,
-        identifier,
-        name: String::new(),
-        client_id: String::new(),
-        acceptable_client_ids: Vec::new(),
-        scopes: Vec::new(),
-        pkce_enabled: true,
-        attribute_mapping: Map::new(),
-        custom_claims_allowlist: Vec::new(),
-        authorization_params: Map::new(),
-        enabled: true,
-        email_optional: false,
-        issuer: None,
-        discovery_url: None,
-        skip_nonce_check: false,
-        cached_discovery: None,
-        authorization_url: None,
-        token_url: None,
-        userinfo_url: None,
-        jwks_uri: None,
-        created_at: now,
-        updated_at: now,
-    };
+    let mut provider = CustomProvider::new(kind, identifier);
     let secret = encryption::seal(&config.security.encryption, &provider.id.to_string(), &fields.client_secret)?;
     fields.apply(&mut provider);
     if oidc {
@@ -481,7 +486,7 @@ pub async fn update(request: &Request, identifier: &str) -> AuthResult<HttpRespo
     fields.check()?;
     let db = request.db().await?;
     let mut provider = load(&db, identifier).await?;
-    fields.check_urls(provider.is_oidc()).await?;
+    fields.check_urls(&request.auth.custom_providers, provider.is_oidc()).await?;
     let before = provider.issuer.clone();
     let reread = provider.is_oidc() && (!fields.issuer.is_empty() || fields.discovery_url.is_some());
     let secret = if fields.client_secret.is_empty() {
@@ -523,9 +528,15 @@ async fn read_document(request: &Request, provider: &CustomProvider) -> AuthResu
         None => format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/')),
     };
     let failed = |why: String| AuthError::invalid(format!("OIDC discovery from {url:?} failed: {why}"));
-    let document: Map<String, Value> = get_json(&request.auth.guarded_http, &url)
-        .await
-        .map_err(|fault| failed(format!("oidc: discovery request to {url} failed: {fault}")))?;
+    let outbound = &request.auth.custom_providers;
+    let unanswered = |fault: Fault| failed(format!("oidc: discovery request to {url} failed: {fault}"));
+    let answer = ask(outbound, &url).await.map_err(unanswered)?;
+    if answer.status() != reqwest::StatusCode::OK {
+        return Err(failed(format!("oidc: discovery request to {url} returned {}", answer.status())));
+    }
+    let body = read_body(answer).await.map_err(unanswered)?;
+    let document: Map<String, Value> = serde_json::from_slice(&body)
+        .map_err(|error| failed(format!("oidc: failed to decode discovery document from {url}: {error}")))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or("");
     if text("issuer") != issuer {
         return Err(failed(format!("oidc: issuer mismatch, expected {issuer:?} got {:?}", text("issuer"))));
@@ -538,7 +549,7 @@ async fn read_document(request: &Request, provider: &CustomProvider) -> AuthResu
     }
     for name in ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri"] {
         if !text(name).is_empty() {
-            check_url(text(name)).await?;
+            outbound.check(text(name)).await?;
         }
     }
     let kept = KEPT.iter().filter_map(|name| Some(((*name).to_owned(), document.get(*name)?.clone())));

@@ -67,6 +67,7 @@ use crate::db::Pool;
 use crate::jwt::sign::SigningKeys;
 use limits::Limits;
 use mailer::TemplateStore;
+use outbound::Outbound;
 use password::{Hasher, PasswordRules};
 use redirect::RedirectPolicy;
 use sms::TextSender;
@@ -87,10 +88,12 @@ pub struct Auth {
     templates: TemplateStore,
     delivery: Delivery,
     texts: Option<Arc<dyn TextSender>>,
-    /// For hooks, captchas and providers.
+    /// For hooks and captchas.
     http: reqwest::Client,
-    /// For URLs that administrators enter: reaches public addresses only.
-    guarded_http: reqwest::Client,
+    /// For the providers of the settings.
+    providers: Outbound,
+    /// For providers that administrators enter.
+    custom_providers: Outbound,
     /// OpenID Connect issuers that were asked for.
     discovery: oauth::Discovery,
     trusted_proxies: Vec<IpAddr>,
@@ -120,6 +123,12 @@ impl Auth {
         let keys = SigningKeys::new(&jwt.secret, &jwt.key_id, jwt.keys.as_ref(), jwt.valid_methods.as_deref())
             .map_err(|error| anyhow::anyhow!("GOTRUE_JWT_KEYS: {error}"))?;
         let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+        let authorities = match &config.outbound_ca_file {
+            Some(file) => outbound::authorities(file)
+                .map_err(|error| anyhow::anyhow!("FERROBASE_OUTBOUND_CA_FILE {}: {error}", file.display()))?,
+            None => Vec::new(),
+        };
+        let custom_providers = Outbound::guarded(config.outbound_allow.clone(), &authorities)?;
         let external_url =
             Url::parse(&config.external_url).map_err(|_| anyhow::anyhow!("API_EXTERNAL_URL must be a URL"))?;
         Ok(Self {
@@ -136,8 +145,9 @@ impl Auth {
             config,
             pool,
             delivery,
+            providers: Outbound::anywhere(&authorities)?,
             http,
-            guarded_http: outbound::client()?,
+            custom_providers,
             trusted_proxies,
             refreshes: token::Turns::default(),
         })

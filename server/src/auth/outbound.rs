@@ -1,49 +1,209 @@
-//! The client for URLs that administrators enter at run time: it reaches public addresses only.
+//! The way out to providers: those that administrators enter at run time are reached at public addresses only, or at
+//! what [`OutboundAllow`] opens.
 //!
-//! Names are checked when they are resolved for the connection, so that a second answer of a name server
-//! cannot lead elsewhere; addresses written out are checked by [`check_url`].
-//! Reference: supabase/auth `internal/utilities/url_validator.go`.
+//! Every request asks for itself, so that a document that names new endpoints, or a row that came with a dump, leads
+//! nowhere else than a URL that was entered and checked. Names are judged when they are resolved for the connection: a
+//! second answer of a name server cannot lead elsewhere. No redirect is followed.
+//! Reference: supabase/auth `internal/utilities/url_validator.go`, which asks when a provider is entered.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, Method, RequestBuilder};
 use url::{Host, Url};
 
-use super::error::{AuthError, AuthResult};
+use super::error::{AuthError, AuthResult, Fault};
+use crate::config::OutboundAllow;
 
-struct PublicOnly;
+/// The authorities in a file of certificates (PEM).
+///
+/// Errors: the file cannot be read, or has none.
+pub fn authorities(file: &Path) -> anyhow::Result<Vec<Certificate>> {
+    let bytes = std::fs::read(file)?;
+    let found = Certificate::from_pem_bundle(&bytes)?;
+    anyhow::ensure!(!found.is_empty(), "there is no certificate in it");
+    Ok(found)
+}
 
-impl Resolve for PublicOnly {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            if found.iter().any(|address| refusal(address.ip()).is_some()) {
-                return Err("the name resolves to an address that is not public".into());
+/// Resolves a name.
+type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
+
+/// Where providers are asked from.
+pub struct Outbound {
+    client: Client,
+    guard: Option<Guard>,
+}
+
+struct Guard {
+    allow: Arc<OutboundAllow>,
+    lookup: Lookup,
+    /// Goes wherever names lead: for origins that are open by name.
+    trusting: Client,
+}
+
+impl Outbound {
+    /// For URLs of the settings and those this server knows by itself. `authorities` vouch beside those of the system.
+    pub fn anywhere(authorities: &[Certificate]) -> reqwest::Result<Self> {
+        let client = Client::builder().redirect(Policy::none()).tls_certs_merge(authorities.iter().cloned());
+        Ok(Self { client: client.build()?, guard: None })
+    }
+
+    /// For URLs that administrators enter.
+    pub fn guarded(allow: OutboundAllow, authorities: &[Certificate]) -> reqwest::Result<Self> {
+        Self::with_lookup(
+            allow,
+            authorities,
+            Arc::new(|name| {
+                Box::pin(async move {
+                    let found = tokio::net::lookup_host((name.as_str(), 443)).await?;
+                    Ok(found.map(|address| address.ip()).collect())
+                })
+            }),
+        )
+    }
+
+    fn with_lookup(allow: OutboundAllow, authorities: &[Certificate], lookup: Lookup) -> reqwest::Result<Self> {
+        let allow = Arc::new(allow);
+        let client = |only: Option<Arc<OutboundAllow>>| {
+            Client::builder()
+                .redirect(Policy::none())
+                .tls_certs_merge(authorities.iter().cloned())
+                .dns_resolver(Arc::new(Names { lookup: Arc::clone(&lookup), only }))
+                .no_proxy()
+                .build()
+        };
+        let (asking, trusting) = (client(Some(Arc::clone(&allow)))?, client(None)?);
+        Ok(Self { client: asking, guard: Some(Guard { allow, lookup, trusting }) })
+    }
+
+    /// A GET of `url`, if it may be asked.
+    pub fn get(&self, url: &str) -> Result<RequestBuilder, Fault> {
+        self.request(Method::GET, url)
+    }
+
+    /// A POST to `url`, if it may be asked.
+    pub fn post(&self, url: &str) -> Result<RequestBuilder, Fault> {
+        self.request(Method::POST, url)
+    }
+
+    fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, Fault> {
+        let Some(guard) = &self.guard else { return Ok(self.client.request(method, url)) };
+        let url = Url::parse(url).map_err(|error| Fault::new(format!("not a URL: {error}")))?;
+        if guard.allow.has_origin_of(&url) {
+            return Ok(guard.trusting.request(method, url));
+        }
+        let written = match url.host() {
+            Some(Host::Ipv4(v4)) => guard.refusal(IpAddr::V4(v4)),
+            Some(Host::Ipv6(v6)) => guard.refusal(IpAddr::V6(v6)),
+            // Names are judged by their addresses, in `Names`.
+            Some(Host::Domain(_)) | None => None,
+        };
+        let why = if url.scheme() == "https" { written } else { Some("URL must use HTTPS") };
+        match why {
+            Some(why) => Err(Fault::new(format!("{}: {why}", url.origin().ascii_serialization()))),
+            None => Ok(self.client.request(method, url)),
+        }
+    }
+
+    /// Refuses URLs that are not https, or lead to this machine or a private network, unless they are open.
+    ///
+    /// Errors: 400 `validation_failed`.
+    pub async fn check(&self, text: &str) -> AuthResult<()> {
+        let Some(guard) = &self.guard else { return Ok(()) };
+        let url = Url::parse(text).map_err(|_| {
+            let relative = text.split(['/', '?', '#']).next().is_some_and(|start| !start.contains(':'));
+            AuthError::invalid(if relative { "URL must use HTTPS" } else { "Invalid URL format" })
+        })?;
+        // The database keeps only what is written so.
+        if !text.starts_with("https://") {
+            return Err(AuthError::invalid("URL must use HTTPS"));
+        }
+        if guard.allow.has_origin_of(&url) {
+            return Ok(());
+        }
+        let host = url.host().ok_or_else(|| AuthError::invalid("URL must have a valid hostname"))?;
+        let addresses = match host {
+            Host::Ipv4(v4) => vec![IpAddr::V4(v4)],
+            Host::Ipv6(v6) => vec![IpAddr::V6(v6)],
+            Host::Domain(name) if is_this_machine(name) => return Err(AuthError::invalid(THIS_MACHINE)),
+            Host::Domain(name) => {
+                (guard.lookup)(name.to_owned()).await.map_err(|_| AuthError::invalid("Unable to resolve hostname"))?
             }
-            Ok(Box::new(found.into_iter()) as Addrs)
+        };
+        match addresses.into_iter().find_map(|address| guard.refusal(address)) {
+            Some(_) if url.host_str().is_some_and(is_this_machine) => Err(AuthError::invalid(THIS_MACHINE)),
+            Some(why) => Err(AuthError::invalid(why)),
+            None => Ok(()),
+        }
+    }
+}
+
+const THIS_MACHINE: &str = "URL cannot point to localhost or loopback addresses";
+
+/// Names of this machine, and its best known addresses as a URL writes them.
+fn is_this_machine(host: &str) -> bool {
+    matches!(host, "localhost" | "127.0.0.1" | "[::1]" | "0.0.0.0" | "[::]") || host.ends_with(".localhost")
+}
+
+impl Guard {
+    fn refusal(&self, address: IpAddr) -> Option<&'static str> {
+        refusal(&self.allow, address)
+    }
+}
+
+/// Resolves names for a connection.
+struct Names {
+    lookup: Lookup,
+    /// Judges the addresses; without it any are taken.
+    only: Option<Arc<OutboundAllow>>,
+}
+
+impl Resolve for Names {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (found, only) = ((self.lookup)(name.as_str().to_owned()), self.only.clone());
+        Box::pin(async move {
+            let found = found.await?;
+            if let Some(allow) = only
+                && let Some(why) = found.iter().find_map(|address| refusal(&allow, *address))
+            {
+                return Err(why.into());
+            }
+            // The connection takes the URL's port.
+            Ok(Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0))) as Addrs)
         })
     }
 }
 
-/// A client that follows no redirects and connects to public addresses only.
-pub fn client() -> reqwest::Result<reqwest::Client> {
-    reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .dns_resolver(Arc::new(PublicOnly))
-        .no_proxy()
-        .build()
-}
-
 /// Why an address is not to be connected to.
-fn refusal(address: IpAddr) -> Option<&'static str> {
+fn refusal(allow: &OutboundAllow, address: IpAddr) -> Option<&'static str> {
+    if allow.has_address(address) {
+        return None;
+    }
     let address = match address {
-        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4),
+        IpAddr::V6(v6) => match v6.segments() {
+            // What a translator of networks (RFC 6052) or this machine makes an IPv4 address again.
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+                IpAddr::V4(Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low)))
+            }
+            _ => IpAddr::V6(v6).to_canonical(),
+        },
         v4 => v4,
     };
     let (private, link_local) = match address {
-        IpAddr::V4(v4) => (v4.is_private(), v4.is_link_local()),
-        IpAddr::V6(v6) => (v6.is_unique_local(), v6.is_unicast_link_local()),
+        // Carriers' and overlay networks (100.64.0.0/10) are private too: a cloud has its metadata there.
+        IpAddr::V4(v4) => (
+            v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..]),
+            v4.is_link_local() || matches!(v4.octets(), [224, 0, 0, _]),
+        ),
+        IpAddr::V6(v6) => (
+            v6.is_unique_local(),
+            v6.is_unicast_link_local() || matches!(v6.octets(), [0xff, scope, ..] if scope & 15 == 2),
+        ),
     };
     if address.is_loopback() {
         Some("URL cannot resolve to loopback addresses")
@@ -60,61 +220,169 @@ fn refusal(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Refuses URLs that are not https, or lead to this machine or a private network.
-///
-/// Errors: 400 `validation_failed`.
-pub async fn check_url(text: &str) -> AuthResult<()> {
-    let url = Url::parse(text).map_err(|_| {
-        let relative = text.split(['/', '?', '#']).next().is_some_and(|start| !start.contains(':'));
-        AuthError::invalid(if relative { "URL must use HTTPS" } else { "Invalid URL format" })
-    })?;
-    if url.scheme() != "https" {
-        return Err(AuthError::invalid("URL must use HTTPS"));
-    }
-    let host = url.host().ok_or_else(|| AuthError::invalid("URL must have a valid hostname"))?;
-    let addresses = match host {
-        Host::Ipv4(v4) => vec![IpAddr::V4(v4)],
-        Host::Ipv6(v6) => vec![IpAddr::V6(v6)],
-        Host::Domain(name) if name == "localhost" || name.ends_with(".localhost") => {
-            return Err(AuthError::invalid("URL cannot point to localhost or loopback addresses"));
-        }
-        Host::Domain(name) => tokio::net::lookup_host((name, 443))
-            .await
-            .map_err(|_| AuthError::invalid("Unable to resolve hostname"))?
-            .map(|address| address.ip())
-            .collect(),
-    };
-    let local = ["127.0.0.1", "::1", "0.0.0.0", "::"];
-    let written = text.split("//").nth(1).unwrap_or("");
-    if local.iter().any(|name| written.trim_start_matches('[').starts_with(name)) {
-        return Err(AuthError::invalid("URL cannot point to localhost or loopback addresses"));
-    }
-    match addresses.into_iter().find_map(refusal) {
-        Some(why) => Err(AuthError::invalid(why)),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+    use std::net::TcpListener;
+
+    use parking_lot::Mutex;
+
     use super::*;
+    use crate::config::{AuthConfig, AuthMode, Reader, Source};
+
+    fn allow(entries: &str) -> OutboundAllow {
+        let source = Source::from_pairs([("FERROBASE_OUTBOUND_ALLOW", entries)]);
+        AuthConfig::read(&mut Reader::new(&source), AuthMode::DropIn).outbound_allow
+    }
+
+    /// A way out for which names lead to the answers in turn, the last one staying.
+    fn outbound(entries: &str, answers: &[&[&str]]) -> Outbound {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let parse = |text: &&str| text.parse::<IpAddr>().expect("address");
+        let answers: VecDeque<Vec<IpAddr>> = answers.iter().map(|all| all.iter().map(parse).collect()).collect();
+        let answers = Arc::new(Mutex::new(answers));
+        let lookup: Lookup = Arc::new(move |_| {
+            let mut answers = answers.lock();
+            let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+            Box::pin(async move { next.ok_or_else(|| io::Error::other("no such name")) })
+        });
+        Outbound::with_lookup(allow(entries), &[], lookup).expect("a client")
+    }
+
+    /// A port of this machine that tells whether somebody came.
+    fn port() -> (TcpListener, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.set_nonblocking(true).expect("asked without waiting");
+        let port = listener.local_addr().expect("address").port();
+        (listener, port)
+    }
+
+    const LOOPBACK: &str = "URL cannot resolve to loopback addresses";
+    const PRIVATE: &str = "URL cannot resolve to private network addresses";
+    const LINK_LOCAL: &str = "URL cannot resolve to link-local addresses";
+    const MULTICAST: &str = "URL cannot resolve to multicast addresses";
+    const UNSPECIFIED: &str = "URL cannot resolve to unspecified addresses";
+
+    /// Addresses of every kind that is refused.
+    const CLOSED: [(&str, &str); 21] = [
+        ("127.0.0.1", LOOPBACK),
+        ("127.8.8.8", LOOPBACK),
+        ("::1", LOOPBACK),
+        ("::ffff:127.0.0.1", LOOPBACK),
+        ("64:ff9b::7f00:1", LOOPBACK),
+        ("10.1.2.3", PRIVATE),
+        ("172.16.0.1", PRIVATE),
+        ("172.31.255.255", PRIVATE),
+        ("192.168.1.1", PRIVATE),
+        ("100.100.100.200", PRIVATE),
+        ("fd00:ec2::254", PRIVATE),
+        ("::ffff:10.0.0.1", PRIVATE),
+        ("64:ff9b::a00:1", PRIVATE),
+        ("169.254.169.254", LINK_LOCAL),
+        ("fe80::1", LINK_LOCAL),
+        ("224.0.0.1", LINK_LOCAL),
+        ("ff02::1", LINK_LOCAL),
+        ("239.1.1.1", MULTICAST),
+        ("ff0e::1", MULTICAST),
+        ("0.0.0.0", UNSPECIFIED),
+        ("::", UNSPECIFIED),
+    ];
+
+    fn url_of(address: &str) -> String {
+        if address.contains(':') { format!("https://[{address}]/x") } else { format!("https://{address}/x") }
+    }
 
     #[actix_web::test]
-    async fn only_public_https_urls_pass() {
-        for bad in [
-            "http://93.184.216.34/",
-            "https://127.0.0.1/",
-            "https://10.1.2.3/",
-            "https://169.254.169.254/",
-            "https://[::1]/",
-            "https://[::ffff:10.0.0.1]/",
-            "https://2130706433/",
-            "https://x.localhost/",
-            "ftp://93.184.216.34",
-            "not a url",
-        ] {
-            assert!(check_url(bad).await.is_err(), "{bad}");
+    async fn no_address_that_is_not_public_is_entered_or_asked() {
+        for (address, why) in CLOSED {
+            assert_eq!(refusal(&OutboundAllow::default(), address.parse().expect("address")), Some(why), "{address}");
+            let written = outbound("", &[]);
+            assert!(written.check(&url_of(address)).await.is_err(), "{address}");
+            let asked = written.get(&url_of(address)).map(|_| ()).expect_err(address).to_string();
+            assert!(asked.ends_with(why), "{address}: {asked}");
+            // … nor by a name, though others of its addresses are public.
+            let named = outbound("", &[&["93.184.216.34", address]]);
+            assert_eq!(named.check("https://name.example/").await.expect_err(address).message(), why, "{address}");
+            let request = named.get("https://name.example/").expect("names are judged when they are resolved");
+            let error = request.send().await.expect_err(address);
+            assert!(format!("{error:?}").contains(why), "{address}: {error:?}");
         }
-        assert!(check_url("https://93.184.216.34/auth").await.is_ok());
+        for open in ["93.184.216.34", "100.63.255.255", "100.128.0.1", "172.32.0.1", "2606:4700::1111"] {
+            assert_eq!(refusal(&OutboundAllow::default(), open.parse().expect("address")), None, "{open}");
+            let written = outbound("", &[]);
+            assert!(written.check(&url_of(open)).await.is_ok() && written.get(&url_of(open)).is_ok(), "{open}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn what_is_no_https_url_is_neither_entered_nor_asked() {
+        let outbound = outbound("", &[&["93.184.216.34"]]);
+        for (bad, why) in [
+            ("http://93.184.216.34/", "URL must use HTTPS"),
+            ("HTTPS://93.184.216.34/", "URL must use HTTPS"),
+            ("ftp://name.example", "URL must use HTTPS"),
+            ("name.example/auth", "URL must use HTTPS"),
+            ("https://", "Invalid URL format"),
+            ("https://localhost/", THIS_MACHINE),
+            ("https://x.localhost:8443/", THIS_MACHINE),
+            ("https://127.0.0.1/", THIS_MACHINE),
+            ("https://2130706433/", THIS_MACHINE),
+            ("https://0x7f.1/", THIS_MACHINE),
+            ("https://[::]/", THIS_MACHINE),
+        ] {
+            assert_eq!(outbound.check(bad).await.expect_err(bad).message(), why, "{bad}");
+        }
+        for bad in ["http://93.184.216.34/", "http://name.example/", "file:///etc/passwd", "name.example", ""] {
+            assert!(outbound.get(bad).is_err() && outbound.post(bad).is_err(), "{bad}");
+        }
+        assert!(outbound.check("https://name.example/auth").await.is_ok());
+    }
+
+    #[actix_web::test]
+    async fn a_name_that_leads_elsewhere_after_it_was_entered_is_not_followed() {
+        let (listener, port) = port();
+        let outbound = outbound("", &[&["93.184.216.34"], &["127.0.0.1"]]);
+        let url = format!("https://rebound.example:{port}/token");
+        assert!(outbound.check(&url).await.is_ok(), "it was public when it was entered");
+        let error = outbound.post(&url).expect("a name").send().await.expect_err("not followed");
+        assert!(format!("{error:?}").contains(LOOPBACK), "{error:?}");
+        assert!(listener.accept().is_err(), "nobody came");
+    }
+
+    #[actix_web::test]
+    async fn an_entry_opens_nothing_but_itself() {
+        let ((open, there), (closed, elsewhere)) = (port(), port());
+        let entries = format!("127.0.0.1:{elsewhere},keycloak.internal:{there},10.20.0.0/16");
+        let outbound = outbound(&entries, &[&["127.0.0.1"]]);
+        for (url, wanted) in [
+            (format!("https://127.0.0.1:{elsewhere}/x"), true),
+            (format!("https://127.0.0.1:{there}/x"), false),
+            (format!("http://127.0.0.1:{elsewhere}/x"), false),
+            ("https://127.0.0.1/x".to_owned(), false),
+            (format!("https://[::ffff:127.0.0.1]:{elsewhere}/x"), false),
+            (format!("http://keycloak.internal:{there}/x"), false),
+            ("https://10.20.3.4/x".to_owned(), true),
+            ("http://10.20.3.4/x".to_owned(), false),
+            ("https://10.21.3.4/x".to_owned(), false),
+            ("https://192.168.0.1/x".to_owned(), false),
+        ] {
+            assert_eq!(outbound.get(&url).is_ok(), wanted, "{url}");
+            assert_eq!(outbound.check(&url).await.is_ok(), wanted, "{url}");
+        }
+        // Another port of the name, and another name of the address, are judged as ever.
+        for url in [format!("https://keycloak.internal:{elsewhere}/"), format!("https://other.example:{there}/")] {
+            assert!(outbound.check(&url).await.is_err(), "{url}");
+            assert!(outbound.get(&url).expect("a name").send().await.is_err(), "{url}");
+        }
+        assert!(open.accept().is_err() && closed.accept().is_err(), "nobody came");
+        // The name that is open is asked, wherever it leads.
+        let url = format!("https://keycloak.internal:{there}/");
+        assert!(outbound.check(&url).await.is_ok());
+        let (asking, coming) = (outbound.get(&url).expect("open").send(), tokio::net::TcpListener::from_std(open));
+        let coming = coming.expect("the same port");
+        tokio::select! {
+            answer = asking => panic!("nobody has answered yet: {answer:?}"),
+            came = coming.accept() => assert!(came.is_ok()),
+        }
     }
 }

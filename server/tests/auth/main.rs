@@ -19,6 +19,7 @@ mod keys;
 mod limits;
 mod links;
 mod logs;
+mod outbound;
 mod outside;
 mod passwords;
 mod sessions;

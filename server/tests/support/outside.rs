@@ -1,6 +1,10 @@
 //! Servers of the outside world, played by a test.
 
+use std::sync::Arc;
+
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -16,6 +20,42 @@ where
     let server = HttpServer::new(app).workers(1).disable_signals().listen(listener).expect("listening").run();
     actix_web::rt::spawn(server);
     base
+}
+
+/// The certificate of the authority that vouches for [`secure`].
+pub const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/tls/authority.pem");
+
+/// A door to `base` that speaks TLS. Yields its base URL.
+pub fn secure(base: &str) -> String {
+    let server = CertificateDer::from_pem_slice(include_bytes!("tls/server.pem")).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/server.key")).expect("a key");
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![server], key)
+        .expect("they belong together");
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
+    listener.set_nonblocking(true).expect("asked without waiting");
+    let address = listener.local_addr().expect("address");
+    let listener = tokio::net::TcpListener::from_std(listener).expect("listening");
+    let inside = base.trim_start_matches("http://").to_owned();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, inside) = (acceptor.clone(), inside.clone());
+            tokio::spawn(async move {
+                let (Ok(mut outer), Ok(mut inner)) =
+                    futures_util::join!(acceptor.accept(stream), tokio::net::TcpStream::connect(inside))
+                else {
+                    return;
+                };
+                // Either side may hang up.
+                let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
+            });
+        }
+    });
+    format!("https://{address}")
 }
 
 /// A mail server that takes any login and every mail, but answers `recipient` to whom one is for. Yields its port, and

@@ -2,6 +2,7 @@
 //! Reference: supabase/auth `internal/api/provider/azure.go`.
 
 use url::Url;
+use uuid::Uuid;
 
 use super::oidc::{is_azure, is_azure_ciam};
 
@@ -17,6 +18,19 @@ pub fn takes(base: &str, issuer: &str) -> bool {
         return issuer == expected;
     }
     is_azure(issuer) || (!is_azure(&expected) && (is_azure_ciam(issuer) || is_at_same_origin(base, issuer)))
+}
+
+/// The tenant that endpoints below `base` name by its id. Its domain would do for Microsoft, but tokens carry the id.
+pub fn tenant_of_endpoints(base: &str) -> Option<Uuid> {
+    base.trim_end_matches('/').strip_prefix("https://login.microsoftonline.com/")?.parse().ok()
+}
+
+/// The tenant that issued a token, also by its older issuer.
+pub fn tenant_of_issuer(issuer: &str) -> Option<Uuid> {
+    let rest = issuer
+        .strip_prefix("https://login.microsoftonline.com/")
+        .or_else(|| issuer.strip_prefix("https://sts.windows.net/"))?;
+    rest.split('/').next()?.parse().ok()
 }
 
 fn is_at_same_origin(one: &str, other: &str) -> bool {

@@ -47,29 +47,9 @@ mod tests {
     fn custom(mapping: Value, allowed: &[&str]) -> CustomProvider {
         let object = |value: Value| value.as_object().cloned().unwrap_or_default();
         CustomProvider {
-            id: uuid::Uuid::nil(),
-            provider_type: "oidc".to_owned(),
-            identifier: "custom:x".to_owned(),
-            name: String::new(),
-            client_id: String::new(),
-            acceptable_client_ids: Vec::new(),
-            scopes: Vec::new(),
-            pkce_enabled: true,
             attribute_mapping: object(mapping),
             custom_claims_allowlist: allowed.iter().map(|claim| (*claim).to_owned()).collect(),
-            authorization_params: Map::new(),
-            enabled: true,
-            email_optional: false,
-            issuer: None,
-            discovery_url: None,
-            skip_nonce_check: false,
-            cached_discovery: None,
-            authorization_url: None,
-            token_url: None,
-            userinfo_url: None,
-            jwks_uri: None,
-            created_at: chrono::DateTime::default(),
-            updated_at: chrono::DateTime::default(),
+            ..CustomProvider::new("oidc".to_owned(), "custom:x".to_owned())
         }
     }
 

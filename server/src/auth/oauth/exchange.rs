@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::oidc::{read_body, transport};
 use super::provider::Provider;
 use crate::auth::error::Fault;
+use crate::auth::outbound::Outbound;
 
 /// What a code was exchanged for.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +22,7 @@ pub struct ProviderTokens {
 
 /// Exchanges `code`. The client authenticates by header, or, where the provider does not take that, in the body.
 pub async fn exchange(
-    http: &reqwest::Client,
+    http: &Outbound,
     provider: &Provider,
     code: &str,
     verifier: Option<&str>,
@@ -53,13 +54,13 @@ pub async fn exchange(
 }
 
 async fn post(
-    http: &reqwest::Client,
+    http: &Outbound,
     provider: &Provider,
     form: &[(&str, &str)],
     by_header: bool,
 ) -> Result<ProviderTokens, Fault> {
     let mut request = http
-        .post(&provider.token_url)
+        .post(&provider.token_url)?
         .timeout(Duration::from_secs(10))
         .header("accept", "application/json")
         .header("user-agent", "ferrobase")

@@ -5,6 +5,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::account::{self, Outcome};
+use super::azure;
 use super::id_token;
 use super::oidc::{self, unverified_claims};
 use crate::auth::bearer;
@@ -58,7 +59,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     };
     let db = request.db().await?;
     let expected = expect(request, &db, &params, &token).await?;
-    let http = if expected.custom { &request.auth.guarded_http } else { &request.auth.http };
+    let http = if expected.custom { &request.auth.custom_providers } else { &request.auth.providers };
     let unreachable = |fault: Fault| {
         AuthError::internal("Unexpected failure, please check server logs for more information").caused_by(fault)
     };
@@ -194,6 +195,13 @@ async fn expect(request: &Request, db: &Db, params: &Params, token: &str) -> Aut
     let settings = config.external.providers.get(name).filter(|settings| settings.enabled).ok_or_else(|| {
         AuthError::bad_request(Code::ProviderDisabled, format!("Provider (issuer {issuer:?}) is not enabled"))
     })?;
+    // Upstream asks this of the browser's flow alone.
+    if name == "azure"
+        && let Some(tenant) = azure::tenant_of_endpoints(&settings.url)
+        && azure::tenant_of_issuer(&issuer) != Some(tenant)
+    {
+        return Err(AuthError::invalid("Detected ID token issuer is not the configured Azure tenant"));
+    }
     let mut client_ids = settings.client_id.clone();
     if name == "apple" {
         client_ids.push(config.external.ios_bundle_id.clone());

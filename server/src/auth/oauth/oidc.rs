@@ -17,6 +17,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::auth::error::Fault;
 use crate::auth::lenient_base64;
+use crate::auth::outbound::Outbound;
 
 pub const GOOGLE: &str = "https://accounts.google.com";
 pub const APPLE: &str = "https://appleid.apple.com";
@@ -80,8 +81,12 @@ struct Keys {
 pub struct Discovery {
     /// Where the documents of issuers are read that are not asked themselves.
     relays: BTreeMap<String, String>,
-    issuers: Mutex<HashMap<String, (Issuer, Instant)>>,
+    issuers: Mutex<HashMap<Source, (Issuer, Instant)>>,
 }
+
+/// An issuer and the address of its document, unless that is the usual one: what the document of one provider says
+/// of an issuer holds for no other provider.
+type Source = (String, Option<String>);
 
 /// The claims of a verified ID token.
 pub struct IdToken {
@@ -98,34 +103,35 @@ impl Discovery {
 
     /// The issuer at `issuer`; its document is read from `discovery_url`, a relay, or there. An old document
     /// serves on while the issuer does not answer.
-    pub async fn issuer(
-        &self,
-        http: &reqwest::Client,
-        issuer: &str,
-        discovery_url: Option<&str>,
-    ) -> Result<Issuer, Fault> {
-        let cached = self.issuers.lock().get(issuer).cloned();
+    pub async fn issuer(&self, http: &Outbound, issuer: &str, discovery_url: Option<&str>) -> Result<Issuer, Fault> {
+        let discovery_url = discovery_url.or_else(|| self.relays.get(issuer).map(String::as_str));
+        let key = (issuer.to_owned(), discovery_url.map(str::to_owned));
+        let cached = self.issuers.lock().get(&key).cloned();
         if let Some((known, read)) = &cached
             && read.elapsed() < MAX_AGE
         {
             return Ok(known.clone());
         }
-        let discovery_url = discovery_url.or_else(|| self.relays.get(issuer).map(String::as_str));
         match Self::read(http, issuer, discovery_url).await {
             Ok(fresh) => {
-                self.issuers.lock().insert(issuer.to_owned(), (fresh.clone(), Instant::now()));
+                self.issuers.lock().insert(key, (fresh.clone(), Instant::now()));
                 Ok(fresh)
             }
             Err(fault) => cached.map(|(known, _)| known).ok_or(fault),
         }
     }
 
-    /// Reads the issuer's document anew next time.
+    /// Reads the issuer's documents anew next time.
     pub fn forget(&self, issuer: &str) {
-        self.issuers.lock().remove(issuer);
+        self.issuers.lock().retain(|(known, _), _| known != issuer);
     }
 
-    async fn read(http: &reqwest::Client, issuer: &str, discovery_url: Option<&str>) -> Result<Issuer, Fault> {
+    /// Whether the issuer's document is read at another address.
+    pub fn has_relay(&self, issuer: &str) -> bool {
+        self.relays.contains_key(issuer)
+    }
+
+    async fn read(http: &Outbound, issuer: &str, discovery_url: Option<&str>) -> Result<Issuer, Fault> {
         let url = match discovery_url {
             Some(url) => url.to_owned(),
             None => format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/')),
@@ -173,9 +179,14 @@ fn algorithm(name: &str) -> Option<Algorithm> {
 }
 
 /// GETs a JSON document of at most [`LIMIT`] bytes.
-pub async fn get_json<T: serde::de::DeserializeOwned>(http: &reqwest::Client, url: &str) -> Result<T, Fault> {
-    let answer = http.get(url).timeout(Duration::from_secs(10)).send().await.map_err(transport)?;
-    read_json(answer).await
+pub async fn get_json<T: serde::de::DeserializeOwned>(http: &Outbound, url: &str) -> Result<T, Fault> {
+    read_json(ask(http, url).await?).await
+}
+
+/// GETs a document. Some providers turn away who does not say their name.
+pub async fn ask(http: &Outbound, url: &str) -> Result<reqwest::Response, Fault> {
+    let request = http.get(url)?.header("accept", "application/json").header("user-agent", "ferrobase");
+    request.timeout(Duration::from_secs(10)).send().await.map_err(transport)
 }
 
 pub fn transport(error: reqwest::Error) -> Fault {
@@ -230,7 +241,7 @@ impl Issuer {
     /// too young.
     async fn candidates(
         &self,
-        http: &reqwest::Client,
+        http: &Outbound,
         kid: Option<&str>,
         algorithm: Algorithm,
         refresh: bool,
@@ -252,7 +263,7 @@ impl Issuer {
     }
 
     /// Verifies signature, issuer and times; audience and nonce are the flow's business.
-    pub async fn verify(&self, http: &reqwest::Client, token: &str) -> Result<IdToken, Fault> {
+    pub async fn verify(&self, http: &Outbound, token: &str) -> Result<IdToken, Fault> {
         let bad = |what: &str| Fault::new(format!("oidc: {what}"));
         let header = jsonwebtoken::decode_header(token).map_err(|_| bad("malformed jwt"))?;
         if !self.algorithms.contains(&header.alg) {

@@ -15,6 +15,7 @@ use super::id_token;
 use super::oidc::{self, read_json, transport};
 use super::provider::Provider;
 use crate::auth::error::Fault;
+use crate::auth::outbound::Outbound;
 use crate::auth::request::Request;
 
 /// Asks the provider who the tokens belong to.
@@ -58,14 +59,14 @@ pub async fn fetch(request: &Request, provider: &Provider, tokens: &ProviderToke
     }
 }
 
-/// The client for a provider: those that administrators add at run time are never reached at private addresses.
-pub fn http_of<'a>(request: &'a Request, provider: &Provider) -> &'a reqwest::Client {
-    if provider.custom.is_some() { &request.auth.guarded_http } else { &request.auth.http }
+/// The way to a provider: those that administrators add at run time are not reached everywhere.
+pub fn http_of<'a>(request: &'a Request, provider: &Provider) -> &'a Outbound {
+    if provider.custom.is_some() { &request.auth.custom_providers } else { &request.auth.providers }
 }
 
 /// The provider's API, asked in the name of the person.
 struct Api<'a> {
-    http: &'a reqwest::Client,
+    http: &'a Outbound,
     provider: &'a Provider,
     tokens: &'a ProviderTokens,
 }
@@ -78,7 +79,7 @@ impl Api<'_> {
     async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Result<Value, Fault> {
         let mut request = self
             .http
-            .get(format!("{}{path}", self.provider.api))
+            .get(&format!("{}{path}", self.provider.api))?
             .timeout(Duration::from_secs(10))
             .header("accept", "application/json")
             .header("user-agent", "ferrobase")

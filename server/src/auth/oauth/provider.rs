@@ -285,7 +285,7 @@ pub async fn resolve(
         _ => None,
     };
     if let Some(issuer) = issuer {
-        let found = request.auth.discovery.issuer(&request.auth.http, issuer, None).await;
+        let found = request.auth.discovery.issuer(&request.auth.providers, issuer, None).await;
         provider.issuer = Some(found.map_err(|fault| refuse(fault.to_string()))?);
     }
     if let Some(found) = endpoints(&provider.name, &config.url) {
@@ -293,6 +293,9 @@ pub async fn resolve(
             return Err(refuse("unable to find URL for the Keycloak provider".to_owned()));
         }
         (provider.auth_url, provider.token_url, provider.api) = (found.auth, found.token, found.api);
+        if provider.name == "azure" {
+            through_relay(request, &mut provider).await.map_err(refuse)?;
+        }
         provider.scopes = found.scopes.iter().map(|scope| (*scope).to_owned()).collect();
         if found.more_scopes {
             provider.scopes.extend(asked(scopes));
@@ -314,6 +317,17 @@ pub async fn resolve(
         _ => return Err(refuse("provider is not enabled".to_owned())),
     }
     Ok(provider)
+}
+
+/// Where the documents of a Microsoft tenant are read from a relay, its endpoints are those that they name.
+async fn through_relay(request: &Request, provider: &mut Provider) -> Result<(), Unusable> {
+    let (discovery, issuer) = (&request.auth.discovery, format!("{}/v2.0", provider.api));
+    if discovery.has_relay(&issuer) {
+        let found =
+            discovery.issuer(&request.auth.providers, &issuer, None).await.map_err(|fault| fault.to_string())?;
+        (provider.auth_url, provider.token_url) = (found.auth_url, found.token_url);
+    }
+    Ok(())
 }
 
 async fn resolve_custom(
@@ -340,7 +354,7 @@ async fn resolve_custom(
             scopes.insert(0, "openid".to_owned());
         }
         let url = custom.issuer.clone().ok_or_else(|| refuse(format!("OIDC provider {name} missing issuer")))?;
-        let http = &request.auth.guarded_http;
+        let http = &request.auth.custom_providers;
         let issuer =
             request.auth.discovery.issuer(http, &url, custom.discovery_url.as_deref()).await.map_err(|fault| {
                 refuse(format!("error creating OIDC provider: failed to create OIDC provider: {fault}"))

@@ -8,6 +8,7 @@ mod hooks;
 mod jwt;
 mod limits;
 mod mail;
+mod outbound;
 mod passwords;
 mod providers;
 mod security;
@@ -15,6 +16,7 @@ mod sms;
 mod values;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub use factors::{MfaConfig, WebAuthnConfig};
@@ -22,6 +24,7 @@ pub use hooks::{HookConfig, HooksConfig};
 pub use jwt::JwtConfig;
 pub use limits::{Rate, RateLimits};
 pub use mail::{MAILS, MailerConfig, SmtpConfig};
+pub use outbound::OutboundAllow;
 pub use passwords::PasswordConfig;
 pub use providers::{ExternalConfig, OAuthProviderConfig, OAuthServerConfig, PROVIDERS};
 pub use security::{CaptchaConfig, EncryptionConfig, SecurityConfig, SessionsConfig};
@@ -81,6 +84,11 @@ pub struct AuthConfig {
     pub custom_oauth_enabled: bool,
     pub custom_oauth_max_providers: usize,
     pub custom_oauth_external_url: Option<String>,
+    /// `FERROBASE_OUTBOUND_ALLOW`, default nothing: where custom providers may be although that is not public.
+    pub outbound_allow: OutboundAllow,
+    /// `FERROBASE_OUTBOUND_CA_FILE`: certificates (PEM) of authorities that vouch for providers, those of the settings
+    /// too, beside the authorities of the system; default none.
+    pub outbound_ca_file: Option<PathBuf>,
     /// `GOTRUE_SAML_ENABLED`, default false; SAML is not served, so that true only warns at the start.
     pub saml_enabled: bool,
     /// `GOTRUE_EXPERIMENTAL_SCIM_ENABLED`, default false; as with SAML.
@@ -161,6 +169,8 @@ impl AuthConfig {
             custom_oauth_enabled: reader.flag(&["GOTRUE_CUSTOM_OAUTH_ENABLED"], true),
             custom_oauth_external_url: reader.text(&["GOTRUE_CUSTOM_OAUTH_EXTERNAL_URL"]),
             custom_oauth_max_providers: reader.parse_or(&["GOTRUE_CUSTOM_OAUTH_MAX_PROVIDERS"], "a number", 0),
+            outbound_allow: OutboundAllow::read(reader),
+            outbound_ca_file: reader.text(&["FERROBASE_OUTBOUND_CA_FILE"]).map(PathBuf::from),
             saml_enabled: reader.flag(&["GOTRUE_SAML_ENABLED"], false),
             scim_enabled: reader.flag(&["GOTRUE_EXPERIMENTAL_SCIM_ENABLED"], false),
             provider_linking_domains: linking,

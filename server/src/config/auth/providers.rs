@@ -53,8 +53,9 @@ pub struct ExternalConfig {
     /// `GOTRUE_EXTERNAL_REDIRECTURL`: where every sign-in through a provider ends, whatever was asked for; default empty.
     pub redirect_url: String,
     /// `FERROBASE_OIDC_DISCOVERY_URLS`: pairs `issuer=URL`, separated by commas. The issuer's discovery document is read
-    /// from the URL instead, for networks that reach providers through a relay. What is read there is believed: who
-    /// answers at the URL can sign anybody in through that issuer.
+    /// from the URL instead, for networks that reach providers through a relay; the endpoints of Google, Apple
+    /// and one Microsoft tenant (`<GOTRUE_EXTERNAL_AZURE_URL>/v2.0`) are then those it names. What is read there is
+    /// believed: who answers at the URL can sign anybody in through that issuer.
     pub discovery_urls: BTreeMap<String, String>,
     pub allowed_id_token_issuers: Vec<String>,
     /// `GOTRUE_EXTERNAL_FLOW_STATE_EXPIRY_DURATION`, at least 300 s.

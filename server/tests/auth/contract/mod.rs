@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! % GOTRUE_DISABLE_SIGNUP=true        settings of the server, before the first case; {{outside}} is the world's URL,
-//!                                     the value - takes one of ours away
+//!                                     {{secure}} the one over https, for which {{authority}} vouches; the value -
+//!                                     takes one of ours away
 //! & member                            steps under a name: `do member 2` runs them with `§` replaced by `2`
 //! = a name that states behaviour
 //! do member                           `do 30 member` does it thirty times
@@ -52,7 +53,7 @@ use serde_json::{Value, json};
 use values::Values;
 use world::World;
 
-use crate::support::TestApp;
+use crate::support::{TestApp, outside};
 use crate::wire::{self, Reply};
 
 const WATCHED: [&str; 15] = [
@@ -141,7 +142,10 @@ async fn every_case_is_answered_as_the_contract_says() {
 
 async fn run(name: &str, suite: &Suite, shapes: &Shapes) -> Vec<String> {
     let world = World::start();
-    let outside = |value: &str| value.replace("{{outside}}", &world.base);
+    let outside = |value: &str| {
+        let value = value.replace("{{outside}}", &world.base).replace("{{secure}}", &world.secure);
+        value.replace("{{authority}}", outside::AUTHORITY)
+    };
     let mut settings: BTreeMap<String, String> =
         SETTINGS.iter().map(|(name, value)| ((*name).to_owned(), outside(value))).collect();
     settings.extend(suite.settings.iter().map(|(name, value)| (name.clone(), outside(value))));
@@ -200,6 +204,7 @@ impl House<'_> {
             ("anon", &self.app.anon_key),
             ("service", &self.app.service_key),
             ("outside", &self.world.base),
+            ("secure", &self.world.secure),
             ("base", &self.app.base),
         ] {
             values.set(name, value);

@@ -25,6 +25,8 @@ struct State {
 
 pub struct World {
     pub base: String,
+    /// The same world over https.
+    pub secure: String,
     state: Arc<Mutex<State>>,
 }
 
@@ -47,7 +49,7 @@ impl World {
                 response.body(body)
             }
         });
-        Self { base, state }
+        Self { secure: outside::secure(&base), base, state }
     }
 
     /// Forgets everything; messages are accepted.
