@@ -68,10 +68,18 @@ pub async fn load_session_defaults(client: &Client) -> Result<String, Error> {
 }
 
 pub async fn load_role_settings(client: &Client) -> Result<RoleSettings, Error> {
-    let rows = client.query(include_str!("role_settings.sql"), &[]).await?;
-    let rows: Vec<(String, String, String)> =
+    let version = client.query_one("select current_setting('server_version_num')::int", &[]).await?.try_get(0)?;
+    let rows = client.query(&role_settings_query(version), &[]).await?;
+    let mut rows: Vec<(String, String, String)> =
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).collect::<Result<_, Error>>()?;
+    rows.sort_unstable();
     Ok(RoleSettings::from_rows(rows))
+}
+
+/// `version`: PostgreSQL's, as in 150004. Privileges on parameters came with 15.
+fn role_settings_query(version: i32) -> String {
+    let granted = if version < 150_000 { "" } else { " or has_parameter_privilege(current_user, s.name, 'set')" };
+    format!("{}{granted}", include_str!("role_settings.sql").trim_end())
 }
 
 fn quoted(function: &FunctionName) -> String {
@@ -99,6 +107,14 @@ mod tests {
         assert_eq!(a.settings, [("statement_timeout".to_owned(), "5s".to_owned())]);
         assert_eq!(roles.find("b").and_then(|b| b.isolation), None);
         assert!(roles.find("c").is_none());
+    }
+
+    #[test]
+    fn privileges_on_parameters_are_asked_for_where_there_are_any() {
+        assert!(!role_settings_query(140_011).contains("has_parameter_privilege"));
+        assert!(
+            role_settings_query(150_000).ends_with("'user' or has_parameter_privilege(current_user, s.name, 'set')")
+        );
     }
 
     #[test]

@@ -307,7 +307,10 @@ impl Live {
             load(&first, None, &scope, Pace::AtOnce).await?
         } else {
             let second = self.loading.connection().await?;
-            load(&first, Some(&second), &scope, Pace::AtOnce).await?
+            let cache = load(&first, Some(&second), &scope, Pace::AtOnce).await?;
+            // Closed, not given back: reloads take one.
+            drop(deadpool_postgres::Object::take(second));
+            cache
         };
         Ok((cache, session_defaults))
     }

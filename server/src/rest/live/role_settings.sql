@@ -13,5 +13,4 @@ pairs as (
 select distinct p.rolname, p.name, p.value
 from pairs p
 join pg_catalog.pg_settings s on s.name = p.name
-where s.context = 'user' or has_parameter_privilege(current_user, s.name, 'set')
-order by 1, 2
+where s.context = 'user'
