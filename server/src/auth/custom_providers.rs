@@ -475,7 +475,7 @@ pub async fn create(request: &Request) -> AuthResult<HttpResponse> {
     if stored.as_ref().is_err_and(AuthError::is_unique_violation) {
         return Err(exists());
     }
-    stored.or_internal("Error creating custom OAuth provider")?;
+    stored.map_err(|error| refused_by_table(error, "Error creating custom OAuth provider"))?;
     Ok(json_response(StatusCode::CREATED, &provider))
 }
 
@@ -503,8 +503,27 @@ pub async fn update(request: &Request, identifier: &str) -> AuthResult<HttpRespo
         }
     }
     provider.updated_at = now();
-    provider.save(&db, secret.as_deref()).await.or_internal("Error updating custom OAuth provider")?;
+    provider
+        .save(&db, secret.as_deref())
+        .await
+        .map_err(|fault| refused_by_table(fault.into(), "Error updating custom OAuth provider"))?;
     ok(&provider)
+}
+
+/// A field that the table does not take is named; what the database says of it would show the whole row, secret
+/// included (upstream shows it).
+fn refused_by_table(error: AuthError, message: &str) -> AuthError {
+    if error.is_unstorable() {
+        return error;
+    }
+    let fault = error.into_fault();
+    let rule = fault.constraint().and_then(|name| name.strip_prefix("custom_oauth_providers_")?.rsplit_once('_'));
+    match rule {
+        Some((field, rule)) if fault.sqlstate() == Some("23514") => {
+            AuthError::invalid(format!("{field} has an invalid {rule}"))
+        }
+        _ => AuthError::internal(message).caused_by(fault),
+    }
 }
 
 /// The parts of an issuer's document that are kept.

@@ -155,11 +155,22 @@ pub struct SqlFault {
     pub detail: Option<String>,
     pub hint: Option<String>,
     pub constraint: Option<String>,
+    /// A function of the database was at work: the fault is its author's, not the caller's.
+    pub is_in_function: bool,
 }
 
 impl Fault {
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), sql: None }
+    }
+
+    /// What is wrong with the value that the database could not keep, where that is the fault.
+    fn unstorable(&self) -> Option<&'static str> {
+        match self.sql.as_ref().filter(|sql| !sql.is_in_function)?.sqlstate.as_str() {
+            "22021" | "22P05" => Some("Text must not contain the character U+0000"),
+            "22001" | "54000" => Some("A value is too long"),
+            _ => None,
+        }
     }
 
     pub fn sqlstate(&self) -> Option<&str> {
@@ -193,6 +204,7 @@ impl From<tokio_postgres::Error> for Fault {
                     detail: db.detail().map(str::to_owned),
                     hint: db.hint().map(str::to_owned),
                     constraint: db.constraint().map(str::to_owned),
+                    is_in_function: db.where_().is_some_and(|context| context.contains(" function ")),
                 }),
             },
             None => Self::new(error.to_string()),
@@ -335,6 +347,11 @@ impl AuthError {
         }
     }
 
+    /// Whether the database could not keep a value that the caller gave.
+    pub fn is_unstorable(&self) -> bool {
+        matches!(self, Self::Api { fault: Some(fault), .. } if fault.unstorable().is_some())
+    }
+
     /// Whether the database refused because of a unique key.
     pub fn is_unique_violation(&self) -> bool {
         match self {
@@ -429,20 +446,24 @@ impl AuthError {
 const UNEXPECTED: &str = "Unexpected failure, please check server logs for more information";
 
 impl From<Fault> for AuthError {
+    /// What the database cannot keep is the caller's fault (upstream: 500), anything else has no meaning yet.
     fn from(fault: Fault) -> Self {
-        Self::Unhandled(fault)
+        match fault.unstorable() {
+            Some(message) => Self::invalid(message).caused_by(fault),
+            None => Self::Unhandled(fault),
+        }
     }
 }
 
 impl From<tokio_postgres::Error> for AuthError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Unhandled(error.into())
+        Fault::from(error).into()
     }
 }
 
 impl From<DbError> for AuthError {
     fn from(error: DbError) -> Self {
-        Self::Unhandled(error.into())
+        Fault::from(error).into()
     }
 }
 
