@@ -1,5 +1,8 @@
 //! Configuration that lies in the database: `pgrst.*` settings of the login role, and settings of roles.
 //!
+//! What is asked outside a transaction is asked in one round trip, no statement prepared: behind a pooler of transactions
+//! the next one may reach another session.
+//!
 //! Reference: PostgREST `Config/Database.hs`.
 
 use std::collections::HashMap;
@@ -64,12 +67,12 @@ pub async fn load_settings(client: &Client, pre_config: Option<&FunctionName>) -
 
 /// Equal texts mean that a session opened now would begin like one opened then.
 pub async fn load_session_defaults(client: &Client) -> Result<String, Error> {
-    client.query_one(include_str!("session_defaults.sql"), &[]).await?.try_get(0)
+    client.query_typed_one(include_str!("session_defaults.sql"), &[]).await?.try_get(0)
 }
 
 pub async fn load_role_settings(client: &Client) -> Result<RoleSettings, Error> {
-    let version = client.query_one("select current_setting('server_version_num')::int", &[]).await?.try_get(0)?;
-    let rows = client.query(&role_settings_query(version), &[]).await?;
+    let version = client.query_typed_one("select current_setting('server_version_num')::int", &[]).await?.try_get(0)?;
+    let rows = client.query_typed(&role_settings_query(version), &[]).await?;
     let mut rows: Vec<(String, String, String)> =
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).collect::<Result<_, Error>>()?;
     rows.sort_unstable();
