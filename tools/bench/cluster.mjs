@@ -81,12 +81,16 @@ export function sql(script, { user = "postgres", database = "postgres", output =
   return (result.stdout ?? "").trim();
 }
 
+// Server, load generator and pgbench each get a session of their own, as an init system or a container would give them one:
+// Linux may share the cores out between sessions, and here the server would live off the load generator's portion.
+export const ownSession = { detached: true };
+
 /** Starts the server and waits for its first 200; answers the process and the milliseconds from exec to then. */
 export async function startServer(only, settings, path) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PGRST|GOTRUE|FERROBASE|DATABASE)_/.test(name)));
   const log = openSync(join(folder, `${only}.log`), "a");
   const begin = performance.now();
-  const child = spawn(binary, ["serve", "--only", only], { env: { ...env, RUST_LOG: "warn", ...settings }, cwd: folder, stdio: ["ignore", log, log] });
+  const child = spawn(binary, ["serve", "--only", only], { env: { ...env, RUST_LOG: "warn", ...settings }, cwd: folder, stdio: ["ignore", log, log], ...ownSession });
   closeSync(log);
   running.push(child);
   for (;;) {
@@ -129,7 +133,7 @@ export function load(mode, ...words) {
     return file;
   });
   return new Promise((done, fail) => {
-    const child = spawn(generator, [mode, ...given], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(generator, [mode, ...given], { stdio: ["ignore", "pipe", "inherit"], ...ownSession });
     let text = "";
     child.stdout.on("data", (piece) => (text += piece));
     child.on("error", fail);

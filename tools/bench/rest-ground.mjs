@@ -50,17 +50,18 @@ const row = (id) => `"id":${id},"reader":"${roles[id % 3]}","owner":"user-${id %
 
 // Item ids stride through all users; in the read, every tenth request asks for somebody else's row and must get none.
 const asks = Array.from({ length: 1500 }, (_, turn) => ({ id: (turn * 7) % items, user: users[((turn * 7) % items) % 30], turn }));
+// `aim`: of the twin's rate; `aimsTwin`: what the twin does per second on the machine where the aims were set.
 export const works = [
-  { name: "one row, JWT + row level security", aim: 0.6, variable: "id",
+  { name: "one row, JWT + row level security", aim: 0.6, aimsTwin: 44_000, variable: "id",
     requests: asks.map(({ id, user, turn }) => turn % 10 === 9
       ? { method: "GET", path: `/item?id=eq.${id + 1}`, headers: bearer(user), status: 200, expect: "[]" }
       : { method: "GET", path: `/item?id=eq.${id}`, headers: bearer(user), status: 200, expect: `[{${row(id)}}]` }) },
-  { name: "one row + embed of 10 children", aim: 0.5, variable: "id",
+  { name: "one row + embed of 10 children", aim: 0.5, aimsTwin: 29_000, variable: "id",
     requests: asks.map(({ id, user }) => ({ method: "GET", path: `/item?id=eq.${id}&select=*,part(id,name)`, headers: bearer(user),
       status: 200, expect: `[{${row(id)},"part":[{` })) },
-  { name: "scalar rpc", aim: 0.5, variable: "a",
+  { name: "scalar rpc", aim: 0.5, aimsTwin: 60_000, variable: "a",
     requests: asks.map(({ id, user }) => ({ method: "GET", path: `/rpc/add?a=${id}&b=2`, headers: bearer(user), status: 200, expect: `${id + 2}` })) },
-  { name: "insert one row, representation", aim: 0.5,
+  { name: "insert one row, representation", aim: 0.5, aimsTwin: 27_000,
     requests: users.map((user) => ({ method: "POST", path: "/entry",
       headers: { ...bearer(user), Prefer: "return=representation", "Content-Type": "application/json" },
       body: JSON.stringify({ owner: user.sub, label: "an entry", amount: user.number }), status: 201,

@@ -95,7 +95,7 @@ function pgbench(scripts, clients, time) {
     for (const [name, value] of names) words.push("-D", `${name}=${value}`);
   }
   return new Promise((done, fail) => {
-    const child = spawn("pgbench", [...words.map(String), bench.uri("twin")], { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn("pgbench", [...words.map(String), bench.uri("twin")], { stdio: ["ignore", "pipe", "pipe"], ...bench.ownSession });
     let text = "", errors = "";
     child.stdout.on("data", (piece) => (text += piece));
     child.stderr.on("data", (piece) => (errors += piece));
@@ -139,7 +139,7 @@ for (const [place, work] of works.entries()) {
   const ratio = of(ours, "per_second") / of(theirs, "perSecond");
   const cpuRatio = (of(ours, "server") + of(ours, "postgres")) / of(theirs, "postgres");
   lines.push(`| ${[work.name, bench.whole(of(ours, "per_second")), bench.one(of(ours, "p50_ms")), `${bench.one(of(ours, "p99_ms"))} (≤ 8)`,
-    bench.one(of(theirs, "p99")), bench.whole(of(theirs, "perSecond")), `${bench.percent(ratio)} (≥ ${bench.percent(work.aim)})`, bench.whole(of(ours, "server")),
+    bench.one(of(theirs, "p99")), bench.one(of(ours, "p99_ms") * of(theirs, "perSecond") / work.aimsTwin), bench.whole(of(theirs, "perSecond")), `${bench.percent(ratio)} (≥ ${bench.percent(work.aim)})`, bench.whole(of(ours, "server")),
     bench.whole(of(ours, "postgres")), bench.whole(of(theirs, "postgres")), `${bench.two(cpuRatio)} (≤ 1.50)`].join(" | ")} |`);
   console.error(lines.at(-1));
 }
@@ -236,9 +236,13 @@ in turn, medians. The twin is pgbench (\`-M prepared\`, one round trip) running 
 PostgreSQL's log; its scripts for the first role are below. CPU in µs per request, from \`/proc\`, ended children included.
 Aims in brackets. The machine alone, with nothing at work: ${bench.stillness(still)}.
 
-| work | requests/s | p50 ms | p99 ms | twin's p99 ms | twin/s | of the twin | CPU server | CPU PostgreSQL | CPU twin | total CPU to twin's |
-|---|---|---|---|---|---|---|---|---|---|---|
+| work | requests/s | p50 ms | p99 ms | twin's p99 ms | p99 scaled | twin/s | of the twin | CPU server | CPU PostgreSQL | CPU twin | total CPU to twin's |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 ${lines.join("\n")}
+
+Scaled: what a p99 would be on the machine where its aim was set, whose twin does ${works.map(({ aimsTwin }) => bench.whole(aimsTwin)).join(", ")} of these a
+second: p99 × this twin's rate ÷ that one's. It is arithmetic, not a measurement; with ${connections} requests always under way, no
+answer can take less than ${connections} ÷ rate on average.
 
 Mixed roles: ${roles.length} roles, ${users.length} users in turn on every connection; ${bench.whole(checked)} responses compared with what that user may
 see, 0 wrong (a wrong one ends the run). The aim's 10 million take a longer run.

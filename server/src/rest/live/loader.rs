@@ -52,12 +52,17 @@ async fn run(live: Arc<Live>, attempted: oneshot::Sender<Result<(), Problems>>) 
 
 impl Live {
     async fn load_first(self: &Arc<Self>) -> Result<(), Problems> {
-        self.load_first_configuration().await?;
-        // Listening comes before loading, so that no change falls between the two unnoticed.
-        if self.settings().config.channel_enabled {
-            tokio::spawn(listener::run(self.clone()));
-            let _ = tokio::time::timeout(super::LISTEN_PATIENCE, self.listening.notified()).await;
-        }
+        // Listening comes before loading, so that no change falls between the two unnoticed. What neither needs of the
+        // other is done at once: most of a start is spent waiting for sessions to open.
+        let listening = async {
+            if self.settings().config.channel_enabled {
+                tokio::spawn(listener::run(self.clone()));
+                let _ = tokio::time::timeout(super::LISTEN_PATIENCE, self.listening.notified()).await;
+            }
+        };
+        let (configured, (), ()) =
+            futures_util::future::join3(self.load_first_configuration(), listening, self.open_both()).await;
+        configured?;
         if let Err(error) = self.load_schema().await {
             tracing::error!(%error, "the schema cache could not be loaded, retrying");
             self.request(super::Reload::Schema);

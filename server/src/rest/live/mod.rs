@@ -158,6 +158,19 @@ impl Live {
         Ok(())
     }
 
+    /// Whether schemas are read over two connections: while requests wait, unless fewer are allowed.
+    fn takes_two(&self) -> bool {
+        !self.is_loaded() && self.settings().config.pool.size >= 2
+    }
+
+    /// Opens both connections side by side, so that nobody waits for the second later.
+    async fn open_both(&self) {
+        if self.takes_two() {
+            // Who uses them will be told what is wrong.
+            let _ = futures_util::future::join(self.loading.connection(), self.loading.connection()).await;
+        }
+    }
+
     /// Only what lies in the database and is wrong is an error.
     async fn load_first_configuration(&self) -> Result<(), Problems> {
         match self.load_configuration().await {
@@ -303,7 +316,7 @@ impl Live {
         let session_defaults = in_database::load_session_defaults(&first).await?;
         let cache = if self.is_loaded() {
             load(&first, None, &scope, Pace::Gentle).await?
-        } else if config.pool.size < 2 {
+        } else if !self.takes_two() {
             load(&first, None, &scope, Pace::AtOnce).await?
         } else {
             let second = self.loading.connection().await?;

@@ -62,7 +62,9 @@ async fn read(first: Reader<'_>, second: Option<Reader<'_>>, scope: &Scope) -> R
         let columns = rows::columns(first, schemas, &mut names).await?;
         let enum_labels = rows::enum_labels(first, &mut names).await?;
         let constraints = rows::constraints(first, &mut names).await?;
-        Ok::<_, Error>((columns, enum_labels, constraints))
+        let representations = rows::representations(first, &mut names).await?;
+        let schema_comments = rows::schema_comments(first, schemas, &mut names).await?;
+        Ok::<_, Error>((columns, enum_labels, constraints, representations, schema_comments))
     };
     let narrow = async {
         let relations = rows::relations(second, schemas, &mut more_names).await?;
@@ -72,15 +74,13 @@ async fn read(first: Reader<'_>, second: Option<Reader<'_>>, scope: &Scope) -> R
             .iter()
             .map(|row| Ok((row.try_get(0)?, node_tree::origins(row.try_get(1)?))))
             .collect::<Result<_, Error>>()?;
-        let representations = rows::representations(second, &mut more_names).await?;
         let media_handlers = rows::media_handlers(second, schemas, &mut more_names).await?;
-        let schema_comments = rows::schema_comments(second, schemas, &mut more_names).await?;
-        Ok::<_, Error>((relations, functions, views, representations, media_handlers, schema_comments))
+        Ok::<_, Error>((relations, functions, views, media_handlers))
     };
     let (wide, narrow) =
         if is_alone { (wide.await, narrow.await) } else { futures_util::future::join(wide, narrow).await };
-    let (columns, enum_labels, constraints) = wide?;
-    let (relations, functions, views, representations, media_handlers, schema_comments) = narrow?;
+    let (columns, enum_labels, constraints, representations, schema_comments) = wide?;
+    let (relations, functions, views, media_handlers) = narrow?;
     // Asked for by number: to find them in the catalogs would mean to read all columns once more.
     let types = rows::types(first, &columns, &functions, &mut names).await?;
     Ok(assemble::Rows {

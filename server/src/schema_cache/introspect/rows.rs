@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tokio_postgres::types::Oid;
+use tokio_postgres::types::{Oid, Type};
 use tokio_postgres::{Error, Row};
 
 use super::reader::Reader;
@@ -123,7 +123,7 @@ pub async fn relations(
     schemas: &[String],
     names: &mut Interner,
 ) -> Result<Vec<RelationRow>, Error> {
-    let rows = client.rows(include_str!("relations.sql"), &[&schemas]).await?;
+    let rows = client.rows(include_str!("relations.sql"), &[(&schemas, Type::NAME_ARRAY)]).await?;
     rows.iter()
         .map(|row| {
             Ok(RelationRow {
@@ -140,7 +140,7 @@ pub async fn relations(
 }
 
 pub async fn columns(client: Reader<'_>, schemas: &[String], names: &mut Interner) -> Result<Vec<ColumnRow>, Error> {
-    let rows = client.rows(include_str!("columns.sql"), &[&schemas]).await?;
+    let rows = client.rows(include_str!("columns.sql"), &[(&schemas, Type::NAME_ARRAY)]).await?;
     let mut columns = rows
         .iter()
         .map(|row| {
@@ -174,7 +174,7 @@ pub async fn types(
     let mut wanted: Vec<Oid> = of_columns.chain(of_functions).collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let rows = client.rows(include_str!("types.sql"), &[&wanted]).await?;
+    let rows = client.rows(include_str!("types.sql"), &[(&wanted, Type::OID_ARRAY)]).await?;
     rows.iter()
         .map(|row| {
             let row = TypeRow {
@@ -226,7 +226,7 @@ pub async fn constraints(client: Reader<'_>, names: &mut Interner) -> Result<Vec
 
 /// (view, text of its rewrite rule)
 pub async fn views(client: Reader<'_>, schemas: &[String]) -> Result<Vec<Row>, Error> {
-    client.rows(include_str!("views.sql"), &[&schemas]).await
+    client.rows(include_str!("views.sql"), &[(&schemas, Type::NAME_ARRAY)]).await
 }
 
 pub async fn functions(
@@ -235,7 +235,7 @@ pub async fn functions(
     hoisted: &[String],
     names: &mut Interner,
 ) -> Result<Vec<FunctionRow>, Error> {
-    let rows = client.rows(include_str!("functions.sql"), &[&schemas, &hoisted]).await?;
+    let rows = client.rows(include_str!("functions.sql"), &[(&schemas, Type::NAME_ARRAY), (&hoisted, Type::TEXT_ARRAY)]).await?;
     rows.iter()
         .map(|row| {
             Ok(FunctionRow {
@@ -273,7 +273,7 @@ pub async fn media_handlers(
     schemas: &[String],
     names: &mut Interner,
 ) -> Result<Vec<MediaHandlerRow>, Error> {
-    let rows = client.rows(include_str!("media_handlers.sql"), &[&schemas]).await?;
+    let rows = client.rows(include_str!("media_handlers.sql"), &[(&schemas, Type::NAME_ARRAY)]).await?;
     rows.iter()
         .map(|row| {
             Ok((
@@ -292,6 +292,6 @@ pub async fn schema_comments(
     schemas: &[String],
     names: &mut Interner,
 ) -> Result<HashMap<Name, Name>, Error> {
-    let rows = client.rows(include_str!("schema_comments.sql"), &[&schemas]).await?;
+    let rows = client.rows(include_str!("schema_comments.sql"), &[(&schemas, Type::NAME_ARRAY)]).await?;
     rows.iter().map(|row| Ok((names.column(row, 0)?, names.column(row, 1)?))).collect()
 }
