@@ -235,7 +235,9 @@ pub async fn functions(
     hoisted: &[String],
     names: &mut Interner,
 ) -> Result<Vec<FunctionRow>, Error> {
-    let rows = client.rows(include_str!("functions.sql"), &[(&schemas, Type::NAME_ARRAY), (&hoisted, Type::TEXT_ARRAY)]).await?;
+    let rows = client
+        .rows(include_str!("functions.sql"), &[(&schemas, Type::NAME_ARRAY), (&hoisted, Type::TEXT_ARRAY)])
+        .await?;
     rows.iter()
         .map(|row| {
             Ok(FunctionRow {
