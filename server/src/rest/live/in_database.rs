@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
 use crate::config::rest::{FunctionName, IN_DATABASE};
@@ -56,7 +57,9 @@ pub async fn load_settings(client: &Client, pre_config: Option<&FunctionName>) -
         if let Some(function) = pre_config {
             client.batch_execute(&format!("select {}()", quoted(function))).await?;
         }
-        client.query(include_str!("database_settings.sql"), &[&names, &pre_config.is_some()]).await
+        let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+            [(&names, Type::TEXT_ARRAY), (&pre_config.is_some(), Type::BOOL)];
+        client.query_typed(include_str!("database_settings.sql"), &parameters).await
     };
     let rows = read.await;
     let ended = client.batch_execute("rollback").await;
