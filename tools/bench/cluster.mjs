@@ -81,18 +81,24 @@ export function sql(script, { user = "postgres", database = "postgres", output =
   return (result.stdout ?? "").trim();
 }
 
-// Server, load generator and pgbench each get a session of their own, as an init system or a container would give them one:
-// Linux may share the cores out between sessions, and here the server would live off the load generator's portion.
-export const ownSession = { detached: true };
+/**
+ * Starts a program in a session of its own, as an init system or a container would: Linux may share the cores out between
+ * sessions, and the server would share one portion with the load generator. It ends with the benchmark all the same.
+ */
+export function spawnApart(program, words, options) {
+  const child = spawn(program, words, { ...options, detached: true });
+  running.push(child);
+  child.once("exit", () => running.splice(running.indexOf(child), 1));
+  return child;
+}
 
 /** Starts the server and waits for its first 200; answers the process and the milliseconds from exec to then. */
 export async function startServer(only, settings, path) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PGRST|GOTRUE|FERROBASE|DATABASE)_/.test(name)));
   const log = openSync(join(folder, `${only}.log`), "a");
   const begin = performance.now();
-  const child = spawn(binary, ["serve", "--only", only], { env: { ...env, RUST_LOG: "warn", ...settings }, cwd: folder, stdio: ["ignore", log, log], ...ownSession });
+  const child = spawnApart(binary, ["serve", "--only", only], { env: { ...env, RUST_LOG: "warn", ...settings }, cwd: folder, stdio: ["ignore", log, log] });
   closeSync(log);
-  running.push(child);
   for (;;) {
     if (await answers200(path)) return { child, pid: child.pid, firstMs: performance.now() - begin };
     if (child.exitCode !== null || performance.now() - begin > 60_000) {
@@ -121,7 +127,6 @@ export async function stopServer(server) {
   const ended = new Promise((done) => server.child.once("exit", done));
   server.child.kill("SIGTERM");
   await ended;
-  running.splice(running.indexOf(server.child), 1);
 }
 
 /** Runs the load generator without blocking, so that two can run beside each other. */
@@ -133,7 +138,7 @@ export function load(mode, ...words) {
     return file;
   });
   return new Promise((done, fail) => {
-    const child = spawn(generator, [mode, ...given], { stdio: ["ignore", "pipe", "inherit"], ...ownSession });
+    const child = spawnApart(generator, [mode, ...given], { stdio: ["ignore", "pipe", "inherit"] });
     let text = "";
     child.stdout.on("data", (piece) => (text += piece));
     child.on("error", fail);

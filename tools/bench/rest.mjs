@@ -95,7 +95,7 @@ function pgbench(scripts, clients, time) {
     for (const [name, value] of names) words.push("-D", `${name}=${value}`);
   }
   return new Promise((done, fail) => {
-    const child = spawn("pgbench", [...words.map(String), bench.uri("twin")], { stdio: ["ignore", "pipe", "pipe"], ...bench.ownSession });
+    const child = bench.spawnApart("pgbench", [...words.map(String), bench.uri("twin")], { stdio: ["ignore", "pipe", "pipe"] });
     let text = "", errors = "";
     child.stdout.on("data", (piece) => (text += piece));
     child.stderr.on("data", (piece) => (errors += piece));
@@ -241,8 +241,8 @@ Aims in brackets. The machine alone, with nothing at work: ${bench.stillness(sti
 ${lines.join("\n")}
 
 Scaled: what a p99 would be on the machine where its aim was set, whose twin does ${works.map(({ aimsTwin }) => bench.whole(aimsTwin)).join(", ")} of these a
-second: p99 × this twin's rate ÷ that one's. It is arithmetic, not a measurement; with ${connections} requests always under way, no
-answer can take less than ${connections} ÷ rate on average.
+second, as told with the aims: p99 × this twin's rate ÷ that one's. It is arithmetic, not a measurement. With ${connections} requests always
+under way the average answer takes ${connections} ÷ rate.
 
 Mixed roles: ${roles.length} roles, ${users.length} users in turn on every connection; ${bench.whole(checked)} responses compared with what that user may
 see, 0 wrong (a wrong one ends the run). The aim's 10 million take a longer run.

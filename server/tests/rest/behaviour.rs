@@ -362,6 +362,33 @@ async fn without_its_settings_function_the_server_starts_with_the_other_settings
 }
 
 #[actix_web::test]
+async fn a_settings_function_that_is_gone_takes_nothing_of_the_database_with_it() {
+    let ground = Ground::new(None).await;
+    let (owner, database) = (connect(&ground.owner_url).await, ground.database());
+    for setting in ["pgrst.db_pre_config = 'public.gone'", "pgrst.db_max_rows = '2'"] {
+        let alter = format!("alter role sky_gate in database {database} set {setting}");
+        owner.batch_execute(&alter).await.expect("setting");
+    }
+    let house = House::build(&[], &ground).await;
+    let reply = ask(&house, "", "GET", "/stars?select=id", "", "").await;
+    assert_eq!(rows(&reply).as_array().map(Vec::len), Some(2));
+}
+
+#[actix_web::test]
+async fn after_the_first_load_one_session_listens_and_one_loads() {
+    let house = House::open(&[]).await;
+    let sessions = "select count(*) from pg_stat_activity
+                    where datname = current_database() and usename = 'sky_gate'";
+    let count = async || house.owner.query_one(sessions, &[]).await.expect("count").get::<_, i64>(0);
+    while count().await != 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Not by chance in passing.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(count().await, 2);
+}
+
+#[actix_web::test]
 async fn a_database_of_another_encoding_is_served() {
     let first = Ground::new(None).await;
     let name = format!("{}_latin", first.database());

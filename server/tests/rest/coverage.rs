@@ -90,6 +90,8 @@ const TESTS: &[(&str, u32, &str, &str)] = &[
     ("17", 0, "behaviour", "a_function_may_say_the_settings"),
     ("17", 0, "behaviour", "the_function_that_says_the_settings_may_be_named_in_the_database"),
     ("17", 0, "behaviour", "without_its_settings_function_the_server_starts_with_the_other_settings"),
+    ("17", 0, "behaviour", "a_settings_function_that_is_gone_takes_nothing_of_the_database_with_it"),
+    ("17", 0, "behaviour", "after_the_first_load_one_session_listens_and_one_loads"),
     ("17", 0, "behaviour", "without_in_database_configuration_no_role_setting_holds"),
     ("17", 0, "behaviour", "a_pool_that_is_used_up_answers_504"),
     ("17", 0, "behaviour", "function_settings_hold_only_where_they_are_hoisted"),

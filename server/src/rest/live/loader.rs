@@ -61,7 +61,7 @@ impl Live {
             }
         };
         let (configured, (), ()) =
-            futures_util::future::join3(self.load_first_configuration(), listening, self.open_both()).await;
+            futures_util::future::join3(self.load_first_configuration(), listening, self.open_ahead()).await;
         configured?;
         if let Err(error) = self.load_schema().await {
             tracing::error!(%error, "the schema cache could not be loaded, retrying");

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use futures_util::future::join;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -45,6 +46,8 @@ pub struct Live {
     sessions: Sessions,
     wanted: Wanted,
     is_loaded: AtomicBool,
+    /// Whether [`Live::settings`] hold what the database says, too.
+    is_configured: AtomicBool,
     /// Rung when the listener listens, or has failed to.
     listening: Notify,
     /// Rung after every successful load.
@@ -141,6 +144,7 @@ impl Live {
             cache: SchemaCacheHandle::default(),
             wanted: Wanted::default(),
             is_loaded: AtomicBool::new(false),
+            is_configured: AtomicBool::new(false),
             listening: Notify::new(),
             loaded: Notify::new(),
             given_up: Notify::new(),
@@ -158,16 +162,14 @@ impl Live {
         Ok(())
     }
 
-    /// Whether schemas are read over two connections: while requests wait, unless fewer are allowed.
-    fn takes_two(&self) -> bool {
-        !self.is_loaded() && self.settings().config.pool.size >= 2
-    }
-
-    /// Opens both connections side by side, so that nobody waits for the second later.
-    async fn open_both(&self) {
-        if self.takes_two() {
-            // Who uses them will be told what is wrong.
-            let _ = futures_util::future::join(self.loading.connection(), self.loading.connection()).await;
+    /// Opens what the first load will need beside the configuration's connection, so that nobody waits for it later.
+    async fn open_ahead(&self) {
+        let settings = self.settings();
+        // Who uses a connection will be told why there is none.
+        match (settings.config.db_config, settings.config.pool.size) {
+            (true, 0 | 1) => {}
+            (true, _) | (false, 0 | 1) => drop(self.loading.connection().await),
+            (false, _) => drop(join(self.loading.connection(), self.loading.connection()).await),
         }
     }
 
@@ -314,17 +316,13 @@ impl Live {
         };
         let first = self.loading.connection().await?;
         let session_defaults = in_database::load_session_defaults(&first).await?;
-        let cache = if self.is_loaded() {
-            load(&first, None, &scope, Pace::Gentle).await?
-        } else if !self.takes_two() {
-            load(&first, None, &scope, Pace::AtOnce).await?
-        } else {
-            let second = self.loading.connection().await?;
-            let cache = load(&first, Some(&second), &scope, Pace::AtOnce).await?;
-            // Closed, not given back: reloads take one.
-            drop(deadpool_postgres::Object::take(second));
-            cache
-        };
+        // While requests wait, two connections read, unless fewer are allowed.
+        let at_once = !self.is_loaded();
+        let second = if at_once && config.pool.size >= 2 { Some(self.loading.connection().await?) } else { None };
+        let pace = if at_once { Pace::AtOnce } else { Pace::Gentle };
+        let cache = load(&first, second.as_deref().map(|client| &**client), &scope, pace).await?;
+        // Closed, not given back: reloads take one.
+        drop(second.map(deadpool_postgres::Object::take));
         Ok((cache, session_defaults))
     }
 
@@ -337,20 +335,14 @@ impl Live {
             let connection = self.loading.connection().await?;
             let roles = in_database::load_role_settings(&connection).await?;
             let read = async |pre_config: Option<&FunctionName>| {
-                let stored = match in_database::load_settings(&connection, pre_config).await {
-                    // There is no older configuration to keep yet.
-                    Err(error) if self.cache.load().is_none() => {
-                        tracing::error!(%error, "the settings in the database could not be read, going on without");
-                        Vec::new()
-                    }
-                    stored => stored?,
-                };
+                let stored = in_database::load_settings(&connection, pre_config).await?;
                 RestConfig::load(&over(&source, &stored)).map_err(ConfigurationFault::Wrong)
             };
-            let mut config = read(environment.pre_config.as_ref()).await?;
+            let named = environment.pre_config.clone();
+            let mut config = self.or_at_first(read(named.as_ref()).await, environment)?;
             // The function may itself be named in the database.
-            if config.pre_config != environment.pre_config {
-                config = read(config.pre_config.as_ref()).await?;
+            if config.pre_config != named {
+                config = self.or_at_first(read(config.pre_config.as_ref()).await, config)?;
             }
             (config, roles)
         } else {
@@ -358,7 +350,25 @@ impl Live {
         };
         let authenticator = Authenticator::new(&config, self.counters.tokens.clone());
         self.settings.store(Arc::new(Settings { config, authenticator, roles }));
+        self.is_configured.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// What was read; where the database refuses and there is no older configuration to keep, what is known without.
+    fn or_at_first(
+        &self,
+        read: Result<RestConfig, ConfigurationFault>,
+        known: RestConfig,
+    ) -> Result<RestConfig, ConfigurationFault> {
+        match read {
+            Err(ConfigurationFault::Database(error))
+                if !is_gone(&error) && !self.is_configured.load(Ordering::Acquire) =>
+            {
+                tracing::error!(%error, "the settings in the database could not be read, going on without");
+                Ok(known)
+            }
+            read => read,
+        }
     }
 
     async fn watch_signals(self: Arc<Self>) {

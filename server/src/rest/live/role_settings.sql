@@ -1,4 +1,5 @@
 -- ALTER ROLE ... SET of the roles that the login role may take, as far as it may set them itself.
+-- From PostgreSQL 15 on one more way to be allowed to is appended (in_database.rs).
 with settings as (
     select r.rolname, unnest(r.rolconfig) as setting
     from pg_catalog.pg_auth_members m

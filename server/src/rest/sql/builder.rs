@@ -103,6 +103,7 @@ impl Sql {
         self.bind_param(Param::Text(value.slice(..until_nul(value).len())))
     }
 
+    /// As [`Sql::bind`], but whole: for what PostgreSQL is to judge, a NUL included.
     pub fn bind_bytes(&mut self, value: &Bytes) -> &mut Self {
         self.bind_param(Param::Text(value.clone()))
     }
