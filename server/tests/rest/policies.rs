@@ -25,11 +25,6 @@ const TABLE: &str = "
     insert into sky.papers
       select i, (array['ann', 'ben', 'cat', 'dan'])[1 + i % 4], nullif(i % 5, 0), i * 7 % 10, i % 3 = 0
       from generate_series(1, 40) i;
-    do $$ begin
-      if not exists (select from pg_roles where rolname = 'sky_open_gate') then
-        create role sky_open_gate login bypassrls inherit password 'gate'; end if;
-    end $$;
-    grant sky_visitor, sky_member, sky_curator to sky_open_gate;
     grant all on sky.papers to sky_open_gate;";
 
 /// Takes the role switch out of a statement, as if the server had forgotten it: the role's name goes elsewhere.

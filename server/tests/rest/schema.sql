@@ -309,8 +309,12 @@ do $$ begin
   if not exists (select from pg_roles where rolname = 'sky_curator') then create role sky_curator nologin; end if;
   if not exists (select from pg_roles where rolname = 'sky_slow') then create role sky_slow nologin; end if;
   if not exists (select from pg_roles where rolname = 'sky_gate') then create role sky_gate login noinherit password 'gate'; end if;
+  -- A login that row level security does not bind, for the policy oracle.
+  if not exists (select from pg_roles where rolname = 'sky_open_gate') then
+    create role sky_open_gate login bypassrls inherit password 'gate'; end if;
 end $$;
 grant sky_visitor, sky_member, sky_curator, sky_slow to sky_gate;
+grant sky_visitor, sky_member, sky_curator to sky_open_gate;
 alter role sky_slow set statement_timeout = '7654ms';
 alter role sky_slow set default_transaction_isolation = 'repeatable read';
 
