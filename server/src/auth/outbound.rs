@@ -7,7 +7,7 @@
 //! Reference: supabase/auth `internal/utilities/url_validator.go`, which asks when a provider is entered.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -127,16 +127,17 @@ impl Outbound {
             return Ok(());
         }
         let host = url.host().ok_or_else(|| AuthError::invalid("URL must have a valid hostname"))?;
-        let addresses = match host {
-            Host::Ipv4(v4) => vec![IpAddr::V4(v4)],
-            Host::Ipv6(v6) => vec![IpAddr::V6(v6)],
-            Host::Domain(name) if is_this_machine(name) => return Err(AuthError::invalid(THIS_MACHINE)),
-            Host::Domain(name) => {
-                (guard.lookup)(name.to_owned()).await.map_err(|_| AuthError::invalid("Unable to resolve hostname"))?
-            }
+        let found = match host {
+            Host::Ipv4(v4) => Ok(vec![IpAddr::V4(v4)]),
+            Host::Ipv6(v6) => Ok(vec![IpAddr::V6(v6)]),
+            Host::Domain(name) => (guard.lookup)(name.to_owned()).await,
         };
+        let opened = found.as_ref().is_ok_and(|all| all.iter().all(|address| guard.allow.has_address(*address)));
+        if !opened && url.host_str().is_some_and(is_this_machine) {
+            return Err(AuthError::invalid(THIS_MACHINE));
+        }
+        let addresses = found.map_err(|_| AuthError::invalid("Unable to resolve hostname"))?;
         match addresses.into_iter().find_map(|address| guard.refusal(address)) {
-            Some(_) if url.host_str().is_some_and(is_this_machine) => Err(AuthError::invalid(THIS_MACHINE)),
             Some(why) => Err(AuthError::invalid(why)),
             None => Ok(()),
         }
@@ -195,28 +196,51 @@ fn refusal(allow: &OutboundAllow, address: IpAddr) -> Option<&'static str> {
         v4 => v4,
     };
     let (private, link_local) = match address {
-        // Carriers' and overlay networks (100.64.0.0/10) are private too: a cloud has its metadata there.
-        IpAddr::V4(v4) => (
-            v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..]),
-            v4.is_link_local() || matches!(v4.octets(), [224, 0, 0, _]),
-        ),
+        IpAddr::V4(v4) => {
+            (v4.is_private() || is_special_v4(v4), v4.is_link_local() || matches!(v4.octets(), [224, 0, 0, _]))
+        }
         IpAddr::V6(v6) => (
-            v6.is_unique_local(),
+            v6.is_unique_local() || is_special_v6(v6),
             v6.is_unicast_link_local() || matches!(v6.octets(), [0xff, scope, ..] if scope & 15 == 2),
         ),
     };
     if address.is_loopback() {
         Some("URL cannot resolve to loopback addresses")
+    } else if address.is_unspecified() {
+        Some("URL cannot resolve to unspecified addresses")
     } else if private {
         Some("URL cannot resolve to private network addresses")
     } else if link_local {
         Some("URL cannot resolve to link-local addresses")
     } else if address.is_multicast() {
         Some("URL cannot resolve to multicast addresses")
-    } else if address.is_unspecified() {
-        Some("URL cannot resolve to unspecified addresses")
     } else {
         None
+    }
+}
+
+/// Networks that are nobody's in public, though not "private" by name. Source: IANA's registry of special-purpose
+/// IPv4 addresses; the networks for documentation, which nobody routes, are left out.
+fn is_special_v4(address: Ipv4Addr) -> bool {
+    match address.octets() {
+        // "This network", which some systems take for this machine; reserved, and broadcast.
+        [0 | 240..=255, ..] => true,
+        // Carriers' and overlay networks; protocol assignments: clouds have their metadata in both.
+        [100, 64..=127, ..] | [192, 0, 0, _] => true,
+        // Tests of network devices.
+        [198, 18..=19, ..] => true,
+        _ => false,
+    }
+}
+
+/// Networks that are of one site, or in which the network puts an IPv4 address of any kind.
+fn is_special_v6(address: Ipv6Addr) -> bool {
+    match address.segments() {
+        // IPv4-compatible (RFC 4291 §2.5.5.1), 6to4 (RFC 3056), local NAT64 (RFC 8215).
+        [0, 0, 0, 0, 0, 0, ..] | [0x2002, ..] | [0x64, 0xff9b, 1, ..] => true,
+        // Site-local (RFC 3879).
+        [0xfec0..=0xfeff, ..] => true,
+        _ => false,
     }
 }
 
@@ -271,7 +295,7 @@ mod tests {
     const UNSPECIFIED: &str = "URL cannot resolve to unspecified addresses";
 
     /// Addresses of every kind that is refused.
-    const CLOSED: [(&str, &str); 21] = [
+    const CLOSED: [(&str, &str); 36] = [
         ("127.0.0.1", LOOPBACK),
         ("127.8.8.8", LOOPBACK),
         ("::1", LOOPBACK),
@@ -285,6 +309,21 @@ mod tests {
         ("fd00:ec2::254", PRIVATE),
         ("::ffff:10.0.0.1", PRIVATE),
         ("64:ff9b::a00:1", PRIVATE),
+        ("64:ff9b::c000:c0", PRIVATE),
+        ("64:ff9b:1::5db8:d822", PRIVATE),
+        ("64:ff9b:1:5db8:d8:2200::", PRIVATE),
+        ("2002:7f00:1::", PRIVATE),
+        ("2002:5db8:d822::1", PRIVATE),
+        ("::7f00:1", PRIVATE),
+        ("::5db8:d822", PRIVATE),
+        ("fec0::1", PRIVATE),
+        ("feff::1", PRIVATE),
+        ("0.0.0.1", PRIVATE),
+        ("0.255.255.255", PRIVATE),
+        ("192.0.0.192", PRIVATE),
+        ("198.19.255.255", PRIVATE),
+        ("240.0.0.1", PRIVATE),
+        ("255.255.255.255", PRIVATE),
         ("169.254.169.254", LINK_LOCAL),
         ("fe80::1", LINK_LOCAL),
         ("224.0.0.1", LINK_LOCAL),
@@ -315,7 +354,19 @@ mod tests {
             let resolved = names.resolve("name.example".parse().expect("a name")).await;
             assert_eq!(resolved.err().expect(address).to_string(), why, "{address}");
         }
-        for open in ["93.184.216.34", "100.63.255.255", "100.128.0.1", "172.32.0.1", "2606:4700::1111"] {
+        for open in [
+            "93.184.216.34",
+            "1.0.0.1",
+            "100.63.255.255",
+            "100.128.0.1",
+            "172.32.0.1",
+            "192.0.1.1",
+            "198.17.255.255",
+            "198.20.0.1",
+            "2606:4700::1111",
+            "2003::1",
+            "64:ff9b::5db8:d822",
+        ] {
             assert_eq!(refusal(&OutboundAllow::default(), open.parse().expect("address")), None, "{open}");
             let written = outbound("", &[]);
             assert!(written.check(&url_of(open)).await.is_ok() && written.get(&url_of(open)).is_ok(), "{open}");
@@ -388,5 +439,26 @@ mod tests {
         let url = format!("https://keycloak.internal:{there}/");
         assert!(outbound.check(&url).await.is_ok());
         assert_eq!(refused(outbound.get(&url).expect("open"), &open).await, None);
+    }
+
+    #[actix_web::test]
+    async fn a_name_of_this_machine_is_entered_where_its_addresses_are_open_and_not_elsewhere() {
+        for (entries, addresses, wanted) in [
+            ("127.0.0.0/8", &["127.0.0.1"][..], true),
+            ("127.0.0.0/8", &["127.0.0.1", "::1"], false),
+            ("127.0.0.0/8,::1/128", &["127.0.0.1", "::1"], true),
+            ("10.0.0.0/8", &["127.0.0.1"], false),
+            ("", &["127.0.0.1"], false),
+        ] {
+            let (listener, port) = port().await;
+            let outbound = outbound(entries, &[addresses]);
+            for name in ["localhost", "keycloak.localhost"] {
+                let url = format!("https://{name}:{port}/");
+                let entered = outbound.check(&url).await.map_err(|error| error.message().to_owned());
+                assert_eq!(entered, if wanted { Ok(()) } else { Err(THIS_MACHINE.to_owned()) }, "{entries} {url}");
+                let refused = refused(outbound.get(&url).expect("a name"), &listener).await;
+                assert_eq!(refused.is_none(), wanted, "{entries} {url}: {refused:?}");
+            }
+        }
     }
 }
