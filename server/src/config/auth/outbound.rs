@@ -39,7 +39,8 @@ impl OutboundAllow {
 
     /// Whether `url` is https and its host and port are an entry.
     pub fn has_origin_of(&self, url: &Url) -> bool {
-        self.origins.contains(&url.origin())
+        // A `blob:` URL has the origin of the URL within.
+        url.scheme() == "https" && self.origins.contains(&url.origin())
     }
 
     /// Whether a network of the entries has `address`.
@@ -81,7 +82,9 @@ fn origin(entry: &str) -> Option<Origin> {
     let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'));
     let is_named = match url.host()? {
         Host::Domain(name) => is_name(name),
-        Host::Ipv4(_) | Host::Ipv6(_) => true,
+        // Shortened (10.1), as one number, in octal or hexadecimal digits, an address may not be the one that was meant.
+        Host::Ipv4(v4) => place.split(':').next().and_then(|host| host.parse().ok()) == Some(v4),
+        Host::Ipv6(_) => true,
     };
     is_named.then(|| url.origin())
 }
@@ -107,6 +110,7 @@ mod tests {
             ("https://keycloak.internal:8443/realms/x", true),
             ("https://KEYCLOAK.internal:8443", true),
             ("http://keycloak.internal:8443", false),
+            ("blob:https://keycloak.internal:8443/x", false),
             ("https://keycloak.internal", false),
             ("https://keycloak.internal.evil.example:8443", false),
             ("https://evil.keycloak.internal:8443", false),
@@ -159,6 +163,11 @@ mod tests {
             "10.0.0/8",
             "host/8",
             "fd00::1",
+            "10.1:8443",
+            "1234",
+            "0x7f000001:8443",
+            "https://010.0.0.7:8443",
+            "10.0.0.7.",
             "*.internal",
             "keycloak:port",
             "keycloak:99999",
