@@ -513,17 +513,14 @@ pub async fn update(request: &Request, identifier: &str) -> AuthResult<HttpRespo
 /// A field that the table does not take is named; what the database says of it would show the whole row, secret
 /// included (upstream shows it).
 fn refused_by_table(error: AuthError, message: &str) -> AuthError {
-    if error.is_unstorable() {
-        return error;
+    let broken = error.fault().filter(|fault| fault.sqlstate() == Some("23514")).and_then(Fault::constraint);
+    let rule = broken.and_then(|name| name.strip_prefix("custom_oauth_providers_")?.rsplit_once('_'));
+    if let Some((field, rule)) = rule {
+        return AuthError::invalid(format!("{field} has an invalid {rule}"));
     }
-    let fault = error.into_fault();
-    let rule = fault.constraint().and_then(|name| name.strip_prefix("custom_oauth_providers_")?.rsplit_once('_'));
-    match rule {
-        Some((field, rule)) if fault.sqlstate() == Some("23514") => {
-            AuthError::invalid(format!("{field} has an invalid {rule}"))
-        }
-        _ => AuthError::internal(message).caused_by(fault),
-    }
+    // The message alone, for the log: with the rest the answer would show the fault.
+    let cause = error.fault().map(ToString::to_string).unwrap_or_default();
+    error.internal_unless_unstorable(message).caused_by(Fault::new(cause))
 }
 
 /// The parts of an issuer's document that are kept.

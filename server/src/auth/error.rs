@@ -167,7 +167,8 @@ impl Fault {
     /// What is wrong with the value that the database could not keep, where that is the fault.
     fn unstorable(&self) -> Option<&'static str> {
         match self.sql.as_ref().filter(|sql| !sql.is_in_function)?.sqlstate.as_str() {
-            "22021" | "22P05" => Some("Text must not contain the character U+0000"),
+            // U+0000, and in a database that is not in UTF-8 whatever its encoding lacks.
+            "22021" | "22P05" => Some("Text has a character that the database cannot keep"),
             "22001" | "54000" => Some("A value is too long"),
             _ => None,
         }
@@ -204,12 +205,23 @@ impl From<tokio_postgres::Error> for Fault {
                     detail: db.detail().map(str::to_owned),
                     hint: db.hint().map(str::to_owned),
                     constraint: db.constraint().map(str::to_owned),
-                    is_in_function: db.where_().is_some_and(|context| context.contains(" function ")),
+                    is_in_function: db.where_().is_some_and(is_of_function),
                 }),
             },
             None => Self::new(error.to_string()),
         }
     }
+}
+
+/// Whether a context in PostgreSQL's words tells of a function: `PL/pgSQL function … line 1 at …`, `SQL statement "…"`.
+///
+/// They are translated under `lc_messages`, but for the languages' names. What a line quotes after `:` or `=` may be the
+/// caller's: `JSON data, line 1: …`, `unnamed portal parameter $1 = '…'`.
+fn is_of_function(context: &str) -> bool {
+    context
+        .lines()
+        .filter_map(|line| line.split([':', '=']).next())
+        .any(|start| start.contains("SQL") || start.contains("PL/"))
 }
 
 impl From<DbError> for Fault {
@@ -347,16 +359,26 @@ impl AuthError {
         }
     }
 
-    /// Whether the database could not keep a value that the caller gave.
-    pub fn is_unstorable(&self) -> bool {
-        matches!(self, Self::Api { fault: Some(fault), .. } if fault.unstorable().is_some())
+    /// The fault that lies behind, if one does.
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            Self::Api { fault, .. } => fault.as_ref(),
+            Self::Unhandled(fault) => Some(fault),
+            _ => None,
+        }
     }
 
     /// Whether the database refused because of a unique key.
     pub fn is_unique_violation(&self) -> bool {
-        match self {
-            Self::Api { fault: Some(fault), .. } | Self::Unhandled(fault) => fault.is_unique_violation(),
-            _ => false,
+        self.fault().is_some_and(Fault::is_unique_violation)
+    }
+
+    /// 500 `unexpected_failure` with `message` for whatever lies behind, unless the database could not keep a value that
+    /// the caller gave.
+    pub fn internal_unless_unstorable(self, message: &str) -> Self {
+        match &self {
+            Self::Api { fault: Some(fault), .. } if fault.unstorable().is_some() => self,
+            _ => Self::internal(message).caused_by(self.into_fault()),
         }
     }
 
@@ -429,11 +451,7 @@ impl AuthError {
     }
 
     fn log(&self, request_id: &str) {
-        let fault = match self {
-            Self::Api { fault, .. } => fault.as_ref(),
-            Self::Unhandled(fault) => Some(fault),
-            _ => None,
-        };
+        let fault = self.fault();
         if self.status().is_server_error() {
             let cause = fault.map(ToString::to_string).unwrap_or_default();
             tracing::error!(request_id, status = self.status().as_u16(), cause, "auth: {}", self.message());
@@ -530,4 +548,31 @@ fn shown_sql(sql: &SqlFault) -> Option<(StatusCode, Value)> {
 
 fn set(response: &mut HttpResponse, name: &'static str, value: &'static str) {
     response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_function;
+
+    #[test]
+    fn a_context_tells_of_a_function_in_any_language_and_not_by_what_the_caller_wrote() {
+        for (context, wanted) in [
+            ("PL/pgSQL function join_members() line 1 at SQL statement", true),
+            ("SQL statement \"insert into t values (1)\"\nPL/pgSQL function f() line 1 at SQL statement", true),
+            ("SQL function \"f\" statement 1", true),
+            ("PL/pgSQL-Funktion join_members() Zeile 1 bei SQL-Anweisung", true),
+            ("SQL-Funktion »f« Anweisung 1", true),
+            ("fonction PL/pgSQL join_members(), ligne 1, à instruction SQL", true),
+            ("PL/pgSQL関数join_members()の1行目 - SQL文", true),
+            ("PL/Python function \"f\"", true),
+            ("JSON data, line 1: {\"a\":\"\nPL/pgSQL function f() line 1 at assignment", true),
+            ("JSON data, line 1: \" PL/pgSQL function SQL function \nunnamed portal parameter $1", false),
+            ("JSON-Daten, Zeile 1: \"SQL function", false),
+            ("données JSON, ligne 1 : \" function PL/pgSQL function", false),
+            ("unnamed portal parameter $1 = 'a SQL function'", false),
+            ("", false),
+        ] {
+            assert_eq!(is_of_function(context), wanted, "{context}");
+        }
+    }
 }

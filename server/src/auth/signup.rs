@@ -381,10 +381,7 @@ async fn anonymous(request: &Request, data: Json) -> AuthResult<HttpResponse> {
             tokens::issue(request, db, user, "anonymous", &grant).await
         })
         .await
-        .map_err(|error| match error.is_unstorable() {
-            true => error,
-            false => AuthError::internal("Database error creating anonymous user").caused_by(error.into_fault()),
-        })?;
+        .map_err(|error| error.internal_unless_unstorable("Database error creating anonymous user"))?;
     hooks::after_user_created(request, &db, &answer.user).await?;
     answer.respond()
 }

@@ -228,11 +228,8 @@ pub async fn create_user(request: &Request, admin: &Admin) -> AuthResult<HttpRes
 
 /// A unique key that was violated although nobody had the address a moment ago.
 fn taken_after_all(error: AuthError, message: &str) -> AuthError {
-    if error.is_unstorable() {
-        return error;
-    }
     if !error.is_unique_violation() {
-        return AuthError::internal(message).caused_by(error.into_fault());
+        return error.internal_unless_unstorable(message);
     }
     let constraint = match &error {
         AuthError::Unhandled(fault) => fault.constraint().unwrap_or("").to_owned(),
