@@ -1,4 +1,5 @@
-//! What nobody reads in a log, however much is logged: passwords, codes, tokens, keys and hashes.
+//! What nobody reads in a log, however much is logged: passwords, codes, tokens, keys and hashes. And what is read there
+//! alone.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -6,8 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::factors::enroll;
 use crate::outside::Outside;
 use crate::sessions::refresh;
-use crate::support::{Actor, PASSWORD, TestApp, send};
+use crate::support::{Actor, PASSWORD, TestApp, outside, send};
 use crate::{hash_of, take_mail, text};
+use actix_web::HttpResponse;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
@@ -287,4 +289,20 @@ async fn no_log_of_any_level_holds_a_secret() {
             panic!("{what} is in the log: {line}");
         }
     }
+}
+
+#[actix_web::test]
+async fn why_a_provider_could_not_be_asked_is_in_the_log_and_not_in_the_answer() {
+    let log = log();
+    let place = outside::secure(&outside::serve(|_, _| async { HttpResponse::Ok().finish() }));
+    // Open, but nobody vouches for it.
+    let app = TestApp::with_settings(&[("FERROBASE_OUTBOUND_ALLOW", &place)]).await;
+    let provider = json!({ "provider_type": "oidc", "identifier": "custom:house", "name": "House", "client_id": "c",
+        "client_secret": "s", "issuer": place });
+    let reply = app.service().post("/auth/v1/admin/custom-providers", provider).await;
+    assert_eq!((reply.status, text(&reply.body, "error_code")), (400, "validation_failed"), "{}", reply.body);
+    assert!(text(&reply.body, "msg").ends_with("failed: error sending request"), "{}", reply.body);
+    let written = String::from_utf8_lossy(&log.0.lock().expect("lock")).into_owned();
+    let told = written.lines().find(|line| line.contains("a provider could not be asked") && line.contains(&place));
+    assert!(told.is_some_and(|line| line.contains("WARN") && line.contains("certificate")), "{told:?}");
 }

@@ -18,6 +18,7 @@ use subtle::ConstantTimeEq as _;
 use crate::auth::error::Fault;
 use crate::auth::lenient_base64;
 use crate::auth::outbound::Outbound;
+use crate::db::with_causes;
 
 pub const GOOGLE: &str = "https://accounts.google.com";
 pub const APPLE: &str = "https://appleid.apple.com";
@@ -189,18 +190,29 @@ pub async fn ask(http: &Outbound, url: &str) -> Result<reqwest::Response, Fault>
     request.timeout(Duration::from_secs(10)).send().await.map_err(transport)
 }
 
+/// What became of a request without an answer; why is in the log alone.
 pub fn transport(error: reqwest::Error) -> Fault {
-    Fault::new(error.without_url().to_string())
+    let place = error.url().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+    let error = error.without_url();
+    tracing::warn!(place, cause = with_causes(&error), "auth: a provider could not be asked");
+    Fault::new(error.to_string())
 }
 
-/// The JSON body of a successful answer.
+/// The JSON body of a successful answer. What else a provider says is in the log alone: whoever begins a sign-in would
+/// read it, and it may come from the private network (upstream shows it).
 pub async fn read_json<T: serde::de::DeserializeOwned>(answer: reqwest::Response) -> Result<T, Fault> {
     let status = answer.status();
     let body = read_body(answer).await?;
+    let start = || String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
     if !status.is_success() {
-        return Err(Fault::new(format!("{status}: {}", String::from_utf8_lossy(&body[..body.len().min(300)]))));
+        tracing::warn!(status = status.as_u16(), body = start(), "auth: a provider answered with an error");
+        return Err(Fault::new(status.to_string()));
     }
-    serde_json::from_slice(&body).map_err(|error| Fault::new(error.to_string()))
+    serde_json::from_slice(&body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        tracing::warn!(line, column, "auth: a provider's answer is not the JSON that was asked for");
+        Fault::new("the answer is not the JSON that was asked for")
+    })
 }
 
 /// The body of an answer, if it is not too long.
