@@ -187,8 +187,10 @@ do $$ begin for n in 1..${Math.ceil(tables / 20) - 1} loop
   execute format('create table bench.t_${part}_%s (id int primary key, name text not null, other int references bench.t_${part}_%s)', n, n - 1); end loop; end $$;`).join("\n")}
 vacuum analyze;`, { database: "many" });
 let manyMemory = 0;
-for (let round = 0; round < Math.max(3, rounds); round++) {
-  for (const database of ["postgres", "many"]) {
+// What the cluster still writes of the work before is none of a start.
+bench.sql("checkpoint");
+for (let round = 0; round < Math.max(9, rounds); round++) {
+  for (const database of round < 3 ? ["postgres", "many"] : ["postgres"]) {
     const started = await start(database);
     starts[database].push(started.firstMs);
     if (database === "many") manyMemory = bench.memory(started.pid);
@@ -255,7 +257,7 @@ see, 0 wrong (a wrong one ends the run). The aim's 10 million take a longer run.
 | insert of ${bench.whole(bulkRows)} rows in one body | ${bench.two(post / 1000)} s | psql ${bench.two(psqlInsert / 1000)} s: speed ${bench.percent(psqlInsert / post)} | ≥ 75 % |
 | resident memory idle | ${bench.one(idle)} MB | | ≤ 15 MB |
 | resident memory after this load (not an hour) | ${bench.one(afterLoad)} MB | | ≤ 30 MB after an hour |
-| exec to first 200 | ${bench.one(bench.median(starts.postgres))} ms | | ≤ 50 ms |
+| exec to first 200, median of ${starts.postgres.length} | ${bench.one(bench.median(starts.postgres))} ms | ${bench.one(Math.min(...starts.postgres))} to ${bench.one(Math.max(...starts.postgres))} ms | ≤ 50 ms |
 | … with ${bench.whole(tables)} tables | ${bench.two(bench.median(starts.many) / 1000)} s | ${bench.one(manyMemory)} MB | ≤ 0.7 s |
 ${delays("few tables", changing.postgres)}
 ${delays(`${bench.whole(tables)} tables`, changing.many)}
