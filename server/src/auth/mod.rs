@@ -98,6 +98,7 @@ pub struct Auth {
     discovery: oauth::Discovery,
     trusted_proxies: Vec<IpAddr>,
     refreshes: token::Turns,
+    rotations: token::Rotations,
 }
 
 impl Auth {
@@ -150,6 +151,7 @@ impl Auth {
             custom_providers,
             trusted_proxies,
             refreshes: token::Turns::default(),
+            rotations: token::Rotations::default(),
         })
     }
 

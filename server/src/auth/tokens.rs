@@ -116,7 +116,7 @@ pub async fn issue(
     request.add_header("sb-auth-session-id", session.id.to_string());
     user.update(db, &[Column::LastSignInAt]).await.or_internal("Database error updating user's last_sign_in_at")?;
     session.add_method(db, method).await?;
-    let access = access_token(request, db, &user, &session, method).await?;
+    let access = access_token(request, Some(db), &user, &session, method).await?;
     Ok(SessionAnswer::new(access, refresh_token, user))
 }
 
@@ -137,10 +137,11 @@ pub fn session_key(request: &Request, session: &Session) -> AuthResult<Option<Ve
     key.map(Some).ok_or_else(|| Fault::new("the key of a session is not base64url").into())
 }
 
-/// Signs the access token of a session. `method` is what the custom claims hook is told.
+/// Signs the access token of a session. `method` is what the custom claims hook is told; a function runs on `db`, or on
+/// a connection of its own.
 pub async fn access_token(
     request: &Request,
-    db: &Db,
+    db: Option<&Db>,
     user: &User,
     session: &Session,
     method: &str,
@@ -208,7 +209,7 @@ fn claims(
 
 async fn custom_claims(
     request: &Request,
-    db: &Db,
+    db: Option<&Db>,
     user_id: Uuid,
     claims: Map<String, Value>,
     method: &str,
@@ -217,7 +218,7 @@ async fn custom_claims(
         return Ok(claims);
     }
     let input = json!({ "user_id": user_id, "claims": claims, "authentication_method": method });
-    let mut output = hooks::run(request, Some(db), Hook::CustomAccessToken, input).await?;
+    let mut output = hooks::run(request, db, Hook::CustomAccessToken, input).await?;
     match output.get_mut("claims").map(Value::take) {
         None => Err(told("output claims field is missing".to_owned())),
         Some(Value::Object(claims)) => check_claims(&claims).map(|()| claims),

@@ -22,6 +22,7 @@ mod logs;
 mod outbound;
 mod outside;
 mod passwords;
+mod rotations;
 mod sessions;
 mod settings;
 mod tokens;

@@ -108,7 +108,7 @@ async fn a_token_that_is_spent_or_gone_by_the_time_of_the_rotation_is_not_rotate
         app.user("ada@test.example").await;
         app.owner.batch_execute("delete from auth.sessions").await.expect("no session yet");
         let token = text(&sign_in(&app, "ada@test.example", PASSWORD).await, "refresh_token").to_owned();
-        // The refresh has seen a good token before the other's change is committed, and writes after it.
+        // The refresh sees a good token that somebody else holds, and judges it once the other's change is committed.
         let reply = meanwhile(&app, statement, 1, refresh(&app, &token)).await;
         assert_eq!((reply.status, text(&reply.body, "error_code")), (400, code), "{what}: {}", reply.body);
         let counts = "select (select count(*) from auth.refresh_tokens),

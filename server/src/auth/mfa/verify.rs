@@ -336,6 +336,6 @@ async fn raise_session(
     session.aal = aal.to_owned();
     session.factor_id = Some(factor.id);
     session::set_level(db, session.id, aal, Some(factor.id)).await?;
-    let access = tokens::access_token(request, db, &user, &session, method).await?;
+    let access = tokens::access_token(request, Some(db), &user, &session, method).await?;
     Ok(SessionAnswer::new(access, refresh_token, user))
 }

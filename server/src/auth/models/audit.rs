@@ -92,6 +92,7 @@ impl<'a> Entry<'a> {
         self
     }
 
+    /// A refresh in the common case writes its entries in SQL, in this shape (`token/rotate.sql`).
     fn payload(&self) -> Value {
         let mut payload = match self.actor {
             Actor::User(user) => {

@@ -3,6 +3,7 @@
 mod password;
 mod pkce;
 mod refresh;
+mod rotations;
 
 use actix_web::HttpResponse;
 
@@ -12,6 +13,7 @@ use super::limits::Bucket;
 use super::request::Request;
 
 pub use refresh::{RefreshOf, Turns, refresh};
+pub use rotations::Rotations;
 
 /// Chooses the grant by `grant_type` of the query, or of a form, which then is no body that a grant could read.
 ///

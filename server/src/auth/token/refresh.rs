@@ -10,11 +10,13 @@ use chrono::{DateTime, Utc};
 use rand::Rng as _;
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tokio_postgres::Row;
 use tokio_postgres::types::Json as SqlJson;
 use uuid::Uuid;
 
+use super::rotations::Rotation;
 use crate::auth::encryption;
-use crate::auth::error::{AuthError, AuthResult, Code};
+use crate::auth::error::{AuthError, AuthResult, Code, Fault};
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::now;
 use crate::auth::models::refresh_token::{self, RefreshToken};
@@ -134,10 +136,26 @@ fn refused(code: Code, reason: &str) -> AuthError {
 }
 
 /// What a presented token was found to be.
-struct Found {
-    user: User,
-    session: Session,
+pub struct Found {
+    pub user: User,
+    pub session: Session,
     stored: Option<RefreshToken>,
+}
+
+/// The columns of a token `t`, its session `s` and its user `u`, in the order [`Found::from_row`] reads them.
+pub fn columns() -> String {
+    [refresh_token::COLUMNS, session::COLUMNS, user::COLUMNS, user::RELATIONS].join(", ")
+}
+
+impl Found {
+    /// Reads [`columns`], whatever follows them.
+    pub fn from_row(row: &Row) -> Result<Self, Fault> {
+        Ok(Self {
+            stored: Some(RefreshToken::from_row(row)?),
+            session: Session::from_row(row, refresh_token::WIDTH)?,
+            user: User::from_row(row, refresh_token::WIDTH + session::WIDTH)?,
+        })
+    }
 }
 
 /// What a good token is answered with, and what that changes.
@@ -153,55 +171,37 @@ impl Issued {
     }
 }
 
-/// The common case in two statements of their own, without a transaction and without waiting for a lock that another
-/// request holds between them: what is read, and a rotation that happens only if the token and the session are still
-/// there and the token was not spent meanwhile.
+/// The common case, together with those of other requests: a token is rotated if nothing speaks against it.
 ///
 /// `None` for everything else, and then nothing was written: [`attempt`] judges it under locks.
 async fn rotate_at_once(request: &Request, presented: &Presented, of: RefreshOf) -> AuthResult<Option<SessionAnswer>> {
     let config = &request.auth.config;
-    let security = &config.security;
-    // Other sessions have a say, or a hook that expects to run in the transaction of the refresh.
-    if config.sessions.single_per_user || config.hooks.custom_access_token.is_some() {
-        return Ok(None);
-    }
-    let Presented::Stored(token) = presented else { return Ok(None) };
-    let db = request.db().await?;
-    let Some(Found { user, session, stored: Some(old) }) = find_all(&db, token, Locks::None).await? else {
-        return Ok(None);
-    };
-    if old.revoked
-        || check(request, &user, &session, Some(old.updated_at), of).is_err()
-        || upgrades(security.refresh_token_version, security.refresh_token_upgrade_percentage, session.id)
+    // Other sessions, the clock or a hook that expects to run in the transaction of the refresh have a say.
+    if config.sessions.judges_refreshes()
+        || config.hooks.custom_access_token.is_some()
+        || config.security.refresh_token_version == 2
     {
         return Ok(None);
     }
-    let access = tokens::access_token(request, &db, &user, &session, "token_refresh").await?;
-    let new = refresh_token::generate();
-    let now = now();
-    let entries = [Entry::of(&user, Action::TokenRefreshed), Entry::of(&user, Action::TokenRevoked)];
-    let rows = AuditRows::of(&entries, config.audit_log_only, now);
-    let rotated = db
-        .execute(
-            include_str!("rotate.sql"),
-            &[
-                &Uuid::nil(),
-                &now,
-                &rows.ids,
-                &rows.payloads,
-                &rows.times,
-                &old.id,
-                &new,
-                &session.id,
-                &agent(request),
-                &request.client_ip(),
-            ],
-        )
-        .await?;
-    if rotated == 0 {
+    let Presented::Stored(token) = presented else { return Ok(None) };
+    let rotation = Rotation {
+        token: token.clone(),
+        successor: refresh_token::generate(),
+        client: match of {
+            RefreshOf::Ordinary => None,
+            RefreshOf::Client(id) => Some(id),
+        },
+        agent: agent(request).map(str::to_owned),
+        address: request.client_ip(),
+    };
+    let new = rotation.successor.clone();
+    let Some(Found { user, session, .. }) = request.auth.rotations.rotate(&request.auth, rotation).await else {
         return Ok(None);
+    };
+    let access = tokens::access_token(request, None, &user, &session, "token_refresh").await?;
+    for action in [Action::TokenRefreshed, Action::TokenRevoked] {
+        Entry::of(&user, action).log();
     }
-    entries.iter().for_each(Entry::log);
     add_ids(request, &user, &session);
     add_rotation(request, &new);
     Ok(Some(SessionAnswer::new(access, new, user)))
@@ -266,7 +266,7 @@ impl AuditRows {
 async fn attempt(request: &Request, db: &Db, presented: &Presented, of: RefreshOf) -> AuthResult<Outcome> {
     let config = &request.auth.config;
     let found = match presented {
-        Presented::Stored(token) => match find_all(db, token, Locks::TokenAndSession).await? {
+        Presented::Stored(token) => match find_all(db, token).await? {
             Some(found) => Some(found),
             None => find_stored(db, token).await?,
         },
@@ -288,7 +288,7 @@ async fn attempt(request: &Request, db: &Db, presented: &Presented, of: RefreshO
         Ok(issued) => issued,
         Err(error) => return Ok(Outcome::Refused(error)),
     };
-    let access = tokens::access_token(request, db, &user, &session, "token_refresh").await?;
+    let access = tokens::access_token(request, Some(db), &user, &session, "token_refresh").await?;
     write(request, db, &user, &session, &issued).await?;
     Ok(Outcome::Done(Box::new(SessionAnswer::new(access, issued.token, user))))
 }
@@ -325,38 +325,18 @@ async fn write(request: &Request, db: &Db, user: &User, session: &Session, issue
     Ok(())
 }
 
-/// Whether rows are locked as they are read.
-#[derive(Clone, Copy, Debug)]
-enum Locks {
-    None,
-    /// The token's and the session's, in their newest version: what was revoked meanwhile is seen as revoked. Rows
-    /// that others hold are passed over.
-    TokenAndSession,
-}
-
-/// Finds a stored token, its session and its user in one statement; `None` when one of them is missing or locked,
-/// which [`find_stored`] tells apart.
-async fn find_all(db: &Db, token: &str, locks: Locks) -> AuthResult<Option<Found>> {
+/// Finds and locks a stored token, its session and its user in one statement; `None` when one of them is missing or
+/// locked, which [`find_stored`] tells apart. Rows come in their newest version: what was revoked meanwhile is seen as
+/// revoked.
+async fn find_all(db: &Db, token: &str) -> AuthResult<Option<Found>> {
     let sql = format!(
-        "select {tokens}, {sessions}, {users}, {relations} from auth.refresh_tokens t \
+        "select {columns} from auth.refresh_tokens t \
          join auth.sessions s on s.id = t.session_id join auth.users u on u.id = s.user_id \
-         where t.token = $1 and u.id::text = t.user_id and {of_instance}{locks}",
-        tokens = refresh_token::COLUMNS,
-        sessions = session::COLUMNS,
-        users = user::COLUMNS,
-        relations = user::RELATIONS,
+         where t.token = $1 and u.id::text = t.user_id and {of_instance} for update of t, s skip locked",
+        columns = columns(),
         of_instance = user::OF_INSTANCE,
-        locks = match locks {
-            Locks::None => "",
-            Locks::TokenAndSession => " for update of t, s skip locked",
-        },
     );
-    let Some(row) = db.query_opt(&sql, &[&token]).await? else { return Ok(None) };
-    Ok(Some(Found {
-        stored: Some(RefreshToken::from_row(&row)?),
-        session: Session::from_row(&row, refresh_token::WIDTH)?,
-        user: User::from_row(&row, refresh_token::WIDTH + session::WIDTH)?,
-    }))
+    Ok(db.query_opt(&sql, &[&token]).await?.as_ref().map(Found::from_row).transpose()?)
 }
 
 /// Finds and locks a stored token, its session and its user; `None` when somebody else holds the locks.

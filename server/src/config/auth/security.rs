@@ -132,6 +132,14 @@ pub struct SessionsConfig {
 }
 
 impl SessionsConfig {
+    /// Whether a refresh depends on the session's age, its level or the user's other sessions.
+    pub fn judges_refreshes(&self) -> bool {
+        self.single_per_user
+            || self.timebox.is_some()
+            || self.inactivity_timeout.is_some()
+            || self.allow_low_aal.is_some()
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             timebox: limit(reader, "GOTRUE_SESSIONS_TIMEBOX"),

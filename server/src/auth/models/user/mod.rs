@@ -162,7 +162,7 @@ impl User {
         }
     }
 
-    /// Reads [`COLUMNS`] starting at `offset`, and [`RELATIONS`] where they follow.
+    /// Reads [`COLUMNS`] starting at `offset`, and [`RELATIONS`] where they follow, which it puts in order: oldest first.
     pub fn from_row(row: &Row, offset: usize) -> Result<Self, Fault> {
         let object = |index: usize| -> Result<Option<Json>, Fault> {
             let value: Option<Value> = row.try_get(offset + index)?;
@@ -171,7 +171,15 @@ impl User {
                 _ => Json::new(),
             }))
         };
-        let related = row.len() > offset + 33;
+        let (identities, factors) = if row.len() > offset + 33 {
+            let mut identities = row.try_get::<_, SqlJson<Vec<Identity>>>(offset + 33)?.0;
+            identities.sort_by_key(|identity| (identity.created_at, identity.id));
+            let mut factors = row.try_get::<_, SqlJson<Vec<Factor>>>(offset + 34)?.0;
+            factors.sort_by_key(|factor| (factor.created_at, factor.id));
+            (Some(identities), factors)
+        } else {
+            (None, Vec::new())
+        };
         Ok(Self {
             id: row.try_get(offset)?,
             aud: row.try_get(offset + 1)?,
@@ -206,8 +214,8 @@ impl User {
             banned_until: row.try_get(offset + 30)?,
             deleted_at: row.try_get(offset + 31)?,
             is_anonymous: row.try_get(offset + 32)?,
-            identities: if related { Some(row.try_get::<_, SqlJson<Vec<Identity>>>(offset + 33)?.0) } else { None },
-            factors: if related { row.try_get::<_, SqlJson<Vec<Factor>>>(offset + 34)?.0 } else { Vec::new() },
+            identities,
+            factors,
         })
     }
 

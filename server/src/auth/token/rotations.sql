@@ -1,0 +1,57 @@
+-- The common case of a refresh, for several tokens at a time. Each token of $1 gives way to the successor in its place of
+-- $3, and its session notes when ($8), by which agent ($4) and from where ($5) that was. $6 and $7 are the ids of the
+-- audit entries, NULL if only the process's log keeps them. A row comes back for each that was done. Passed over are tokens
+-- that are unknown or spent, sessions with a limit, of another client than in $2 (NULL: of any), the banned, and rows that
+-- somebody else holds: with nothing waited for, nobody waits for another's session.
+with asked as (
+  select *
+  from unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::inet[], $6::uuid[], $7::uuid[])
+    as asked (token, client, successor, agent, address, refresh_entry, revocation_entry)
+), found as (
+  select {columns}, t.id as token_id, t.user_id as token_user, s.id as token_session,
+    asked.successor, asked.agent, asked.address, asked.refresh_entry, asked.revocation_entry
+  from asked
+  join auth.refresh_tokens t on t.token = asked.token
+  join auth.sessions s on s.id = t.session_id
+  join auth.users u on u.id = s.user_id and u.id::text = t.user_id
+  where t.revoked is not true and s.oauth_client_id is not distinct from asked.client and u.banned_until is null
+    -- Written so that an index on it, which leads to nearly all sessions, is of no use to the planner.
+    and (s.not_after is null) is true and {of_instance}
+  for update of t, s skip locked
+), due as materialized (
+  -- Few columns: an update keeps a copy of each row that it is joined with.
+  select found.token_id, found.token_session, found.successor, found.agent, found.address from found
+), refreshed as (
+  update auth.sessions s
+  set refreshed_at = $8::timestamptz at time zone 'UTC', updated_at = $8::timestamptz, user_agent = due.agent, ip = due.address
+  from due
+  where s.id = due.token_session
+), revoked as (
+  update auth.refresh_tokens t set revoked = true, updated_at = $8::timestamptz
+  from due
+  where t.id = due.token_id
+  returning t.token, t.user_id, t.session_id, due.successor
+), issued as (
+  insert into auth.refresh_tokens (instance_id, token, user_id, parent, session_id, revoked, created_at, updated_at)
+  select '00000000-0000-0000-0000-000000000000', successor, user_id, token, session_id, false, $8::timestamptz, $8::timestamptz
+  from revoked
+), noted as (
+  insert into auth.audit_log_entries (instance_id, id, payload, created_at, ip_address)
+  select '00000000-0000-0000-0000-000000000000', entry.id,
+    -- As the other entries are: with a name only for who has told it.
+    case
+      when found.raw_user_meta_data -> 'full_name' is null then json_build_object(
+        'action', entry.action, 'actor_id', found.token_user, 'actor_username', coalesce(nullif(found.phone, ''), found.email),
+        'actor_via_sso', found.is_sso_user, 'log_type', 'token')
+      else json_build_object(
+        'action', entry.action, 'actor_id', found.token_user, 'actor_username', coalesce(nullif(found.phone, ''), found.email),
+        'actor_via_sso', found.is_sso_user, 'log_type', 'token', 'actor_name', found.raw_user_meta_data -> 'full_name')
+    end,
+    $8::timestamptz + entry.number * interval '1 microsecond', ''
+  from found
+  cross join lateral (
+    values (found.refresh_entry, 'token_refreshed', 0), (found.revocation_entry, 'token_revoked', 1)
+  ) as entry (id, action, number)
+  where entry.id is not null
+)
+select found.* from found join revoked on revoked.successor = found.successor

@@ -1,0 +1,149 @@
+//! Refreshes that travel together: what one of them meets is no affair of the others.
+
+use crate::sessions::{refresh, sign_in};
+use crate::support::{PASSWORD, TestApp};
+use crate::text;
+use futures_util::future::join_all;
+use serde_json::Value;
+
+/// Signs up and in `count` people; answers their sessions.
+async fn people(app: &TestApp, count: usize) -> Vec<Value> {
+    let emails: Vec<String> = (0..count).map(|number| format!("person{number}@test.example")).collect();
+    join_all(emails.iter().map(|email| app.user(email))).await;
+    let sessions = join_all(emails.iter().map(|email| sign_in(app, email, PASSWORD))).await;
+    app.owner.batch_execute("delete from auth.audit_log_entries").await.expect("an empty log");
+    sessions
+}
+
+fn token(session: &Value) -> &str {
+    text(session, "refresh_token")
+}
+
+#[actix_web::test]
+async fn many_at_once_are_each_given_their_own() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 40).await;
+    let replies = join_all(sessions.iter().map(|session| refresh(&app, token(session)))).await;
+    let mut successors = std::collections::BTreeSet::new();
+    for (session, reply) in sessions.iter().zip(&replies) {
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        assert_eq!(reply.body["user"]["email"], session["user"]["email"]);
+        assert!(successors.insert(token(&reply.body)), "no two are given the same");
+        let row = app
+            .owner
+            .query_one(
+                "select s.user_id::text = $2 and new.user_id = $2 and new.parent = old.token and old.revoked and not new.revoked
+                    and s.refreshed_at is not null and s.ip = '127.0.0.1',
+                    (select string_agg(payload ->> 'action', ' ' order by created_at) from auth.audit_log_entries
+                        where payload ->> 'actor_id' = $2)
+                from auth.refresh_tokens old, auth.refresh_tokens new join auth.sessions s on s.id = new.session_id
+                where old.token = $1 and new.token = $3 and old.session_id = new.session_id",
+                &[&token(session), &text(&session["user"], "id"), &token(&reply.body)],
+            )
+            .await
+            .expect("both tokens in one session");
+        assert_eq!(row.get::<_, Option<bool>>(0), Some(true), "{}", reply.body);
+        assert_eq!(row.get::<_, String>(1), "token_refreshed token_revoked", "in this order");
+    }
+}
+
+#[actix_web::test]
+async fn who_is_held_keeps_nobody_else_waiting() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 2).await;
+    let hold =
+        format!("begin; select from auth.sessions where user_id = '{}' for update", text(&sessions[0]["user"], "id"));
+    app.owner.batch_execute(&hold).await.expect("a session is held");
+    let held = async {
+        let reply = refresh(&app, token(&sessions[0])).await;
+        assert_eq!(reply.status, 200, "once it is free: {}", reply.body);
+    };
+    let free = async {
+        // With the held one, before it and after it.
+        let mut session = sessions[1].clone();
+        for _ in 0..3 {
+            let reply = refresh(&app, token(&session)).await;
+            assert_eq!(reply.status, 200, "while the other is held: {}", reply.body);
+            session = reply.body;
+        }
+        app.owner.batch_execute("commit").await.expect("the session is free");
+    };
+    futures_util::join!(held, free);
+}
+
+#[actix_web::test]
+async fn what_fails_for_one_fails_for_no_other() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 10).await;
+    let unlucky = text(&sessions[3]["user"], "id");
+    app.owner
+        .batch_execute(&format!(
+            "create function public.refuse() returns trigger language plpgsql as
+            $$ begin if new.user_id = '{unlucky}' then raise exception 'not this one'; end if; return new; end $$;
+            create trigger refuse before update on auth.sessions for each row execute function public.refuse()"
+        ))
+        .await
+        .expect("a trigger");
+    let replies = join_all(sessions.iter().map(|session| refresh(&app, token(session)))).await;
+    for (session, reply) in sessions.iter().zip(&replies) {
+        let expected = if text(&session["user"], "id") == unlucky { 500 } else { 200 };
+        assert_eq!(reply.status, expected, "{}", reply.body);
+    }
+}
+
+#[actix_web::test]
+async fn entries_of_the_audit_log_look_alike_however_they_were_written() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 4).await;
+    for (session, change) in sessions.iter().zip([
+        "raw_user_meta_data = '{\"full_name\": \"Ada \\\"Countess\\\" Lovelace\"}', phone = '4915100000000'",
+        "raw_user_meta_data = '{\"full_name\": null}', is_sso_user = true",
+        "raw_user_meta_data = '[\"full_name\"]', phone = ''",
+        "raw_user_meta_data = null, email = null",
+    ]) {
+        let id = text(&session["user"], "id");
+        app.owner
+            .batch_execute(&format!("update auth.users set {change} where id = '{id}'"))
+            .await
+            .expect("a user with peculiarities");
+        // The common case, and what goes a longer way: the answer to the first did not arrive.
+        for _ in 0..2 {
+            assert_eq!(refresh(&app, token(session)).await.status, 200, "{change}");
+        }
+        let rows = app
+            .owner
+            .query(
+                "select payload from auth.audit_log_entries where payload ->> 'actor_id' = $1
+                and payload ->> 'action' = 'token_refreshed' order by created_at",
+                &[&id],
+            )
+            .await
+            .expect("entries");
+        let entries: Vec<Value> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(entries.len(), 2, "{change}");
+        assert_eq!(entries[0], entries[1], "{change}");
+    }
+}
+
+#[actix_web::test]
+async fn a_log_of_the_process_alone_leaves_no_entries() {
+    let app = TestApp::with_settings(&[("GOTRUE_AUDIT_LOG_DISABLE_POSTGRES", "true")]).await;
+    let sessions = people(&app, 1).await;
+    assert_eq!(refresh(&app, token(&sessions[0])).await.status, 200);
+    let count = app.owner.query_one("select count(*) from auth.audit_log_entries", &[]).await.expect("a count");
+    assert_eq!(count.get::<_, i64>(0), 0);
+}
+
+#[actix_web::test]
+async fn a_database_that_is_gone_fails_each_and_leaves_nobody_waiting() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 3).await;
+    app.owner.batch_execute("alter table auth.sessions rename to elsewhere").await.expect("no sessions");
+    for reply in join_all(sessions.iter().map(|session| refresh(&app, token(session)))).await {
+        assert_eq!(reply.status, 500, "{}", reply.body);
+    }
+    app.owner.batch_execute("alter table auth.elsewhere rename to sessions").await.expect("sessions");
+    for reply in join_all(sessions.iter().map(|session| refresh(&app, token(session)))).await {
+        assert_eq!(reply.status, 200, "{}", reply.body);
+    }
+}
