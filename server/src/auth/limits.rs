@@ -67,7 +67,7 @@ impl Limits {
             config: config.clone(),
             by_peer: mode == AuthMode::Full && config.header.is_none(),
             buckets: Mutex::default(),
-            counter: pool.beside(1)?,
+            counter: pool.beside(1, None)?,
         })
     }
 

@@ -133,6 +133,7 @@ impl Auth {
         let external_url =
             Url::parse(&config.external_url).map_err(|_| anyhow::anyhow!("API_EXTERNAL_URL must be a URL"))?;
         Ok(Self {
+            rotations: token::Rotations::new(&pool)?,
             keys,
             external_url,
             mount: mount.trim_end_matches('/').to_owned(),
@@ -151,7 +152,6 @@ impl Auth {
             custom_providers,
             trusted_proxies,
             refreshes: token::Turns::default(),
-            rotations: token::Rotations::default(),
         })
     }
 

@@ -9,12 +9,9 @@ use tokio_postgres::types::ToSql;
 use super::error::{AuthResult, Fault};
 use crate::db::{DbError, Pool, PoolOptions};
 
-/// The API's statements find a few rows by an index, one table after the other as they are written. The planner thinks
-/// otherwise where a table was never analyzed, or is small today and grows long before it looks again: it begins with all
-/// users, reads whole tables, or sets up a bitmap or a hash for one row. Where no index helps, reading all rows looks
-/// so expensive under these settings that it would be compiled: hence the last one.
-const BY_INDEX: &str = "set join_collapse_limit = 1; set enable_seqscan = off; set enable_bitmapscan = off; \
-    set enable_hashjoin = off; set enable_mergejoin = off; set jit = off";
+/// The API's statements find a few rows by an index. Of a table that was never analyzed (who has no second factors has an
+/// empty one) the planner expects more and begins with a bitmap, which takes longer to set up than the rows to read.
+const NO_BITMAPS: &str = "set enable_bitmapscan = off";
 
 /// Connections of the API to the database at `url`, which logs in as `supabase_auth_admin`; `size` at most.
 pub fn pool(url: &str, size: usize) -> Result<Pool, DbError> {
@@ -23,7 +20,7 @@ pub fn pool(url: &str, size: usize) -> Result<Pool, DbError> {
         &PoolOptions {
             size,
             application_name: "ferrobase auth".to_owned(),
-            prelude: Some(BY_INDEX),
+            prelude: Some(NO_BITMAPS),
             ..PoolOptions::default()
         },
     )
@@ -48,6 +45,11 @@ impl Db {
             in_transaction: AtomicBool::new(false),
             committed: AtomicBool::new(false),
         })
+    }
+
+    /// Closes the connection: it may be stuck, or at work for nobody.
+    pub fn discard(self) {
+        drop(Object::take(self.client));
     }
 
     pub async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Fault> {

@@ -69,7 +69,6 @@ pub struct Pool {
     inner: deadpool_postgres::Pool,
     config: tokio_postgres::Config,
     acquire_timeout: Duration,
-    prelude: Option<&'static str>,
 }
 
 impl Pool {
@@ -84,9 +83,10 @@ impl Pool {
     }
 
     /// Another pool to the same database as the same role, of at most `size` connections: for work that a request
-    /// does beside the transaction it holds, and must not wait for connections that wait for it.
-    pub fn beside(&self, size: usize) -> Result<Self, DbError> {
-        Self::of(self.config.clone(), size, self.acquire_timeout, self.prelude)
+    /// does beside the transaction it holds, and must not wait for connections that wait for it, or that has a
+    /// `prelude` of its own.
+    pub fn beside(&self, size: usize, prelude: Option<&'static str>) -> Result<Self, DbError> {
+        Self::of(self.config.clone(), size, self.acquire_timeout, prelude)
     }
 
     fn of(
@@ -113,7 +113,7 @@ impl Pool {
             .post_create(begin)
             .build()
             .map_err(|e| DbError::Url(e.to_string()))?;
-        Ok(Self { inner, config, acquire_timeout, prelude })
+        Ok(Self { inner, config, acquire_timeout })
     }
 
     /// Closes all idle connections: when one was found dead, the others may be, too.

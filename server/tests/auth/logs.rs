@@ -259,7 +259,13 @@ async fn no_log_of_any_level_holds_a_secret() {
     secrets.keep("hook: code", text(&told["email_data"], "token"));
     secrets.keep("hook: hash", text(&told["email_data"], "token_hash"));
     let body = json!({ "email": "ada@test.example", "password": "another-Horse-8" });
-    secrets.session("last", &ill.anon().post("/auth/v1/token?grant_type=password", body).await.body);
+    let last = ill.anon().post("/auth/v1/token?grant_type=password", body).await.body;
+    secrets.session("last", &last);
+    app.owner
+        .batch_execute("alter table auth.refresh_tokens add constraint no_more check (revoked is not true) not valid")
+        .await
+        .expect("a constraint");
+    assert_eq!(refresh(&app, text(&last, "refresh_token")).await.status, 500);
     let rows = app
         .owner
         .query("select encrypted_password from auth.users where encrypted_password <> ''", &[])
@@ -271,7 +277,9 @@ async fn no_log_of_any_level_holds_a_secret() {
     }
 
     let seen = String::from_utf8_lossy(&log.0.lock().expect("lock")).into_owned();
-    for line in ["request answered", "TRACE", "audit event", "Database error saving new user"] {
+    let lines =
+        ["request answered", "TRACE", "audit event", "Database error saving new user", "could not be rotated together"];
+    for line in lines {
         assert!(seen.contains(line), "the log is not what it should be: no '{line}'");
     }
     // The row that PostgreSQL refused was never stored: its hash is known by its beginning alone.

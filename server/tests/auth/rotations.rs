@@ -113,13 +113,13 @@ async fn entries_of_the_audit_log_look_alike_however_they_were_written() {
         let rows = app
             .owner
             .query(
-                "select payload from auth.audit_log_entries where payload ->> 'actor_id' = $1
+                "select payload::text from auth.audit_log_entries where payload ->> 'actor_id' = $1
                 and payload ->> 'action' = 'token_refreshed' order by created_at",
                 &[&id],
             )
             .await
             .expect("entries");
-        let entries: Vec<Value> = rows.iter().map(|row| row.get(0)).collect();
+        let entries: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         assert_eq!(entries.len(), 2, "{change}");
         assert_eq!(entries[0], entries[1], "{change}");
     }
@@ -145,5 +145,91 @@ async fn a_database_that_is_gone_fails_each_and_leaves_nobody_waiting() {
     app.owner.batch_execute("alter table auth.elsewhere rename to sessions").await.expect("sessions");
     for reply in join_all(sessions.iter().map(|session| refresh(&app, token(session)))).await {
         assert_eq!(reply.status, 200, "{}", reply.body);
+    }
+}
+
+#[actix_web::test]
+async fn statements_that_hang_hold_nobody_up_for_long() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 8).await;
+    let (stuck, free) = sessions.split_at(4);
+    let ids: Vec<&str> = stuck.iter().map(|session| text(&session["user"], "id")).collect();
+    app.owner
+        .batch_execute(&format!(
+            "create function public.hang() returns trigger language plpgsql as
+            $$ begin if new.user_id = any('{{{}}}') then perform pg_sleep(60); end if; return new; end $$;
+            create trigger hang before update on auth.sessions for each row execute function public.hang()",
+            ids.join(",")
+        ))
+        .await
+        .expect("a trigger");
+    let hanging = join_all(stuck.iter().map(async |session| {
+        refresh(&app, token(session)).await;
+    }));
+    let going_on = async {
+        // All statements hang by now that may be under way.
+        let hang =
+            "select count(*) >= 3 from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
+        while !app.owner.query_one(hang, &[]).await.expect("who sleeps").get::<_, bool>(0) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        for reply in join_all(free.iter().map(|session| refresh(&app, token(session)))).await {
+            assert_eq!(reply.status, 200, "{}", reply.body);
+        }
+    };
+    futures_util::pin_mut!(hanging, going_on);
+    futures_util::future::select(hanging, going_on).await;
+}
+
+#[actix_web::test]
+async fn a_row_that_cannot_be_read_costs_no_other_its_answer() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 6).await;
+    let odd = text(&sessions[2]["user"], "id");
+    app.owner
+        .batch_execute(&format!("update auth.users set last_sign_in_at = 'infinity' where id = '{odd}'"))
+        .await
+        .expect("a time without end");
+    let replies = join_all(sessions.iter().map(|session| refresh(&app, token(session)))).await;
+    for (session, reply) in sessions.iter().zip(&replies) {
+        let expected = if text(&session["user"], "id") == odd { 500 } else { 200 };
+        assert_eq!(reply.status, expected, "{}", reply.body);
+    }
+    // One entry each: nobody had to come a second time.
+    let counts = "select max(count) from (select count(*) from auth.audit_log_entries
+        where payload ->> 'action' = 'token_refreshed' group by payload ->> 'actor_id') entries";
+    assert_eq!(app.owner.query_one(counts, &[]).await.expect("entries").get::<_, i64>(0), 1);
+}
+
+#[actix_web::test]
+async fn two_living_tokens_of_one_session_are_both_served() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 1).await;
+    let token = token(&sessions[0]);
+    app.owner
+        .batch_execute(&format!(
+            "insert into auth.refresh_tokens (instance_id, token, user_id, session_id, revoked, created_at, updated_at)
+            select instance_id, 'aaaabbbbcccc', user_id, session_id, false, now(), now() from auth.refresh_tokens
+            where token = '{token}'"
+        ))
+        .await
+        .expect("a second token");
+    for reply in join_all([token, "aaaabbbbcccc"].map(|token| refresh(&app, token))).await {
+        assert_eq!(reply.status, 200, "{}", reply.body);
+    }
+}
+
+#[actix_web::test]
+async fn tokens_of_nobody_here_are_refused() {
+    let app = TestApp::start().await;
+    for (what, change) in [
+        ("another instance", "update auth.users set instance_id = gen_random_uuid()"),
+        ("another user's token", "update auth.refresh_tokens set user_id = gen_random_uuid()"),
+    ] {
+        let sessions = people(&app, 1).await;
+        app.owner.batch_execute(change).await.expect(what);
+        let reply = refresh(&app, token(&sessions[0])).await;
+        assert_eq!(reply.status, 400, "{what}: {}", reply.body);
+        app.owner.batch_execute("delete from auth.users").await.expect("nobody");
     }
 }

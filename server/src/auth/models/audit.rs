@@ -92,23 +92,23 @@ impl<'a> Entry<'a> {
         self
     }
 
-    /// A refresh in the common case writes its entries in SQL, in this shape (`token/rotate.sql`).
+    /// Its names in order, as upstream writes them. Refreshes in the common case are noted in SQL, in this shape
+    /// (`token/rotations.sql`).
     fn payload(&self) -> Value {
-        let mut payload = match self.actor {
+        let (id, name, via_sso, full_name) = match self.actor {
             Actor::User(user) => {
                 let name = if user.phone.is_empty() { &user.email } else { &user.phone };
-                let mut payload =
-                    json!({ "actor_id": user.id, "actor_username": name, "actor_via_sso": user.is_sso_user });
-                if let Some(full_name) = user.user_metadata.as_ref().and_then(|data| data.get("full_name")) {
-                    payload["actor_name"] = full_name.clone();
-                }
-                payload
+                let full_name = user.user_metadata.as_ref().and_then(|data| data.get("full_name"));
+                (user.id, name.as_str(), user.is_sso_user, full_name)
             }
-            Actor::Admin { role } => {
-                json!({ "actor_id": Uuid::nil(), "actor_username": role, "actor_via_sso": false })
-            }
+            Actor::Admin { role } => (Uuid::nil(), role, false, None),
         };
-        payload["action"] = json!(self.action.as_str());
+        let mut payload = json!({ "action": self.action.as_str(), "actor_id": id });
+        if let Some(full_name) = full_name {
+            payload["actor_name"] = full_name.clone();
+        }
+        payload["actor_username"] = json!(name);
+        payload["actor_via_sso"] = json!(via_sso);
         payload["log_type"] = json!(self.action.log_type());
         if !self.traits.is_null() {
             payload["traits"] = self.traits.clone();

@@ -52,7 +52,9 @@ pub async fn callback(request: &Request) -> AuthResult<HttpResponse> {
         Ok(location) => Ok(found(&location)),
         Err(error) => {
             if error.status().is_server_error() {
-                tracing::error!(request_id = request.id, ?error, "auth: a sign-in through a provider failed");
+                // Not the whole error: PostgreSQL's details hold rows.
+                let cause = error.fault().map_or_else(|| error.message().to_owned(), ToString::to_string);
+                tracing::error!(request_id = request.id, cause, "auth: a sign-in through a provider failed");
             }
             let text = error_pairs(&error);
             let pairs = pairs(&text);

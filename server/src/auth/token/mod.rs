@@ -1,5 +1,6 @@
 //! `POST /token`: the grants.
 
+mod found;
 mod password;
 mod pkce;
 mod refresh;

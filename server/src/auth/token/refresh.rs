@@ -10,13 +10,13 @@ use chrono::{DateTime, Utc};
 use rand::Rng as _;
 use serde_json::Value;
 use tokio::sync::Mutex;
-use tokio_postgres::Row;
 use tokio_postgres::types::Json as SqlJson;
 use uuid::Uuid;
 
-use super::rotations::Rotation;
+use super::found::{Found, columns};
+use super::rotations::{Rotation, Rotations};
 use crate::auth::encryption;
-use crate::auth::error::{AuthError, AuthResult, Code, Fault};
+use crate::auth::error::{AuthError, AuthResult, Code};
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::now;
 use crate::auth::models::refresh_token::{self, RefreshToken};
@@ -135,29 +135,6 @@ fn refused(code: Code, reason: &str) -> AuthError {
     AuthError::bad_request(code, format!("Invalid Refresh Token: {reason}"))
 }
 
-/// What a presented token was found to be.
-pub struct Found {
-    pub user: User,
-    pub session: Session,
-    stored: Option<RefreshToken>,
-}
-
-/// The columns of a token `t`, its session `s` and its user `u`, in the order [`Found::from_row`] reads them.
-pub fn columns() -> String {
-    [refresh_token::COLUMNS, session::COLUMNS, user::COLUMNS, user::RELATIONS].join(", ")
-}
-
-impl Found {
-    /// Reads [`columns`], whatever follows them.
-    pub fn from_row(row: &Row) -> Result<Self, Fault> {
-        Ok(Self {
-            stored: Some(RefreshToken::from_row(row)?),
-            session: Session::from_row(row, refresh_token::WIDTH)?,
-            user: User::from_row(row, refresh_token::WIDTH + session::WIDTH)?,
-        })
-    }
-}
-
 /// What a good token is answered with, and what that changes.
 struct Issued {
     token: String,
@@ -173,10 +150,11 @@ impl Issued {
 
 /// The common case, together with those of other requests: a token is rotated if nothing speaks against it.
 ///
-/// `None` for everything else, and then nothing was written: [`attempt`] judges it under locks.
+/// `None` for everything else: [`attempt`] judges it under locks, as it finds it then.
 async fn rotate_at_once(request: &Request, presented: &Presented, of: RefreshOf) -> AuthResult<Option<SessionAnswer>> {
     let config = &request.auth.config;
-    // Other sessions, the clock or a hook that expects to run in the transaction of the refresh have a say.
+    // Other sessions, the clock or a hook that expects to run in the transaction of the refresh have a say, or the
+    // session moves to the second format.
     if config.sessions.judges_refreshes()
         || config.hooks.custom_access_token.is_some()
         || config.security.refresh_token_version == 2
@@ -195,7 +173,7 @@ async fn rotate_at_once(request: &Request, presented: &Presented, of: RefreshOf)
         address: request.client_ip(),
     };
     let new = rotation.successor.clone();
-    let Some(Found { user, session, .. }) = request.auth.rotations.rotate(&request.auth, rotation).await else {
+    let Some(Found { user, session, .. }) = Rotations::rotate(&request.auth, rotation).await else {
         return Ok(None);
     };
     let access = tokens::access_token(request, None, &user, &session, "token_refresh").await?;

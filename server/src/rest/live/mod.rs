@@ -137,7 +137,7 @@ impl Live {
         let authenticator = Authenticator::new(&config, counters.tokens.clone());
         Ok(Arc::new(Self {
             source,
-            loading: pool.beside(2).map_err(|error| Problems(vec![error.to_string()]))?,
+            loading: pool.beside(2, None).map_err(|error| Problems(vec![error.to_string()]))?,
             pool,
             sessions: Sessions::default(),
             settings: ArcSwap::from_pointee(Settings { config, authenticator, roles: RoleSettings::default() }),

@@ -173,7 +173,10 @@ impl User {
         };
         let (identities, factors) = if row.len() > offset + 33 {
             let mut identities = row.try_get::<_, SqlJson<Vec<Identity>>>(offset + 33)?.0;
-            identities.sort_by_key(|identity| (identity.created_at, identity.id));
+            // No time of creation is read as the earliest; here it comes last.
+            identities.sort_by_key(|identity| {
+                (identity.created_at == DateTime::<Utc>::default(), identity.created_at, identity.id)
+            });
             let mut factors = row.try_get::<_, SqlJson<Vec<Factor>>>(offset + 34)?.0;
             factors.sort_by_key(|factor| (factor.created_at, factor.id));
             (Some(identities), factors)
