@@ -135,7 +135,7 @@ async fn a_log_of_the_process_alone_leaves_no_entries() {
 }
 
 #[actix_web::test]
-async fn a_database_that_is_gone_fails_each_and_leaves_nobody_waiting() {
+async fn a_table_that_is_gone_fails_each_and_leaves_nobody_waiting() {
     let app = TestApp::start().await;
     let sessions = people(&app, 3).await;
     app.owner.batch_execute("alter table auth.sessions rename to elsewhere").await.expect("no sessions");
