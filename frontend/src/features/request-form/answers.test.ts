@@ -2,12 +2,14 @@ import { describe, expect, it } from "vitest";
 import {
   allowedStep,
   emptyAnswers,
+  emptyIdentity,
   furthestStep,
   identify,
   isBlank,
   showsSent,
   splitName,
   toggleNonprofit,
+  withTyped,
   type Answers,
 } from "./answers";
 
@@ -113,4 +115,11 @@ it.each([
 ])("after a request went out, %s shows its confirmation and no empty form (row %#)", (wanted, answers, shown) => {
   expect(showsSent(wanted, { number: "REQ-001" }, answers)).toBe(shown);
   expect(showsSent(wanted, null, answers)).toBe(false);
+});
+
+describe("withTyped", () => {
+  it("takes what was typed and leaves the rest as the session has it", () => {
+    const typed = { ...emptyIdentity, phone: "+1 207 555 0199", city: "Bath" };
+    expect(withTyped(identity, typed)).toEqual({ ...identity, phone: "+1 207 555 0199", city: "Bath" });
+  });
 });

@@ -70,6 +70,12 @@ export const emptyIdentity: Identity = {
   postalCode: "",
 };
 
+/** An identity with what was typed of it; an empty field leaves it as it is. */
+export function withTyped(identity: Identity, typed: Partial<Identity>): Identity {
+  const said = Object.entries(typed).filter(([, text]) => text !== "");
+  return { ...identity, ...(Object.fromEntries(said) as Partial<Identity>) };
+}
+
 export function emptyAnswers(key: string, form: Answers["form"] = "wizard"): Answers {
   return {
     key,

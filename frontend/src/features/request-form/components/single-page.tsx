@@ -16,7 +16,7 @@ import { errorMessage, fieldErrors } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import { emptyIdentity, showsSent, type Chosen } from "../answers";
+import { emptyIdentity, showsSent, withTyped, type Chosen } from "../answers";
 import { categoriesQuery } from "../api";
 import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
 import { useDocuments } from "../use-documents";
@@ -99,11 +99,13 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         description: values.description,
         amount: values.amount,
         consent: values.consent,
-        identity: { ...emptyIdentity, ...values.identity },
+        // until the session's data is filled in, an empty field is not an answer that takes its place
+        identity:
+          filled.current || !user ? { ...emptyIdentity, ...values.identity } : withTyped(now.identity, values.identity),
       }));
     };
     return form.subscribe({ formState: { values: true }, callback: take });
-  }, [form, change, names]);
+  }, [form, change, names, user]);
 
   const submit = useSubmit({
     signedIn,
