@@ -10,22 +10,40 @@ default:
     @just --list
 
 # Build what is missing, then run everything: PostgreSQL, migrations, demo data, API, web app, inbox
-up: build
-    FERROBASE_DEV=true exec target/release/ferrobase serve
+up:
+    tools/build.sh quick
+    FERROBASE_DEV=true exec target/quick/ferrobase serve
 
 # Install the pinned PostgreSQL binaries and the web app's packages
 setup:
     tools/install.sh postgres
     tools/install.sh frontend
+    tools/install.sh deno
 
-# Make target/release/ferrobase with the web app inside
-build: setup
-    tools/build-web.sh
-    cargo build --release --locked --bin ferrobase
+# Install pgvector for the embedded PostgreSQL (Linux on x86-64; needs Python's pip)
+vector: setup
+    tools/vector.sh
+
+# Make the release, target/release/ferrobase with the web app inside
+build:
+    tools/build.sh release
+
+# Make what a version publishes for this platform, in dist/: npm packages, archive, Debian package, container files
+package: build
+    node tools/package.mjs
+
+# Install what `just package` made as its users would, and run it
+test-package: package
+    tools/test-package.sh
 
 # Every test: Rust unit and API, supabase-js contract, web unit, browser journeys
 test *ARGS:
     tools/test.sh {{ARGS}}
+
+# Programs that others wrote (boto3, aws-cli, supabase-py, rclone, Uppy, versitygw, nats-server), e.g. `just test-tools boto3`
+test-tools *ARGS: setup
+    cargo build --locked --bin ferrobase
+    tools/test-tools.sh {{ARGS}}
 
 # Format, lint and type checks
 check: setup
@@ -35,7 +53,7 @@ check: setup
 
 # Delete the development database; the next `just up` makes it anew
 db-reset:
-    rm -rf .ferrobase/db
+    tools/db-reset.sh
 
 # Take the pictures of docs/screens anew, from a server with the demo data of its own
 screens: setup
@@ -58,24 +76,36 @@ types:
 
 # The policy oracle in full: 10,000 random policies, claims and requests, each asked of PostgreSQL itself too
 policies: setup
-    POLICY_CASES=10000 cargo test -p ferrobase --test rest policies -- --nocapture
+    POLICY_CASES=10000 cargo test -p ferrobase --test all rest::policies -- --nocapture
 
 # Take the role switch out of a copy of the server and see the policy oracle fail on it
 mutants-role: setup
     tools/mutants-role.sh
 
-# Fuzz the grammar of requests and the path to the role, each for some seconds (needs a nightly toolchain), e.g. `just fuzz 300`
+# Realtime's oracle in full: random tables, policies, claims and changes, each asked of PostgreSQL itself too
+realtime-oracle CASES="500": setup
+    REALTIME_CASES={{CASES}} cargo test -p ferrobase --test all realtime::oracle -- --nocapture
+
+# Take the check of rows out of a copy of the server and see realtime's oracle fail on it
+mutants-realtime: setup
+    tools/mutants-realtime.sh
+
+# Kill server, PostgreSQL or both while storage works, and hold what was acknowledged against what is there
+crash-storage KILLS="200" *REPORT: setup
+    CRASH_KILLS={{KILLS}} CRASH_REPORT={{REPORT}} cargo test -p ferrobase --test all storage_crash:: -- --nocapture
+
+# Fuzz the reader of request heads, the grammar of requests and the path to the role, each for some seconds (needs a nightly toolchain), e.g. `just fuzz 300`
 fuzz SECONDS="60" *TARGETS:
     tools/fuzz.sh {{SECONDS}} {{TARGETS}}
 
 # Random requests in number: 20,000 valid ones and as many that mean nothing
 random: setup
-    RANDOM_CASES=20000 cargo test -p ferrobase --test rest random -- --nocapture
+    RANDOM_CASES=20000 cargo test -p ferrobase --test all rest::random -- --nocapture
 
-# Measure `rest` or `auth` beside its limit on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
+# Measure `rest`, `auth`, `storage` or `realtime` beside its limit, or `app` with a million requests, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
 bench API *ARGS:
     @command -v psql >/dev/null && command -v pgbench >/dev/null || { echo "bench: psql and pgbench must be on PATH (Debian: apt-get install postgresql-contrib)" >&2; exit 1; }
-    cargo build --release --locked --bin ferrobase --example load
+    cargo build --release --locked --bin ferrobase --example load --example sockets
     node tools/bench/{{API}}.mjs {{ARGS}}
 
 # Load `rest` with everything at once for so many minutes, e.g. `just soak 60 --write docs/reports/soak-rest.md` (needs psql and pgbench)

@@ -1,14 +1,30 @@
 /** Build, dev server and unit tests of the web app. Nothing of an installation is baked in: see src/lib/env.ts. */
+import { compileMessage } from "@lingui/message-utils/compileMessage";
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { fileURLToPath } from "node:url";
+import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
+import { poFormat } from "./src/messages/po-format.ts";
 
 const backend = process.env.FERROBASE_URL ?? "http://127.0.0.1:54321";
 const proxied = ["/auth", "/rest", "/storage", "/realtime", "/functions", "/app-config.json"];
 
+/** A language's catalogue (`*.po`) as a module: what is translated, compiled by Lingui. */
+const catalogues = (): Plugin => ({
+  name: "catalogues",
+  async transform(text, id) {
+    if (!id.endsWith(".po")) return null;
+    const entries = Object.entries(await poFormat.parse(text, { locale: null, sourceLocale: "en", filename: id }));
+    const messages = Object.fromEntries(
+      entries.flatMap(([key, { translation }]) => (translation ? [[key, compileMessage(translation)]] : [])),
+    );
+    return { code: `export const messages = JSON.parse(${JSON.stringify(JSON.stringify(messages))});`, map: null };
+  },
+});
+
 export default defineConfig({
-  plugins: [react(), tailwindcss()],
+  plugins: [react(), tailwindcss(), catalogues()],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
   server: {
     proxy: Object.fromEntries(

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the grammar of requests and the path to the role, each for some seconds; fails when one panics.
+# Fuzzes the reader of request heads, the grammar of requests and the path to the role, each for some seconds; fails when one panics.
 #   tools/fuzz.sh [SECONDS] [TARGET …]
 # Needs a nightly toolchain of Rust; cargo-fuzz is installed below target/. What was found before is tried again.
 set -euo pipefail
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 shift || true
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(request role_path)
+[ ${#targets[@]} -gt 0 ] || targets=(lenient request role_path)
 
 cargo +nightly --version >/dev/null 2>&1 || {
   echo "fuzz.sh: a nightly toolchain is missing: rustup toolchain install nightly --profile minimal" >&2

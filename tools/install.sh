@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Installs what a recipe needs inside the checkout, pinned by lock files; quick when nothing changed.
-#   tools/install.sh postgres|frontend|compat
+#   tools/install.sh postgres|frontend|compat|deno
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-case "${1:?which part: postgres, frontend or compat}" in
+case "${1:?which part: postgres, frontend, compat or deno}" in
   postgres) folder=tools/postgres ;;
   frontend) folder=frontend ;;
   compat) folder=supabase-compat-tests ;;
+  deno) folder=tools/deno ;;
   *) echo "install.sh: there is no part named '$1'" >&2; exit 2 ;;
 esac
 

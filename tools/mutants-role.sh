@@ -16,10 +16,10 @@ if cmp -s "$statement" "$copy/$statement"; then
   exit 1
 fi
 export CARGO_TARGET_DIR="$PWD/target"
-test=(cargo test --manifest-path "$copy/Cargo.toml" --locked -p ferrobase --test rest)
+test=(cargo test --manifest-path "$copy/Cargo.toml" --locked -p ferrobase --test all)
 "${test[@]}" --no-run
 log=target/mutants.log
-if "${test[@]}" policies_hold -- --nocapture >"$log" 2>&1; then
+if "${test[@]}" rest::policies::policies_hold -- --nocapture >"$log" 2>&1; then
   echo "mutants-role: the policy oracle did not notice that the role switch is gone" >&2
   exit 1
 fi

@@ -2,6 +2,7 @@
 # Every test, suite by suite; ends with what failed and how many ran. `tools/test.sh SUITE…` runs just those:
 #   rust   unit and API tests of the server      compat   supabase-js against a running server
 #   web    unit tests and types of the web app   e2e      journeys in a real browser
+# Several suites go side by side where one waits: the web's beside the Rust build, compat beside the Rust tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suites=("$@")
@@ -10,27 +11,42 @@ suites=("$@")
 for tool in cargo node npm cc; do
   command -v "$tool" >/dev/null || { echo "test.sh: '$tool' is missing (needed: cargo, Node.js 20.19 or newer with npm, a C compiler)" >&2; exit 1; }
 done
+for suite in "${suites[@]}"; do
+  case "$suite" in rust | web | compat | e2e) ;; *) echo "test.sh: there is no suite named '$suite'" >&2; exit 2 ;; esac
+done
+wanted() { [[ " ${suites[*]} " == *" $1 "* ]]; }
 
 logs=target/test-logs
+rm -rf "$logs"
 mkdir -p "$logs"
 passed=0 failed=0 summary=() broken=()
+# What still runs ends with this script.
+trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT
 
-# run NAME PATTERN COMMAND…: runs a suite, counts by the runner's own closing lines.
-run() {
-  local name=$1; shift
+# record NAME COMMAND…: runs it into its log; its exit code and seconds go beside.
+record() {
+  local name=$1 started=$SECONDS code=0; shift
+  "$@" >"$logs/$name.log" 2>&1 || code=$?
+  echo "$code $((SECONDS - started))" >"$logs/$name.end"
+}
+# show NAME: once it has ended, prints its log and counts by the runner's own closing lines.
+show() {
+  local name=$1 code seconds counts ok bad
+  read -r code seconds <"$logs/$name.end"
   echo "== $name"
-  local started=$SECONDS code=0
-  "$@" 2>&1 | tee "$logs/$name.log" || code=$?
-  local counts ok bad
+  cat "$logs/$name.log"
   counts=$(node tools/count-tests.mjs "$logs/$name.log")
   ok=${counts% *} bad=${counts#* }
   if [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
   if [ "$ok" -eq 0 ] && [ "$bad" -eq 0 ]; then echo "test.sh: the suite $name ran no test" >&2; bad=1; fi
   [ "$bad" -eq 0 ] || broken+=("$name")
   passed=$((passed + ok)) failed=$((failed + bad))
-  summary+=("$(printf '%-8s %5d passed %3d failed %5d s' "$name" "$ok" "$bad" $((SECONDS - started)))")
+  summary+=("$(printf '%-8s %5d passed %3d failed %5d s' "$name" "$ok" "$bad" "$seconds")")
 }
 
+# A test waits for its database, its server or a clock more than it works.
+threads=$((2 * $(node -p 'os.availableParallelism()')))
+rust_suite() { RUST_TEST_THREADS=${RUST_TEST_THREADS:-$threads} cargo test --locked --workspace --lib --test all --no-fail-fast; }
 web_suite() { (cd frontend && npm run --silent check && npm run --silent test); }
 compat_suite() (
   # The server offers what the journeys need.
@@ -41,41 +57,77 @@ compat_suite() (
     target/debug/ferrobase migrate --dir supabase-compat-tests/supabase/migrations
     cd supabase-compat-tests && npm run --silent check && npm run --silent test'
 )
-# Desk and phone at once, each with a server of its own, so that both meet the demo data as it was seeded. Most of a
-# journey is waiting: two of them take one core.
 e2e_suite() {
   CHROMIUM_PATH=$(tools/chromium.sh)
   export CHROMIUM_PATH
-  local code=0 desk
-  journeys desk &
-  desk=$!
-  journeys phone >"$logs/phone.log" 2>&1 || code=1
-  wait "$desk" || code=1
-  cat "$logs/phone.log"
-  return $code
-}
-journeys() {
-  PROJECT=$1 tools/with-server.sh bash -c \
-    'cd frontend && npx playwright test --reporter=list --project="$PROJECT" --output="test-results/$PROJECT"'
+  (cd frontend && npx playwright test --reporter=list)
 }
 
-tools/install.sh postgres
-tools/install.sh frontend
-for suite in "${suites[@]}"; do
-  case "$suite" in
-    rust) run rust cargo test --locked --workspace --no-fail-fast ;;
-    web) run web web_suite ;;
-    compat)
-      tools/install.sh compat
-      cargo build --locked --bin ferrobase
-      run compat compat_suite ;;
-    e2e)
-      tools/build-web.sh
-      cargo build --locked --bin ferrobase
-      run e2e e2e_suite ;;
-    *) echo "test.sh: there is no suite named '$suite'" >&2; exit 2 ;;
-  esac
+# Packages first, then what only they need, all of it beside the Rust build.
+packages() {
+  tools/install.sh postgres
+  tools/install.sh deno
+  tools/install.sh frontend
+  if wanted compat; then tools/install.sh compat; fi
+  touch "$logs/installed"
+  if wanted e2e; then
+    tools/build-web.sh
+    tools/chromium.sh
+  fi
+  if wanted web; then record web web_suite; fi
+}
+programs() {
+  if wanted rust; then
+    cargo test --locked --workspace --lib --test all --no-run
+  elif wanted compat || wanted e2e; then
+    cargo build --locked --bin ferrobase
+  fi
+}
+
+echo "== building"
+packages >"$logs/packages.log" 2>&1 &
+packages=$!
+code=0
+programs || code=$?
+if [ "$code" -ne 0 ]; then
+  echo "test.sh: the Rust build failed" >&2
+  exit "$code"
+fi
+until [ -e "$logs/installed" ]; do
+  if ! kill -0 "$packages" 2>/dev/null; then break; fi
+  sleep 0.2
 done
+if [ ! -e "$logs/installed" ]; then
+  cat "$logs/packages.log" >&2
+  echo "test.sh: the packages could not be installed" >&2
+  exit 1
+fi
+
+echo "== testing"
+running=()
+for suite in rust compat; do
+  if wanted "$suite"; then
+    record "$suite" "${suite}_suite" &
+    running+=($!)
+  fi
+done
+code=0
+wait "$packages" || code=$?
+if [ "$code" -ne 0 ]; then
+  cat "$logs/packages.log" >&2
+  echo "test.sh: the web app could not be built" >&2
+  exit 1
+fi
+if wanted web; then show web; fi
+for job in ${running[@]+"${running[@]}"}; do wait "$job"; done
+for suite in rust compat; do
+  if wanted "$suite"; then show "$suite"; fi
+done
+# The browser keeps every core busy: alone.
+if wanted e2e; then
+  record e2e e2e_suite
+  show e2e
+fi
 
 for name in ${broken[@]+"${broken[@]}"}; do
   echo

@@ -1,7 +1,7 @@
 /** Accounts: signing in, up and out, passwords, the profile, sessions that end, a server that does not answer. */
 import { randomUUID } from "node:crypto";
 import type { APIRequestContext, Page } from "@playwright/test";
-import { mailTo, rpc } from "./fixtures/api";
+import { apiKey, mailTo, rpc } from "./fixtures/api";
 import { ask } from "./fixtures/staff";
 import { expect, test, type Account } from "./fixtures/test";
 import { watchToasts } from "./fixtures/toasts";
@@ -83,7 +83,7 @@ test.describe("signing in", () => {
       if (call.url().endsWith("/rpc/claim_guest_requests")) asked.push(new URL(page.url()).pathname);
     });
     const account = await people.create("requester", "Marie Désir");
-    await people.signIn(page, account);
+    await people.signInByPage(page, account);
     await expect(page).toHaveURL("/select-nonprofit");
     await expect.poll(() => asked.length).toBe(1);
     // before its answer is there, a page that is left asks again, and should
@@ -95,19 +95,19 @@ test.describe("signing in", () => {
     }
     expect(asked).toHaveLength(1);
     await page.evaluate(() => localStorage.removeItem("aidbridge-auth"));
-    await people.signIn(page, account);
+    await people.signInByPage(page, account);
     await expect.poll(() => asked.length).toBe(2);
   });
 
   test("logging out says so and leads to login", async ({ page, people }) => {
-    await people.signIn(page, await people.create("requester", "Marie Désir"));
+    await people.signInByPage(page, await people.create("requester", "Marie Désir"));
     await expect(page).toHaveURL("/select-nonprofit");
     await page.getByRole("button", { name: "Account of Marie Désir" }).click();
     await page.getByRole("menuitem", { name: "Logout" }).click();
     await said(page, "Logged out", "You have been successfully logged out.");
     await expect(page).toHaveURL("/login");
     await page.goto("/my-requests");
-    await expect(page).toHaveURL("/login");
+    await expect(page).toHaveURL("/login?next=%2Fmy-requests");
   });
 });
 
@@ -301,7 +301,7 @@ test.describe("one's own account", () => {
 
     const context = await browser.newContext();
     const elsewhere = await context.newPage();
-    await people.signIn(elsewhere, { email: account.email, password: PASSWORD });
+    await people.signInByPage(elsewhere, { email: account.email, password: PASSWORD });
     await expect(elsewhere).toHaveURL("/select-nonprofit");
     await context.close();
   });
@@ -399,4 +399,28 @@ test.describe("a server that does not answer", () => {
     await button(page, "Login").click();
     await expect(page).toHaveURL("/select-nonprofit");
   });
+});
+
+test("a browser shows the picture of a second factor as supabase-js hands it over", async ({
+  page,
+  people,
+  request,
+}) => {
+  const account = await people.create("requester");
+  const response = await request.post("/auth/v1/factors", {
+    headers: { apikey: await apiKey(request), authorization: `Bearer ${account.accessToken}` },
+    data: { factor_type: "totp" },
+  });
+  expect(response.ok(), await response.text()).toBe(true);
+  const { totp } = (await response.json()) as { totp: { qr_code: string } };
+  // A page without a policy of its own.
+  await page.goto("about:blank");
+  const width = await page.evaluate(async (picture) => {
+    const image = new Image();
+    // As `mfa.enroll` does: raw, behind this prefix.
+    image.src = `data:image/svg+xml;utf-8,${picture}`;
+    await image.decode();
+    return image.naturalWidth;
+  }, totp.qr_code);
+  expect(width).toBeGreaterThan(100);
 });

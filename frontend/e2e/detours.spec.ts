@@ -27,7 +27,7 @@ async function login(page: Page, email: string, password: string) {
 async function toYourInformation(page: Page) {
   await page.goto("/submit-request");
   await button(page, /^Food Assistance/).click();
-  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
+  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().check();
   await button(page, "Continue").click();
   await expect(heading(page, "Your information")).toBeVisible();
 }
@@ -41,7 +41,6 @@ test("a session that ends in the middle of the wizard costs one sign-in and no w
   const account = await people.create("requester", "Sela Session");
   await rpc(request, account.accessToken, "select_nonprofit", { nonprofit_id: HARBOR.id });
   await people.signIn(page, account);
-  await expect(page).toHaveURL("/requester-dashboard");
   await toYourInformation(page);
   await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
   await button(page, "Next").click();
@@ -156,7 +155,6 @@ test("an invitation is accepted by the one it was sent to, and by nobody else", 
   await accessible(page);
 
   await people.signIn(page, admin);
-  await expect(page).toHaveURL("/nonprofit-dashboard");
   await page.goto(address);
   await expect(heading(page, "This invitation is for another email address")).toBeVisible();
   await accessible(page);

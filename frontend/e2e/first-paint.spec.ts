@@ -1,5 +1,5 @@
 /** What stands in index.html: pages that people arrive at, before the app's code has come. */
-import { expect, test } from "@playwright/test";
+import { bare as test, expect } from "./fixtures/test";
 
 const pages = [
   ["/", "Ask for help once."],

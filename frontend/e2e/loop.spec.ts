@@ -55,7 +55,7 @@ test("a person asks, the power fails, a manager approves, the person sees it and
   await test.step("the person asks for help", async () => {
     await page.goto(`${server.url}/submit-request`);
     await page.getByRole("button", { name: /^Rent Support/ }).click();
-    await page.getByRole("checkbox", { name: /Harbor Relief Fund/ }).click();
+    await page.getByRole("checkbox", { name: /Harbor Relief Fund/ }).check();
     await page.getByRole("button", { name: "Continue" }).click();
     await page
       .getByLabel("Details")

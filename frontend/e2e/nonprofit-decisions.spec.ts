@@ -44,6 +44,9 @@ test.describe("deciding on a request", () => {
     await expect(dialog.getByText("This is more than you have left")).toBeVisible();
     await accessible(page);
     await dialog.getByRole("button", { name: "Approve for $1,200.50" }).click();
+    // more than is left: it is asked once more
+    await expect(dialog.getByText("Please look at the amount once more")).toBeVisible();
+    await dialog.getByRole("button", { name: "Yes, approve $1,200.50" }).click();
 
     await expect(toast(page, "Request Approved")).toContainText(`${sent.number} is approved for $1,200.50.`);
     await expect(page.getByText("This request has already been approved.")).toBeVisible();

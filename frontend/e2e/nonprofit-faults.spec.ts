@@ -47,7 +47,7 @@ test("when the server fails, the page says what failed and keeps what was typed"
   await expect(toast(page, "Error")).toContainText("Failed to delete category");
   await page.unrouteAll();
 
-  await broken("incoming_requests**", "GET");
+  await broken("rpc/incoming_page", "POST");
   await page.goto("/nonprofit-requests");
   await expect(page.getByRole("heading", { name: "We could not load the requests" })).toBeVisible();
   const csv = page.getByRole("button", { name: "Export CSV" });

@@ -33,7 +33,8 @@ async function chooseHarbor(page: Page) {
   await page.getByLabel("Search nonprofits").fill("Harbor Relief");
   const cards = page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox");
   await expect(cards).toHaveCount(1);
-  await cards.click();
+  // the wizard has ticked it already for who selected it before
+  await cards.check();
 }
 
 /** A sent request of this account, made through the API. */
@@ -301,8 +302,8 @@ test("a requester chooses a nonprofit, keeps a draft and sends it", async ({ pag
   await expect(page.getByRole("heading", { name: "School Tuition" })).toBeVisible();
   await accessible(page);
   await page.getByRole("link", { name: "Continue School Tuition" }).click();
-  await expect(heading(page, "Choose type of assistance")).toBeVisible();
-  await button(page, "Continue this request").click();
+  // where it was left
+  await expect(heading(page, "Your information")).toBeVisible();
   await expect(page.getByLabel("Phone", { exact: true })).toHaveValue("+1 207 555 0142");
   await button(page, "Next").click();
   await fillContact(page);
@@ -373,7 +374,7 @@ test("a requester finds a request, withdraws it and sends it again", async ({ pa
   await expect(button(page, "Cancel Request")).toHaveCount(0);
   await button(page, "Send again as a new request").click();
   await expect(page).toHaveURL(/\/submit-request\?draft=/);
-  await expect(heading(page, "Choose type of assistance")).toBeVisible();
+  await expect(heading(page, "Check your answers")).toBeVisible();
 
   await page.goto("/request-drafts");
   await button(page, "Delete School Tuition").click();
@@ -535,6 +536,46 @@ test("the single page sends the same request, and the wizard's answers come alon
   await page.getByRole("checkbox", { name: /You may contact me/ }).click();
   await button(page, "Submit Request").click();
   await expect(heading(page, "Request submitted successfully")).toBeVisible();
+});
+
+test("the single page knows who is signed in, however late the last request's answers come", async ({
+  page,
+  people,
+}) => {
+  const account = await people.create("requester", "Marie Désir");
+  await people.signIn(page, account);
+  // never answered
+  await page.route(/\/rest\/v1\/requests\?.*order=submitted_at/, () => undefined);
+  await page.goto("/submit-request?form=single");
+  await page.getByLabel("Category").selectOption("Food Assistance");
+  await page.getByLabel("Details").fill(DESCRIPTION);
+  await chooseHarbor(page);
+  await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
+  await fillContact(page);
+  await expect(page.getByLabel("First name")).toHaveValue("Marie");
+  await expect(page.getByLabel("Last name")).toHaveValue("Désir");
+  await expect(page.getByLabel("Email", { exact: true })).toHaveValue(account.email);
+  await page.getByRole("checkbox", { name: /You may contact me/ }).click();
+  await button(page, "Submit Request").click();
+  await expect(heading(page, "Request submitted successfully")).toBeVisible();
+});
+
+test("on somebody else's phone a guest's answers are the tab's alone", async ({ page, context, accessible }) => {
+  await page.goto("/submit-request");
+  await button(page, /^Food Assistance/).click();
+  await expect(heading(page, "Choose nonprofits")).toBeVisible();
+  await button(page, "This is not my phone").click();
+  await expect(page.getByText("Your answers stay in this tab alone. They are gone when you close it.")).toBeVisible();
+  await accessible(page);
+  // a reload loses nothing
+  await page.reload();
+  await expect(heading(page, "Choose nonprofits")).toBeVisible();
+  await expect(page.getByText("Your answers stay in this tab alone.")).toBeVisible();
+  // the next person at this phone finds nothing
+  const next = await context.newPage();
+  await next.goto("/submit-request");
+  await expect(heading(next, "Choose type of assistance")).toBeVisible();
+  await expect(next.getByText("You have a request that is not sent yet")).toHaveCount(0);
 });
 
 test("a first save whose answer gets lost is one draft, and the request that is then sent", async ({

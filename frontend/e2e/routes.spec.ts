@@ -40,6 +40,7 @@ const ROUTES: Record<Audience, readonly string[]> = {
     "/404",
     "/resource-library",
     "/request-status",
+    "/open-request",
     "/nonprofit-login",
     "/nonprofit/:id",
     "/team-invitation",

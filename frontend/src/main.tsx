@@ -6,6 +6,7 @@ import "./app/routes/public/gate.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { loadAppConfig } from "@/lib/env";
+import { startLocale } from "@/messages/locale";
 import { App, pageLoaded } from "./app/app";
 
 // Early, so that the footer's address and the API's are there when they are wanted; a failure shows where it is needed.
@@ -19,6 +20,8 @@ const start = () =>
       <App />
     </StrictMode>,
   );
-// A page that stands in index.html stays until its code is there: no loading view in between.
-if (document.documentElement.dataset.landing) void pageLoaded().then(start);
-else start();
+// The language first: pages read their words while they load. A page that stands in index.html stays until its code is
+// there: no loading view in between.
+void startLocale()
+  .then(() => (document.documentElement.dataset.landing ? pageLoaded() : undefined))
+  .then(start);

@@ -4,6 +4,7 @@
  * place. Fields cannot be written in before: what is typed would be lost.
  */
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { NuqsAdapter } from "nuqs/adapters/react-router/v7";
 import type { ComponentType } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
 import { StaticRouter } from "react-router-dom";
@@ -46,11 +47,13 @@ function markup(name: string, path: string, Screen: ComponentType): string {
     <StaticRouter location={path}>
       <SessionContext value={visitor}>
         <QueryClientProvider client={queries}>
-          <SiteHeader />
-          <div className="flex flex-1 flex-col">
-            <Screen />
-          </div>
-          <SiteFooter />
+          <NuqsAdapter>
+            <SiteHeader />
+            <div className="flex flex-1 flex-col">
+              <Screen />
+            </div>
+            <SiteFooter />
+          </NuqsAdapter>
         </QueryClientProvider>
       </SessionContext>
     </StaticRouter>,

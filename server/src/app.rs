@@ -1,6 +1,6 @@
-//! Builds the server: state of each API, middleware order, one `configure` call per API; all of them, or one alone.
+//! Builds the server: the state of each API, the order of middleware, one `configure` call per API. Serves all APIs or one alone.
 //!
-//! Used by `serve` and by every test, so that what is tested is what runs.
+//! `serve` and every test use it, so tests run what production runs.
 
 use std::io;
 use std::sync::Arc;
@@ -16,17 +16,20 @@ use serde_json::json;
 
 use crate::admin::{self, Traffic};
 use crate::auth::{self, Auth, Delivery};
-use crate::config::{AuthConfig, AuthMode, Problems, Reader, RestConfig, Secret, ServerConfig, Source};
-use crate::db::{Pool, PoolOptions};
-use crate::functions::{self, Functions};
-use crate::gateway::{self, ApiKeys, TrustedProxies};
+use crate::config::{AuthConfig, AuthMode, Problems, Reader, RestConfig, Secret, ServerConfig, Source, TrustedProxies};
+use crate::db::{Pool, PoolOptions, Pulse};
+use crate::functions::{self, Edge, EdgeConfig, Functions, PlatformValues};
+use crate::gateway::{self, ApiKeys};
+use crate::http::bodies::Bodies;
 use crate::http::listen::{self, Listener};
 use crate::http::patience;
-use crate::http::request_id::request_id;
+use crate::http::request_id::id_of;
+use crate::http::span;
 use crate::jwt::bearer::Bearer;
 use crate::jwt::{self, KeySet};
 use crate::mail::MailConfig;
 use crate::migrate::PlatformUrls;
+use crate::realtime::{self, Realtime, RealtimeConfig};
 use crate::rest::live::Live;
 use crate::rest::{self, Rest};
 use crate::storage::{self, Storage, StorageConfig};
@@ -40,6 +43,9 @@ pub struct Settings {
     pub mail: MailConfig,
     pub auth: AuthConfig,
     pub storage: StorageConfig,
+    /// Edge functions, if a project with some is served.
+    pub edge: Option<EdgeConfig>,
+    pub realtime: RealtimeConfig,
 }
 
 impl Settings {
@@ -47,13 +53,17 @@ impl Settings {
     pub fn read(source: &mut Source) -> Result<Self, Problems> {
         let mut reader = Reader::new(source);
         let server = ServerConfig::read(&mut reader);
-        telemetry::Format::read(&mut reader);
+        telemetry::Settings::read(&mut reader);
         let mut problems = reader.into_problems();
         lay_defaults(source, &server);
         let mut reader = Reader::new(source);
         let mail = MailConfig::read(&mut reader, server.development, &server.support_email);
-        let storage = StorageConfig::read(&mut reader, &server.data_dir);
+        let storage = StorageConfig::read(&mut reader, &server.data_dir, storage::Mode::Full);
+        let realtime = RealtimeConfig::read(&mut reader, realtime::Mode::Full);
         let auth = AuthConfig::read(&mut reader, AuthMode::Full);
+        // In development functions reach the database, as on a local stack.
+        let closed = if server.development { vec![] } else { vec![server.embedded_port, server.admin_listen.port()] };
+        let edge = EdgeConfig::read(&mut reader, &server.data_dir, closed, server.development);
         problems.extend(reader.into_problems());
         if let Err(Problems(more)) = RestConfig::load(source) {
             problems.extend(more);
@@ -62,7 +72,11 @@ impl Settings {
         // One setting may be read by several rooms.
         let mut told = std::collections::HashSet::new();
         problems.retain(|problem| told.insert(problem.clone()));
-        if problems.is_empty() { Ok(Self { server, mail, auth, storage }) } else { Err(Problems(problems)) }
+        if problems.is_empty() {
+            Ok(Self { server, mail, auth, storage, edge, realtime })
+        } else {
+            Err(Problems(problems))
+        }
     }
 }
 
@@ -74,9 +88,11 @@ pub struct App {
     pub functions: Functions,
     pub rest: Rest,
     pub storage: Storage,
+    pub realtime: Realtime,
     /// Reaches the database for `/health`.
     pub health: Pool,
-    pub settings: AppSettings,
+    /// Of the web app; without them it is not served.
+    pub settings: Option<AppSettings>,
     pub trusted_proxies: TrustedProxies,
     /// Figures for the admin listener.
     pub traffic: Traffic,
@@ -88,30 +104,38 @@ impl App {
     pub async fn build(source: &Source, settings: &Settings, urls: &PlatformUrls) -> anyhow::Result<Self> {
         let (config, auth) = (&settings.server, settings.auth.clone());
         let keys = ApiKeys::from_config(config);
-        let tokens = Bearer::new(Arc::new(KeySet::parse(shared_jwt_secret(source, config).as_bytes())?));
-        let requests = Pool::new(&urls.rest_url, &PoolOptions::default())?;
+        let key_set = Arc::new(KeySet::parse(shared_jwt_secret(source, config).as_bytes())?);
+        let tokens = Bearer::new(Arc::clone(&key_set));
+        let requests = PoolOptions { size: config.connections.requests, ..PoolOptions::default() };
+        let requests = Pool::new(&urls.rest_url, &requests)?;
+        // One server, one pulse.
+        let pulse = requests.pulse().clone();
         let app = Self {
-            rest: build_rest(source, urls).await?,
-            functions: Functions::new(requests.clone(), tokens.clone()),
-            storage: Storage::new(&settings.storage, requests.clone(), tokens, &config.jwt_secret),
+            rest: build_rest(source, urls, requests.clone()).await?,
+            realtime: build_realtime(source, settings, urls, key_set, &pulse)?,
+            functions: Functions::new(requests.clone(), tokens.clone(), build_edge(source, settings, &keys)?),
+            storage: Storage::new(&settings.storage, requests.clone(), tokens, &config.jwt_secret)?
+                .with_anon_key(keys.anon()),
             health: requests,
-            trusted_proxies: TrustedProxies(config.trusted_proxies.clone()),
+            trusted_proxies: config.trusted_proxies.clone(),
             traffic: Traffic::default(),
-            settings: AppSettings {
+            settings: config.web.then(|| AppSettings {
                 api_url: String::new(),
                 publishable_key: config.publishable_key.clone().unwrap_or_else(|| keys.anon().to_owned()),
                 support_email: config.support_email.clone(),
                 site_name: "AidBridge".to_owned(),
+                site_url: config.site_url.clone(),
                 providers: Providers {
                     google: auth.external.providers.get("google").is_some_and(|provider| provider.enabled),
                     azure: auth.external.providers.get("azure").is_some_and(|provider| provider.enabled),
                 },
                 autoconfirm: auth.mailer.autoconfirm,
-            },
-            auth: Arc::new(build_auth(auth, config, urls).await?),
+            }),
+            auth: Arc::new(build_auth(auth, config, urls, &pulse).await?),
             keys,
         };
         auth::keep_clean(&app.auth);
+        app.realtime.spawn();
         Ok(app)
     }
 
@@ -136,31 +160,84 @@ impl App {
                     .configure(storage::configure),
             )
             .service(
+                web::scope("/realtime/v1").wrap(from_fn(gateway::require_key)).configure(self.realtime.configure()),
+            )
+            .service(
                 web::scope("/{api}/v1")
                     .wrap(from_fn(gateway::require_key))
                     .default_service(web::to(gateway::unknown_api)),
             );
-        crate::web::configure(self.settings)(service);
+        match self.settings {
+            Some(settings) => crate::web::configure(settings)(service),
+            None => drop(service.default_service(web::to(gateway::unknown_api))),
+        }
     }
 }
 
-/// The REST API on the platform's database; `PGRST_*` settings count, but for the database.
-async fn build_rest(source: &Source, urls: &PlatformUrls) -> anyhow::Result<Rest> {
+/// The REST API on the platform's database; `PGRST_*` settings count, but for the database. `pool` serves its root document.
+async fn build_rest(source: &Source, urls: &PlatformUrls, pool: Pool) -> anyhow::Result<Rest> {
     let mut source = source.clone();
     source.set("PGRST_DB_URI", urls.rest_url.as_str());
-    let live = Live::new(source, Pool::new(&urls.rest_url, &PoolOptions::default())?)?;
+    let live = Live::new(source, pool)?;
     live.start().await?;
     Ok(Rest::new(live, "/rest/v1")?)
 }
 
+/// The edge functions of the project that is served, if it has any.
+fn build_edge(source: &Source, settings: &Settings, keys: &ApiKeys) -> anyhow::Result<Option<Edge>> {
+    let (Some(config), server) = (&settings.edge, &settings.server) else { return Ok(None) };
+    let database = format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", server.embedded_port);
+    let platform = PlatformValues {
+        // Where they find us is not where browsers do.
+        api_url: format!("http://{}", server.listen),
+        anon_key: keys.anon().to_owned(),
+        service_role_key: Secret::new(keys.service_role()),
+        publishable_key: server.publishable_key.clone(),
+        secret_key: server.secret_key.clone(),
+        database_url: server.development.then(|| server.database_url.clone().unwrap_or_else(|| Secret::new(database))),
+        jwks: jwt::shared::public_keys(Reader::new(source).secret(&["GOTRUE_JWT_KEYS"]).as_ref().map(Secret::reveal)),
+    };
+    Ok(Some(Edge::new(config.clone(), platform)?))
+}
+
+/// Realtime on the platform's database.
+fn build_realtime(
+    source: &Source,
+    settings: &Settings,
+    urls: &PlatformUrls,
+    keys: Arc<KeySet>,
+    pulse: &Pulse,
+) -> anyhow::Result<Realtime> {
+    let reader = Reader::new(source);
+    let mut schemas = reader.list(&["PGRST_DB_SCHEMAS"]).unwrap_or_default();
+    schemas.truncate(1);
+    schemas.extend(reader.list(&["PGRST_DB_EXTRA_SEARCH_PATH"]).unwrap_or_default());
+    let quoted: Vec<String> = schemas.iter().map(|schema| format!("\"{}\"", schema.replace('"', "\"\""))).collect();
+    let setting = realtime::Setting {
+        request_url: &urls.rest_url,
+        replication_url: &urls.replication_url,
+        pulse: Some(pulse.clone()),
+        keys,
+        secret: settings.server.jwt_secret.reveal(),
+        search_path: quoted.join(", "),
+    };
+    Ok(Realtime::new(settings.realtime.clone(), realtime::Mode::Full, setting)?)
+}
+
 /// The authentication API on the platform's database; its mail leaves through the outbox.
-async fn build_auth(auth: AuthConfig, config: &ServerConfig, urls: &PlatformUrls) -> anyhow::Result<Auth> {
-    let pool = auth::pool(&urls.auth_url, auth.max_pool_size)?;
+async fn build_auth(
+    auth: AuthConfig,
+    config: &ServerConfig,
+    urls: &PlatformUrls,
+    pulse: &Pulse,
+) -> anyhow::Result<Auth> {
+    let pool = auth::pool(&urls.auth_url, auth.max_pool_size, Some(pulse))?;
     Auth::new(auth, pool, Delivery::Outbox, "/auth/v1", config.trusted_proxies.clone()).await
 }
 
 /// Serves everything that [`App::configure`] mounts; the middleware around it, the outermost last.
 pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
+    let bodies = app.rest.bodies.clone();
     listen::serve(listeners, shutdown_seconds, move || {
         let app = app.clone();
         ActixApp::new()
@@ -168,7 +245,9 @@ pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::R
             // Refusals and settings as much as files: what we call JSON is never to be read as a page.
             .wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))
             .wrap(from_fn(log_request))
+            .wrap(from_fn(span::in_span))
             .wrap_fn(patience::bound)
+            .app_data(web::Data::new(bodies.clone()))
             .configure(|service| app.configure(service))
     })
 }
@@ -176,13 +255,19 @@ pub fn serve(app: App, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::R
 /// Serves the REST API alone, at `/`.
 pub fn serve_rest(rest: Rest, listeners: Vec<Listener>, shutdown_seconds: u64) -> io::Result<Server> {
     listen::serve(listeners, shutdown_seconds, move || {
-        ActixApp::new().app_data(web::Data::new(rest.clone())).wrap_fn(patience::bound).configure(rest::configure)
+        ActixApp::new()
+            .wrap(from_fn(span::in_span))
+            .app_data(web::Data::new(rest.bodies.clone()))
+            .app_data(web::Data::new(rest.clone()))
+            .wrap_fn(patience::bound)
+            .configure(rest::configure)
     })
 }
 
-/// Serves the authentication API alone, at `/`; `traffic` counts its answers.
+/// Serves the authentication API alone, at `/`, within the budget of `bodies`; `traffic` counts its answers.
 pub fn serve_auth(
     auth: Arc<Auth>,
+    bodies: Bodies,
     traffic: Traffic,
     listeners: Vec<Listener>,
     shutdown_seconds: u64,
@@ -191,8 +276,48 @@ pub fn serve_auth(
         ActixApp::new()
             .app_data(web::Data::new(traffic.clone()))
             .wrap(from_fn(admin::count))
+            .wrap(from_fn(span::in_span))
             .wrap_fn(patience::bound)
+            .app_data(web::Data::new(bodies.clone()))
             .configure(auth::configure(Arc::clone(&auth)))
+    })
+}
+
+/// Serves storage alone, at `/`, within the budget of `bodies`; `traffic` counts its answers.
+pub fn serve_storage(
+    storage: Storage,
+    bodies: Bodies,
+    traffic: Traffic,
+    listeners: Vec<Listener>,
+    shutdown_seconds: u64,
+) -> io::Result<Server> {
+    listen::serve(listeners, shutdown_seconds, move || {
+        ActixApp::new()
+            .wrap(DefaultHeaders::new().add((X_CONTENT_TYPE_OPTIONS, "nosniff")))
+            .app_data(web::Data::new(traffic.clone()))
+            .wrap(from_fn(admin::count))
+            .wrap(from_fn(span::in_span))
+            .wrap_fn(patience::bound)
+            .app_data(web::Data::new(bodies.clone()))
+            .app_data(web::Data::new(storage.clone()))
+            .configure(storage::configure)
+    })
+}
+
+/// Serves realtime alone, at `/`; `traffic` counts its answers.
+pub fn serve_realtime(
+    realtime: Realtime,
+    traffic: Traffic,
+    listeners: Vec<Listener>,
+    shutdown_seconds: u64,
+) -> io::Result<Server> {
+    listen::serve(listeners, shutdown_seconds, move || {
+        ActixApp::new()
+            .app_data(web::Data::new(traffic.clone()))
+            .wrap(from_fn(admin::count))
+            .wrap(from_fn(span::in_span))
+            .wrap_fn(patience::bound)
+            .configure(realtime.clone().configure())
     })
 }
 
@@ -207,21 +332,21 @@ async fn health(pool: web::Data<Pool>) -> HttpResponse {
     }
 }
 
-/// Gives every request an id, answers it in `X-Request-Id`, counts it and writes one access log line. The line has the
-/// path without its query, which may hold tokens.
+/// Answers each request's id in `X-Request-Id`, counts it and writes one access log line, which says the rest by the
+/// request's span.
 async fn log_request(
     traffic: web::Data<Traffic>,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-    let id = request_id(request.headers());
+    let id = id_of(&request);
     let value = HeaderValue::from_str(&id).ok();
     if let Some(value) = value.clone() {
         request.headers_mut().insert(X_REQUEST_ID, value);
     }
     let started = std::time::Instant::now();
-    let (method, path) = (request.method().clone(), request.path().to_owned());
+    let path = request.path().to_owned();
     let mut response = next.call(request).await?;
     if let Some(value) = value {
         response.headers_mut().insert(X_REQUEST_ID, value);
@@ -230,7 +355,8 @@ async fn log_request(
     let took = started.elapsed();
     traffic.record(&path, status, took);
     let ms = took.as_secs_f64() * 1000.0;
-    tracing::info!(request_id = %id, %method, path, status, ms, "request answered");
+    span::answered(status);
+    tracing::info!(ms, "request answered");
     Ok(response)
 }
 
@@ -246,11 +372,14 @@ fn shared_jwt_secret(source: &Source, config: &ServerConfig) -> String {
 /// settings of `supabase start` with AidBridge's password rule.
 fn lay_defaults(source: &mut Source, config: &ServerConfig) {
     let external = format!("{}/auth/v1", config.api_external_url);
+    let (rest, auth) = (config.connections.rest.to_string(), config.connections.auth.to_string());
     for (name, value) in [
         ("PGRST_DB_SCHEMAS", "public,graphql_public"),
         ("PGRST_DB_EXTRA_SEARCH_PATH", "public,extensions"),
         ("PGRST_DB_ANON_ROLE", "anon"),
         ("PGRST_DB_MAX_ROWS", "1000"),
+        ("PGRST_DB_POOL", &rest),
+        ("GOTRUE_DB_MAX_POOL_SIZE", &auth),
         ("PGRST_APP_SETTINGS_SITE_URL", &config.site_url),
         ("GOTRUE_SITE_URL", &config.site_url),
         ("API_EXTERNAL_URL", &external),
@@ -270,6 +399,9 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
     }
     for (name, value) in [
         ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
+        // What `supabase start` prints.
+        ("S3_PROTOCOL_ACCESS_KEY_ID", "625729a08b95bf1b7ff351a663f3a849"),
+        ("S3_PROTOCOL_ACCESS_KEY_SECRET", "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907"),
         ("GOTRUE_SMTP_MAX_FREQUENCY", "1s"),
         ("GOTRUE_SECURITY_REFRESH_TOKEN_ROTATION_ENABLED", "true"),
         ("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "10"),

@@ -1,13 +1,16 @@
 //! Ferrobase: a Supabase-compatible backend in one binary on PostgreSQL.
 //!
 //! A request enters through [`app`], passes the [`gateway`] (which key, which role) and reaches one of the
-//! APIs: [`rest`] (PostgREST), [`auth`] (GoTrue), [`functions`] (PostgreSQL functions), or [`web`] (the
-//! embedded web app). The APIs never import one another; what two of them need lives below them:
+//! APIs: [`rest`] (PostgREST), [`auth`] (GoTrue), [`functions`] (PostgreSQL functions), [`realtime`] (channels), or [`web`] (the
+//! embedded web app). The APIs never import one another. What two of them need lives below them:
 //! [`schema_cache`] and [`mail`] on [`db`], [`db`] on [`http`], [`http`] on [`config`], [`config`] on [`jwt`], [`jwt`] on
 //! [`secret`].
 //!
-//! Around the road: [`admin`] tells those who run it how it fares, [`embedded_pg`] runs PostgreSQL where nobody else does, [`migrate`] brings a database up
-//! to date, [`cli`] holds the commands other than `serve`, [`telemetry`] the logs.
+//! [`project`] reads a folder made for the Supabase CLI.
+//!
+//! Around the request path: [`admin`] reports health and metrics, [`embedded_pg`] runs PostgreSQL if no database is configured,
+//! [`migrate`] brings a database up to date, [`jobs`] runs what the database queues (HTTP requests, scheduled commands), [`cli`] holds
+//! the commands and [`telemetry`] the logs and traces.
 
 pub mod admin;
 pub mod app;
@@ -19,9 +22,12 @@ pub mod embedded_pg;
 pub mod functions;
 pub mod gateway;
 pub mod http;
+pub mod jobs;
 pub mod jwt;
 pub mod mail;
 pub mod migrate;
+pub mod project;
+pub mod realtime;
 pub mod rest;
 pub mod schema_cache;
 pub mod secret;

@@ -1,4 +1,4 @@
-//! The binary: everything is in the library, so that tests reach it too.
+//! The binary. All code is in the library, where tests can reach it.
 
 use std::process::ExitCode;
 

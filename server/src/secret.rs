@@ -1,4 +1,4 @@
-//! Text that must not be printed.
+//! A string that does not print.
 
 use std::fmt;
 

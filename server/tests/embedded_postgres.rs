@@ -1,11 +1,9 @@
 //! The embedded PostgreSQL: starts, restarts after every kind of sudden end, and says clearly why it cannot.
 
-#![allow(clippy::expect_used)]
-
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ferrobase::embedded_pg::{EmbeddedError, EmbeddedOptions, EmbeddedPostgres};
+use ferrobase::embedded_pg::{AdminPassword, EmbeddedError, EmbeddedOptions, EmbeddedPostgres};
 use tokio_postgres::NoTls;
 
 /// A directory of its own, removed at the end.
@@ -65,7 +63,7 @@ async fn a_cluster_is_made_once_with_the_promised_properties_and_keeps_its_data(
         ),
         ("select rolpassword ~ '^SCRAM-SHA-256' from pg_authid where rolname = 'postgres'", "t"),
     ] {
-        assert_eq!(query(&first.url, sql).await.expect(sql), expected, "{sql}");
+        assert_eq!(query(&first.admin_url, sql).await.expect(sql), expected, "{sql}");
     }
     let refused = query(&first.url.replace("postgres:postgres@", "postgres:wrong@"), "select 1").await;
     assert!(refused.is_err(), "a wrong password must be refused on loopback too");
@@ -186,6 +184,50 @@ async fn an_interrupted_creation_leaves_nothing_in_the_way() {
     let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
     assert!(!partial.exists());
     running.stop().await;
+}
+
+/// Found when the server was killed in its very first start: `initdb` went on, and the next start met its files.
+#[tokio::test]
+async fn a_creation_that_outlived_its_server_is_ended() {
+    let root = Root::new("orphaned-creation");
+    let canonical = std::fs::canonicalize(&root.0).expect("a folder");
+    let partial = canonical.join("db.partial-1");
+    let mut writing = std::process::Command::new("sh")
+        .args(["-c", "while :; do mkdir -p \"$0/base\"; echo x > \"$0/base/file\"; done"])
+        .arg(&partial)
+        .spawn()
+        .expect("a process that writes");
+    while !partial.join("base/file").exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    let ended = writing.try_wait().expect("asked");
+    let _ = writing.kill();
+    assert!(ended.is_some() && !partial.exists(), "{ended:?}");
+    running.stop().await;
+}
+
+/// Functions of a project must not find the way to the superuser in a password that everybody knows.
+#[tokio::test]
+async fn the_superusers_password_is_private_where_that_is_asked_for() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = Root::new("private");
+    let options = |admin_password| EmbeddedOptions { admin_password, ..root.options() };
+    let running = EmbeddedPostgres::start(&options(AdminPassword::Private)).await.expect("start");
+    query(&running.admin_url, "select 1").await.expect("the superuser");
+    query(&running.url, "select 1").await.expect("the owner");
+    let known = format!("postgresql://supabase_admin:postgres@127.0.0.1:{}/postgres", running.port);
+    assert!(query(&known, "select 1").await.is_err());
+    let file = running.cluster.with_file_name("admin.password");
+    assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+    let private = running.admin_url.clone();
+    running.stop().await;
+    let kept = EmbeddedPostgres::start(&options(AdminPassword::Keep)).await.expect("as it is");
+    assert_eq!(kept.admin_url.split('@').next(), private.split('@').next());
+    kept.stop().await;
+    let open = EmbeddedPostgres::start(&options(AdminPassword::WellKnown)).await.expect("known again");
+    assert!(open.admin_url.starts_with("postgresql://supabase_admin:postgres@"), "{}", open.admin_url);
+    open.stop().await;
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
-//! The plan of the house: which room may import which, and that every file says what it is for.
+//! The plan of the house: which room may import which, that no files import each other in a circle, and that every file says
+//! what it is for.
 
-#![allow(clippy::expect_used)]
-
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Each room and the rooms it may import, beside itself. The APIs (auth, rest, storage, functions, web) never import
+/// Each room and the rooms it may import, beside itself. The APIs (auth, rest, storage, functions, realtime, web) never import
 /// one another: what two of them need lies below them.
-const ROOMS: [(&str, &[&str]); 19] = [
+const ROOMS: [(&str, &[&str]); 22] = [
     ("secret", &[]),
     ("jwt", &["secret"]),
     ("config", &["jwt", "secret"]), // keys and the role's path are read into their types
@@ -17,13 +17,16 @@ const ROOMS: [(&str, &[&str]); 19] = [
     ("auth", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
     ("rest", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
     ("storage", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
-    ("functions", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
+    ("functions", &["config", "http", "jwt", "db", "mail", "schema_cache", "project"]),
+    ("realtime", &["config", "http", "jwt", "db"]),
     ("web", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
     ("gateway", &["config", "http", "jwt"]),
     ("embedded_pg", &[]),
+    ("project", &["config"]),
+    ("jobs", &["db"]),
     ("migrate", &["config", "db"]),
-    ("telemetry", &["config"]),
-    ("admin", &["config", "http", "db", "auth", "rest", "storage", "functions"]),
+    ("telemetry", &["config", "http"]),
+    ("admin", &["config", "http", "db", "auth", "realtime", "rest", "storage", "functions"]),
     (
         "app",
         &[
@@ -37,6 +40,8 @@ const ROOMS: [(&str, &[&str]); 19] = [
             "jwt",
             "mail",
             "migrate",
+            "project",
+            "realtime",
             "rest",
             "storage",
             "telemetry",
@@ -54,8 +59,12 @@ const ROOMS: [(&str, &[&str]); 19] = [
             "embedded_pg",
             "gateway",
             "http",
+            "jobs",
+            "jwt",
             "mail",
             "migrate",
+            "project",
+            "realtime",
             "rest",
             "schema_cache",
             "storage",
@@ -118,4 +127,168 @@ fn every_file_says_what_it_is_for() {
     let silent = sources().into_iter().filter(|(_, text)| !text.starts_with("//!"));
     let silent: Vec<_> = silent.map(|(path, _)| path).collect();
     assert!(silent.is_empty(), "{silent:#?}");
+}
+
+/// The code of a file: no comments, no unit tests.
+fn code_of(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The branches of `a, b::{c, d}` at its outermost commas.
+fn branches(tree: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut found) = (0, 0, Vec::new());
+    for (at, c) in tree.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(&tree[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(&tree[start..]);
+    found
+}
+
+/// Every path that a `use` names: `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn spread(tree: &str) -> Vec<String> {
+    let tree = tree.trim();
+    match tree.split_once('{') {
+        Some((start, rest)) => {
+            let inside = rest.strip_suffix('}').unwrap_or(rest);
+            branches(inside).into_iter().flat_map(spread).map(|path| format!("{start}{path}")).collect()
+        }
+        None => vec![tree.split(" as ").next().unwrap_or_default().to_owned()],
+    }
+}
+
+/// Every path from the crate or from where it stands that code names, in a `use` or in passing.
+fn paths(code: &str) -> Vec<String> {
+    let (mut found, mut passing, mut end) = (Vec::new(), String::new(), 0);
+    for (at, word) in code.match_indices("use ") {
+        let is_word = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        if is_word && at >= end {
+            passing.push_str(&code[end..at]);
+            end = code[at..].find(';').map_or(code.len(), |length| at + length);
+            let tree = code[at + word.len()..end].split_whitespace().collect::<Vec<_>>().join(" ");
+            found.extend(spread(&tree.replace("{ ", "{").replace(", }", "}").replace(" }", "}")));
+        }
+    }
+    passing.push_str(&code[end..]);
+    let words = passing.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+    found.extend(words.filter(|word| word.starts_with("crate::") || word.starts_with("super::")).map(str::to_owned));
+    found
+}
+
+/// The modules that are files of their own, by their path; and whether others lie below them.
+type Modules = BTreeMap<Vec<String>, String>;
+
+fn modules(sources: Vec<(PathBuf, String)>) -> Modules {
+    let name_of = |path: &Path| -> Vec<String> {
+        let names = path.with_extension("");
+        names
+            .iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .filter(|part| part != "mod" && part != "lib")
+            .collect()
+    };
+    sources.into_iter().map(|(path, text)| (name_of(&path), code_of(&text))).collect()
+}
+
+/// The file that `path` leads to from within `from`.
+fn lead(modules: &Modules, from: &[String], path: &str) -> Option<Vec<String>> {
+    let mut parts = path.split("::").filter(|part| !part.is_empty()).peekable();
+    let mut at = from.to_vec();
+    match parts.peek() {
+        Some(&"crate") => {
+            parts.next();
+            at.clear();
+        }
+        Some(&"self") => drop(parts.next()),
+        _ => {}
+    }
+    while parts.next_if_eq(&"super").is_some() {
+        at.pop();
+    }
+    for part in parts {
+        at.push(part.to_owned());
+        if !modules.contains_key(&at) {
+            at.pop();
+            break;
+        }
+    }
+    (at != from && modules.contains_key(&at)).then_some(at)
+}
+
+/// The circles among files. A folder's `mod.rs` is no part of one: it holds what its files share, and names them.
+fn circles(modules: &Modules) -> Vec<String> {
+    let is_folder = |name: &[String]| modules.keys().any(|other| other.len() > name.len() && other.starts_with(name));
+    let files: BTreeSet<&Vec<String>> = modules.keys().filter(|name| !is_folder(name)).collect();
+    let next_of = |name: &Vec<String>| -> Vec<&Vec<String>> {
+        let led = paths(&modules[name]).into_iter().filter_map(|path| lead(modules, name, &path));
+        let led: BTreeSet<Vec<String>> = led.collect();
+        led.iter().filter_map(|other| files.get(other).copied()).collect()
+    };
+    let edges: BTreeMap<&Vec<String>, Vec<&Vec<String>>> = files.iter().map(|name| (*name, next_of(name))).collect();
+    let mut found = Vec::new();
+    let mut done = BTreeSet::new();
+    for start in &files {
+        // The way there, and which of the next ones are still to be seen.
+        let mut way: Vec<(&Vec<String>, usize)> = vec![(start, 0)];
+        while let Some((name, seen)) = way.last_mut() {
+            let next = edges[*name].get(*seen).copied();
+            *seen += 1;
+            match next {
+                None => {
+                    done.insert(*name);
+                    way.pop();
+                }
+                Some(next) => match way.iter().position(|(name, _)| *name == next) {
+                    Some(at) => {
+                        let names = way[at..].iter().map(|(name, _)| *name).chain([next]);
+                        found.push(names.map(|name| name.join("/")).collect::<Vec<_>>().join(" → "));
+                    }
+                    None if !done.contains(next) => way.push((next, 0)),
+                    None => {}
+                },
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let found = circles(&modules(sources()));
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn a_circle_is_found_however_its_paths_are_written() {
+    let file = |name: &str, text: &str| (PathBuf::from(name), text.to_owned());
+    let around = |second: &str| {
+        let files = vec![
+            file("lib.rs", "mod room;"),
+            file("room/mod.rs", "mod one; mod two; pub use one::One; pub use two::Two;"),
+            file("room/one.rs", "use super::two::Two;\n// use crate::room::three;"),
+            file("room/two.rs", second),
+        ];
+        circles(&modules(files))
+    };
+    for second in [
+        "use super::one::One;",
+        "use crate::room::one;",
+        "use super::{\n    Room,\n    one::{One, Other},\n};",
+        "fn two() -> crate::room::one::One { super::Room }",
+    ] {
+        assert_eq!(around(second), ["room/one → room/two → room/one"], "{second}");
+    }
+    for second in
+        ["use super::One;", "// use super::one::One;", "#[cfg(test)]\nmod tests {\n    use super::super::one;\n}"]
+    {
+        assert_eq!(around(second), Vec::<String>::new(), "{second}");
+    }
 }

@@ -1,63 +1,37 @@
 //! Mail from the database to the next hop: the outbox, SMTP and the development inbox.
 
-#![allow(clippy::expect_used)]
-
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use ferrobase::db::{Pool, PoolOptions};
-use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::mail::{FromAddress, MailError, Memory, Message, Sender, Smtp, SmtpConfig, inbox, outbox};
-use ferrobase::migrate::{self, GivenUrls};
 use futures_util::future::BoxFuture;
-use outside::mail_server;
-use tokio_postgres::NoTls;
 
-#[path = "support/outside.rs"]
-#[allow(dead_code, reason = "of these servers only the one of mails is needed here")]
-mod outside;
+use crate::support::cluster::{Database, Template, connect};
+use crate::support::outside::mail_server;
 
 struct Fixture {
-    postgres: EmbeddedPostgres,
-    root: PathBuf,
+    database: Database,
     pool: Pool,
     service_url: String,
 }
 
-static COUNTER: AtomicU32 = AtomicU32::new(0);
-
 impl Fixture {
     async fn new() -> Self {
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let root = std::env::temp_dir().join(format!("ferrobase-mail-{}-{number}", std::process::id()));
-        let options = EmbeddedOptions {
-            data_root: root.clone(),
-            port: 0,
-            settings: vec![("fsync".to_owned(), "off".to_owned())],
-            ..EmbeddedOptions::default()
-        };
-        let postgres = EmbeddedPostgres::start(&options).await.expect("PostgreSQL");
-        let urls = migrate::prepare(&postgres.url, "secret", &GivenUrls::default()).await.expect("platform");
-        let pool = Pool::new(&urls.service_url, &PoolOptions::default()).expect("pool");
-        Self { postgres, root, pool, service_url: urls.service_url }
+        let database = Database::new(Template::Platform).await;
+        let service_url = database.logins().service_url;
+        let pool = Pool::new(&service_url, &PoolOptions::default()).expect("pool");
+        Self { database, pool, service_url }
     }
 
     async fn run(&self, sql: &str) {
-        let (client, connection) = tokio_postgres::connect(&self.postgres.url, NoTls).await.expect("connect");
-        tokio::spawn(connection);
-        client.batch_execute(sql).await.expect(sql);
+        connect(&self.database.url).await.batch_execute(sql).await.expect(sql);
     }
 
     async fn number(&self, sql: &str) -> i64 {
-        let connection = self.pool.connection().await.expect("connection");
+        let connection = self.pool.lease().await.expect("a connection");
         connection.query_one(sql, &[]).await.expect(sql).get(0)
-    }
-
-    async fn stop(self) {
-        self.postgres.stop().await;
-        let _ = std::fs::remove_dir_all(&self.root);
     }
 }
 
@@ -71,6 +45,55 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 
 const SEND: &str =
     "select ferrobase.send_mail('ada@example.org', 'Hello', 'text', '<p>html</p>', '{\"X-Kind\": \"t\"}')";
+
+/// Takes every message and never says whether it has arrived.
+struct Silent;
+
+impl Sender for Silent {
+    fn send<'a>(&'a self, _: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_mail_server_that_says_nothing_holds_neither_connections_nor_rows_nor_the_end() {
+    let db = Fixture::new().await;
+    let pool = Pool::new(&db.service_url, &PoolOptions { size: 1, ..PoolOptions::default() }).expect("pool");
+    for _ in 0..5 {
+        db.run(SEND).await;
+    }
+    let outbox = outbox::spawn(pool.clone(), db.service_url.clone(), Arc::new(Silent));
+    let due = "select count(*) from ferrobase.outbox where next_attempt_at <= now()";
+    until("four are being sent", async || db.number(due).await == 1).await;
+    assert!(pool.lease().await.is_ok(), "the only connection is free");
+    db.run("begin; set local lock_timeout = '1s'; select 1 from ferrobase.outbox for update; commit").await;
+    let started = Instant::now();
+    outbox.stop().await;
+    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    assert_eq!(db.number(due).await, 5, "they are for the next start");
+    assert_eq!(db.number("select max(attempts)::bigint from ferrobase.outbox").await, 0, "and were not refused");
+}
+
+#[tokio::test]
+async fn a_conversation_with_a_mail_server_has_an_end() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("address").port();
+    tokio::spawn(async move {
+        let mut taken = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            taken.push(stream);
+        }
+    });
+    let message = Message {
+        to: "ada@example.org".to_owned(),
+        subject: "Hello".to_owned(),
+        text: "text".to_owned(),
+        html: String::new(),
+        headers: Vec::new(),
+    };
+    let sent = smtp(port).with_deadline(Duration::from_millis(300)).send(&message).await;
+    assert!(matches!(&sent, Err(MailError::Refused(text)) if text.contains("no end")), "{sent:?}");
+}
 
 #[tokio::test]
 async fn a_mail_leaves_after_commit_and_never_after_rollback() {
@@ -90,7 +113,6 @@ async fn a_mail_leaves_after_commit_and_never_after_rollback() {
     assert_eq!(sent.messages(), [expected]);
     until("the outbox is empty", async || db.number("select count(*) from ferrobase.outbox").await == 0).await;
     outbox.stop().await;
-    db.stop().await;
 }
 
 /// Refuses the first `refusals` messages.
@@ -122,7 +144,6 @@ async fn a_refused_mail_is_tried_again_also_by_the_next_server() {
     let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()));
     until("the retry is delivered", async || sent.messages().len() == 1).await;
     outbox.stop().await;
-    db.stop().await;
 }
 
 /// Never done with the mail to `stuck@…`, and refuses one with words that no text column takes.
@@ -160,7 +181,6 @@ async fn a_mail_that_hangs_and_one_that_is_refused_in_strange_words_hold_up_no_o
     }
     // The stuck one is not waited for: dropping the runtime is what a `kill -9` would do.
     drop(outbox);
-    db.stop().await;
 }
 
 #[tokio::test]
@@ -180,7 +200,6 @@ async fn two_servers_send_each_mail_once() {
     one.stop().await;
     two.stop().await;
     assert_eq!(i64::try_from(sent.messages().len()).expect("a count"), before);
-    db.stop().await;
 }
 
 #[tokio::test]
@@ -190,7 +209,6 @@ async fn an_address_that_is_none_is_given_up_and_kept_for_a_person_to_see() {
     let (port, _received) = mail_server("250 ok").await;
     assert!(outbox::deliver_next(&db.pool, &smtp(port)).await.expect("a try"));
     assert_eq!(db.number("select count(*) from ferrobase.outbox where failed_at is not null").await, 1);
-    db.stop().await;
 }
 
 #[tokio::test]
@@ -206,7 +224,6 @@ async fn what_a_mail_server_refuses_for_good_is_given_up_and_the_rest_tried_agai
         assert_eq!(db.number(tried).await, 1, "{answer}");
         assert_eq!(db.number(&format!("{tried} and failed_at is not null")).await, given_up, "{answer}");
     }
-    db.stop().await;
 }
 
 fn smtp(port: u16) -> Smtp {
@@ -286,5 +303,4 @@ async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
     server.stop(false).await;
     let open = std::net::TcpListener::bind("0.0.0.0:0").expect("a port");
     assert!(inbox::spawn(open, db.pool.clone()).is_err());
-    db.stop().await;
 }

@@ -1,7 +1,5 @@
 //! The binary as a process: exit codes, one-line errors, signals at any moment, the admin listener.
 
-#![allow(clippy::expect_used)]
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -28,8 +26,12 @@ impl House {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        self.command_of(env!("CARGO_BIN_EXE_ferrobase"), arguments)
+    }
+
+    fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
         let [api, database, inbox, admin] = self.ports;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
+        let mut command = Command::new(program);
         // The PostgreSQL binaries are found around the executable, a ferrobase.toml would be here.
         command.args(arguments).current_dir(&self.root).env_clear().env("PATH", "/usr/bin:/bin");
         command
@@ -156,7 +158,11 @@ fn bad_usage_is_2_failure_is_1_and_each_is_one_line() {
     for (arguments, code, told) in [
         (&["nonsense"][..], 2, "unrecognized subcommand 'nonsense'"),
         (&["types"], 2, "a command is missing; usage: ferrobase types"),
-        (&["serve", "--only", "moon"], 2, "invalid value 'moon' for '--only <API>': choose rest or auth"),
+        (
+            &["serve", "--only", "moon"],
+            2,
+            "invalid value 'moon' for '--only <API>': choose rest, auth, realtime or storage",
+        ),
         (&["migrate", "--dir", "/nowhere"], 1, "cannot read /nowhere"),
         (&["--config", "/nowhere.toml", "doctor"], 1, "cannot read the settings file /nowhere.toml"),
         (&["healthcheck"], 1, "does not answer"),
@@ -264,6 +270,141 @@ fn a_running_server_is_shared_by_commands_watched_by_its_listener_and_stops_in_o
     // A database that ends on purpose is no error to anybody.
     assert!(!house.log().contains("ERROR"), "{}", house.log());
     assert_eq!(house.database_processes(), Vec::<String>::new());
+}
+
+#[test]
+fn as_many_files_may_be_open_as_the_machine_allows() {
+    let mut house = House::new("files");
+    let serve = format!("ulimit -Sn 300 && exec '{}' serve", env!("CARGO_BIN_EXE_ferrobase"));
+    let log = std::fs::File::create(house.root.join("log")).expect("a log");
+    let mut command = house.command_of("sh", &["-c", &serve]);
+    command.env("FERROBASE_DEV", "true").env("FERROBASE_MIGRATIONS", "none");
+    house.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().expect("a shell"));
+    let [_, _, _, admin] = house.ports;
+    until("the server is ready", || house.get(admin, "/ready").0 == 200);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", house.child.as_ref().expect("a server").id()));
+    let limits = limits.expect("it runs");
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
+    let [soft, hard] = [0, 1].map(|index| files.split_whitespace().nth(index).expect("a number"));
+    assert!(soft == hard && soft != "300", "{files}");
+    house.signal(Signal::TERM);
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+}
+
+/// Names and owners of everything below a folder.
+fn owners(folder: &Path) -> Vec<(PathBuf, u32)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mut found = Vec::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let known = std::fs::symlink_metadata(&path).expect("it is there");
+        if known.is_dir() {
+            waiting.extend(std::fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+        }
+        found.push((path, known.uid()));
+    }
+    found
+}
+
+/// Only root has rights to give up; whoever runs the tests as somebody else sees the server go on as that.
+#[test]
+fn started_as_root_the_server_goes_on_without_its_rights_and_keeps_its_files() {
+    const SECRET: &str = "a secret of this test alone, with more than enough bytes";
+    let mut house = House::new("rights");
+    let [api, _, _, admin] = house.ports;
+    let start = |house: &mut House, user: Option<&str>| {
+        let log = std::fs::File::create(house.root.join("log")).expect("a log");
+        let mut command = house.command(&["serve"]);
+        command.env("JWT_SECRET", SECRET).env("FERROBASE_MIGRATIONS", "none").env("FERROBASE_MAIL", "drop");
+        command.envs(user.map(|user| ("FERROBASE_USER", user)));
+        house.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().expect("the binary runs"));
+        until("the server is ready", || house.get(admin, "/ready").0 == 200);
+        let status = std::fs::read_to_string(format!("/proc/{}/status", house.child.as_ref().expect("a server").id()));
+        let status = status.expect("it runs");
+        let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").trim().to_owned();
+        // Real, effective, saved, for files; all groups.
+        [line("Uid:"), line("Gid:"), line("Groups:")]
+            .map(|ids| ids.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let end = |house: &mut House| {
+        house.signal(Signal::TERM);
+        assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+        assert_eq!(house.database_processes(), Vec::<String>::new());
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    let storage = house.root.join("data/storage");
+    let (key, claims) = (
+        jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes()),
+        serde_json::json!({ "role": "service_role", "exp": 4_000_000_000_u64 }),
+    );
+    let service = jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("a token");
+    let ask = |method: &str, path: &str, body: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", api)).expect("a connection");
+        let kind = if body.starts_with('{') { "application/json" } else { "text/plain" };
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {service}\r\n");
+        let rest = format!("apikey: {service}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all((head + &rest).as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    };
+
+    // First as before there was such a thing: files of root.
+    if is_root {
+        assert_eq!(start(&mut house, Some("root"))[0], ["0"; 4]);
+        let made = ask("POST", "/storage/v1/bucket", r#"{"name": "papers"}"#);
+        assert!(made.starts_with("HTTP/1.1 200"), "{made}");
+        assert!(ask("POST", "/storage/v1/object/papers/old.txt", "old").starts_with("HTTP/1.1 200"));
+        end(&mut house);
+        assert!(owners(&storage).iter().all(|(_, owner)| *owner == 0), "{:?}", owners(&storage));
+    }
+    let [users, groups, further] = start(&mut house, None);
+    if !is_root {
+        assert_eq!(users, vec![rustix::process::geteuid().as_raw().to_string(); 4]);
+        return end(&mut house);
+    }
+    let account = users[0].clone();
+    assert!(account != "0" && users.iter().all(|user| *user == account), "{users:?}");
+    assert!(
+        groups[0] != "0" && groups.iter().chain(&further).all(|group| *group == groups[0]),
+        "{groups:?} {further:?}"
+    );
+    assert!(ask("GET", "/storage/v1/object/papers/old.txt", "").ends_with("old"), "what root wrote is read");
+    assert!(ask("POST", "/storage/v1/object/papers/new.txt", "new").starts_with("HTTP/1.1 200"));
+    let of_account = |found: &[(PathBuf, u32)]| found.iter().all(|(_, owner)| owner.to_string() == account);
+    assert!(of_account(&owners(&storage)), "{:?}", owners(&storage));
+    // Its database can be started again, and stopped.
+    let postmaster =
+        house.places().iter().find_map(|place| std::fs::read_to_string(place.join("db/postmaster.pid")).ok());
+    let pid = |text: &str| text.lines().next().and_then(|pid| pid.parse().ok()).and_then(pid_of).expect("a process id");
+    let before = pid(&postmaster.expect("a running database"));
+    kill_process(before, Signal::KILL).expect("it runs");
+    until("another database runs", || {
+        let files = house.places().map(|place| std::fs::read_to_string(place.join("db/postmaster.pid")).ok());
+        files.into_iter().flatten().any(|text| text.contains("ready") && pid(&text) != before)
+    });
+    until("the server is ready again", || house.get(admin, "/ready").0 == 200);
+    end(&mut house);
+    // What root writes in between is handed over, too.
+    start(&mut house, Some("root"));
+    assert!(ask("POST", "/storage/v1/object/papers/between.txt", "between").starts_with("HTTP/1.1 200"));
+    end(&mut house);
+    start(&mut house, None);
+    assert!(ask("GET", "/storage/v1/object/papers/between.txt", "").ends_with("between"));
+    assert!(of_account(&owners(&storage)), "{:?}", owners(&storage));
+    end(&mut house);
+    let (status, text) = house.run(
+        &["serve"],
+        &[
+            ("JWT_SECRET", SECRET),
+            ("FERROBASE_MIGRATIONS", "none"),
+            ("FERROBASE_MAIL", "drop"),
+            ("FERROBASE_USER", "no-such-user"),
+        ],
+    );
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains("FERROBASE_USER: there is no user 'no-such-user'"), "{text}");
 }
 
 #[test]

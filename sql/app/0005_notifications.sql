@@ -15,40 +15,7 @@ create table public.notifications (
 create index notifications_owner on public.notifications (user_id, date desc);
 create index notifications_unread on public.notifications (user_id) where not read;
 create index notifications_request on public.notifications (request_id) where request_id is not null;
-
-create function private.guard_notification() returns trigger
-language plpgsql set search_path = '' as $$
-begin
-  if private.is_client() then
-    new := jsonb_populate_record(old, jsonb_build_object('read', new.read));
-  end if;
-  return new;
-end $$;
-create trigger guard before update on public.notifications for each row execute function private.guard_notification();
-
-create function private.notify(p_user_id uuid, p_type text, p_title text, p_message text, p_link text default null,
-  p_request_id text default null, p_donor_message_id text default null) returns void
-language sql volatile security definer set search_path = '' as $$
-  insert into public.notifications (user_id, type, title, message, link, request_id, donor_message_id)
-  select p_user_id, p_type, left(p_title, 200), p_message, p_link, p_request_id, p_donor_message_id where p_user_id is not null
-$$;
-
--- Tell the active members of an organization who work on requests (or only those with p_roles), except p_except.
-create function private.notify_staff(p_nonprofit_id text, p_type text, p_title text, p_message text, p_link text,
-  p_request_id text default null, p_roles text[] default array['admin', 'manager', 'employee'], p_except uuid default null) returns void
-language sql volatile security definer set search_path = '' as $$
-  insert into public.notifications (user_id, type, title, message, link, request_id)
-  select u.id, p_type, left(p_title, 200), p_message, p_link, p_request_id
-  from public.nonprofit_team_members m join auth.users u on u.id::text = m.user_id
-  where m.nonprofit_id = p_nonprofit_id and m.is_active and m.user_id <> 'pending' and m.role = any (p_roles)
-    and u.id is distinct from p_except
-$$;
-
 alter table public.notifications enable row level security;
-create policy "owner reads notifications" on public.notifications for select to authenticated using (user_id = (select auth.uid()));
-create policy "owner marks notifications" on public.notifications for update to authenticated
-  using (user_id = (select auth.uid())) with check (user_id = (select auth.uid()));
-create policy "owner deletes notifications" on public.notifications for delete to authenticated using (user_id = (select auth.uid()));
 
 -- Live updates where the realtime publication exists.
 do $$

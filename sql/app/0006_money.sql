@@ -25,6 +25,8 @@ create table public.donations (
   recorded_by uuid,
   pledged_at timestamptz not null default now(),
   received_at timestamptz,
+  constraint donations_dates
+    check (received_at >= timestamptz '1900-01-01' and pledged_at >= timestamptz '1900-01-01' and pledged_at < 'infinity'),
   constraint donations_received_has_date check ((status = 'received') = (received_at is not null))
 );
 create index donations_nonprofit on public.donations (nonprofit_id, status, pledged_at desc);
@@ -43,34 +45,24 @@ create table public.budget_transactions (
   donor text,
   note text constraint budget_transactions_note check (length(note) <= 1000),
   created_by uuid,
-  date timestamptz not null default now()
+  date timestamptz not null default now(),
+  payout_key uuid constraint budget_transactions_payout_key_once unique
 );
-create index budget_transactions_recent on public.budget_transactions (nonprofit_id, date desc);
+create index budget_transactions_recent on public.budget_transactions (nonprofit_id, date desc, id);
+create index budget_transactions_request on public.budget_transactions (request_id) where request_id is not null;
 create index budget_transactions_sums on public.budget_transactions (nonprofit_id, type, category) include (amount);
 create unique index budget_transactions_one_approval on public.budget_transactions (request_id) where type = 'Approval';
-create index budget_transactions_payouts on public.budget_transactions (request_id) where type = 'Payout';
 
-create trigger touch before update on public.budget_allocations for each row execute function private.touch();
+-- Changes in the sums of an organization's ledger, kept like the counts of its requests (see 0036).
+create table private.budget_tally (
+  nonprofit_id text not null,
+  type text not null,
+  category text,
+  change numeric not null
+);
+create index budget_tally_organization on private.budget_tally (nonprofit_id) include (type, category, change);
+alter table private.budget_tally enable row level security;
 
 alter table public.budget_allocations enable row level security;
 alter table public.donations enable row level security;
 alter table public.budget_transactions enable row level security;
-
-create policy "managers read allocations" on public.budget_allocations for select to authenticated
-  using (nonprofit_id in (select private.my_managed_organizations()));
-create policy "donor reads own donations" on public.donations for select to authenticated using (donor_user_id = (select auth.uid()));
-create policy "managers read donations" on public.donations for select to authenticated
-  using (nonprofit_id in (select private.my_managed_organizations()));
-create policy "managers read transactions" on public.budget_transactions for select to authenticated
-  using (nonprofit_id in (select private.my_managed_organizations()));
-
--- Sums of one organization, as the budget page and the dashboard show them.
-create function private.budget_totals(p_nonprofit_id text, out allocated numeric, out donated numeric, out approved numeric, out paid numeric)
-language sql stable security definer set search_path = '' as $$
-  select
-    (select coalesce(sum(a.amount), 0) from public.budget_allocations a where a.nonprofit_id = p_nonprofit_id),
-    coalesce(sum(t.amount) filter (where t.type = 'Donation'), 0),
-    coalesce(sum(t.amount) filter (where t.type = 'Approval'), 0),
-    coalesce(sum(t.amount) filter (where t.type = 'Payout'), 0)
-  from public.budget_transactions t where t.nonprofit_id = p_nonprofit_id
-$$;

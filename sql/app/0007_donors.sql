@@ -8,7 +8,8 @@ create table public.donor_messages (
   send_key uuid constraint donor_messages_send_key_once unique,
   sent_by uuid,
   recipient_count int not null default 0,
-  created_at timestamptz not null default now()
+  created_at timestamptz not null default now(),
+  mailed_count int not null default 0
 );
 create index donor_messages_sent on public.donor_messages (nonprofit_id, created_at desc);
 alter table public.notifications add constraint notifications_donor_message
@@ -21,9 +22,12 @@ create table public.donor_message_recipients (
   donor_user_id uuid references auth.users (id) on delete cascade,
   donor_email text not null,
   read_at timestamptz,
-  created_at timestamptz not null default now()
+  created_at timestamptz not null default now(),
+  mailed_at timestamptz
 );
 create unique index donor_message_recipients_once on public.donor_message_recipients (message_id, lower(donor_email));
+create index donor_message_recipients_unclaimed on public.donor_message_recipients (lower(donor_email)) where donor_user_id is null;
+create index donor_message_recipients_waiting on public.donor_message_recipients (message_id, id) where mailed_at is null;
 create index donor_message_recipients_donor on public.donor_message_recipients (donor_user_id, created_at desc);
 
 create table public.donor_message_replies (
@@ -35,7 +39,8 @@ create table public.donor_message_replies (
   subject text not null constraint donor_message_replies_subject check (length(subject) <= 210),
   message text not null constraint donor_message_replies_message check (length(btrim(message)) between 1 and 10000),
   read_at timestamptz,
-  created_at timestamptz not null default now()
+  created_at timestamptz not null default now(),
+  reply_key uuid constraint donor_message_replies_key_once unique
 );
 create index donor_message_replies_inbox on public.donor_message_replies (nonprofit_id, created_at desc);
 create index donor_message_replies_message on public.donor_message_replies (message_id);
@@ -53,52 +58,6 @@ create table private.subscriptions (
 );
 create unique index subscriptions_once on private.subscriptions (list, lower(email));
 alter table private.subscriptions enable row level security;
-
-create function private.received_message(p_message_id text) returns boolean
-language sql stable security definer set search_path = '' as $$
-  select exists (select 1 from public.donor_message_recipients r where r.message_id = p_message_id and r.donor_user_id = auth.uid())
-$$;
-create function private.manages_message(p_message_id text) returns boolean
-language sql stable security definer set search_path = '' as $$
-  select exists (select 1 from public.donor_messages m where m.id = p_message_id
-    and m.nonprofit_id in (select private.my_managed_organizations()))
-$$;
-
-create function private.guard_reply() returns trigger
-language plpgsql set search_path = '' as $$
-begin
-  if private.is_client() then
-    new := jsonb_populate_record(old, jsonb_build_object('read_at', case when new.read_at is not null then coalesce(old.read_at, now()) end));
-  end if;
-  return new;
-end $$;
-create trigger guard before update on public.donor_message_replies for each row execute function private.guard_reply();
-create function private.guard_receipt() returns trigger
-language plpgsql set search_path = '' as $$
-begin
-  if private.is_client() then
-    new := jsonb_populate_record(old, jsonb_build_object('read_at', case when new.read_at is not null then coalesce(old.read_at, now()) end));
-  end if;
-  return new;
-end $$;
-create trigger guard before update on public.donor_message_recipients for each row execute function private.guard_receipt();
-
 alter table public.donor_messages enable row level security;
 alter table public.donor_message_recipients enable row level security;
 alter table public.donor_message_replies enable row level security;
-
-create policy "managers read sent messages" on public.donor_messages for select to authenticated
-  using (nonprofit_id in (select private.my_managed_organizations()));
-create policy "donors read what they received" on public.donor_messages for select to authenticated
-  using (private.received_message(id));
-create policy "donors read their receipts" on public.donor_message_recipients for select to authenticated
-  using (donor_user_id = (select auth.uid()));
-create policy "donors mark their receipts" on public.donor_message_recipients for update to authenticated
-  using (donor_user_id = (select auth.uid())) with check (donor_user_id = (select auth.uid()));
-create policy "managers read the inbox" on public.donor_message_replies for select to authenticated
-  using (nonprofit_id in (select private.my_managed_organizations()));
-create policy "managers mark the inbox" on public.donor_message_replies for update to authenticated
-  using (nonprofit_id in (select private.my_managed_organizations()))
-  with check (nonprofit_id in (select private.my_managed_organizations()));
-create policy "donors read their replies" on public.donor_message_replies for select to authenticated
-  using (donor_user_id = (select auth.uid()));

@@ -2,8 +2,10 @@
 -- exists keeps its attributes. Those made here carry a comment by which the server knows that it may set their
 -- passwords.
 --
--- Without superuser rights some attributes cannot be given (BYPASSRLS, REPLICATION, SUPERUSER); the role is then made
--- without them and `ferrobase doctor` names what is missing.
+-- The platform is set up by a superuser, `supabase_admin` in our own PostgreSQL, and a project's migrations run as
+-- `postgres`, who is none; elsewhere one role, the owner of the database, may have to do both. Without superuser
+-- rights some attributes cannot be given (BYPASSRLS, REPLICATION, SUPERUSER); the role is then made without them and
+-- `ferrobase doctor` names what is missing.
 
 do $$
 declare
@@ -19,6 +21,8 @@ declare
     ['supabase_functions_admin',   'login noinherit createrole',                       'login noinherit'],
     ['supabase_replication_admin', 'login replication',                                'login'],
     ['supabase_read_only_user',    'login bypassrls',                                  'login'],
+    ['supabase_etl_admin',         'login replication',                                'login'],
+    ['pgbouncer',                  'login',                                            'login'],
     ['dashboard_user',             'nologin createdb createrole replication',          'nologin'],
     ['supabase_admin',             'login superuser createdb createrole replication bypassrls', 'nologin'],
     -- Ours: the server's own work in schema ferrobase (outbox, inbox) and nothing else.
@@ -30,11 +34,11 @@ begin
     role_name := wanted[i][1];
     continue when exists (select from pg_catalog.pg_roles where rolname = role_name);
     begin
-      execute format('create role %I %s', role_name, wanted[i][2]);
+      execute pg_catalog.format('create role %I %s', role_name, wanted[i][2]);
     exception when insufficient_privilege then
-      execute format('create role %I %s', role_name, wanted[i][3]);
+      execute pg_catalog.format('create role %I %s', role_name, wanted[i][3]);
     end;
-    execute format('comment on role %I is %L', role_name, 'Made by ferrobase');
+    execute pg_catalog.format('comment on role %I is %L', role_name, 'Made by ferrobase');
     case role_name
       when 'anon' then
         alter role anon set statement_timeout = '3s';
@@ -48,46 +52,100 @@ begin
         alter role supabase_auth_admin set idle_in_transaction_session_timeout = '60s';
       when 'supabase_storage_admin' then
         alter role supabase_storage_admin set search_path = storage;
-      when 'supabase_admin' then
-        alter role supabase_admin set search_path = "$user", public, auth, extensions;
+      when 'supabase_functions_admin' then
+        alter role supabase_functions_admin set search_path = supabase_functions;
       else
         null;
     end case;
   end loop;
 end $$;
 
--- Who may become whom. The owner of the database becomes a member of all of them, as `postgres` is on Supabase, so
--- that migrations may write policies on storage.objects and references to auth.users.
+-- Who may become whom. The role that runs a project's migrations becomes a member of all of them, so that these may write
+-- policies on storage.objects, triggers on auth.users and settings of the authenticator.
 do $$
 declare
+  -- 'postgres' in our own PostgreSQL, else whoever sets the platform up.
+  owner constant name := case
+    when current_user = 'supabase_admin' and exists (select from pg_catalog.pg_roles where rolname = 'postgres')
+    then 'postgres' else current_user end;
   grants constant text[][] := array[
-    ['anon', 'authenticator'],
-    ['authenticated', 'authenticator'],
-    ['service_role', 'authenticator'],
-    ['authenticator', 'supabase_storage_admin'],
-    ['anon', current_user],
-    ['authenticated', current_user],
-    ['service_role', current_user],
-    ['supabase_auth_admin', current_user],
-    ['supabase_storage_admin', current_user],
-    ['supabase_realtime_admin', current_user]
+    ['anon', 'authenticator', ''],
+    ['authenticated', 'authenticator', ''],
+    ['service_role', 'authenticator', ''],
+    ['authenticator', 'supabase_storage_admin', ''],
+    ['pg_read_all_data', 'supabase_read_only_user', ''],
+    ['pg_read_all_data', 'supabase_etl_admin', ''],
+    ['anon', owner, 'admin'],
+    ['authenticated', owner, 'admin'],
+    ['service_role', owner, 'admin'],
+    ['authenticator', owner, 'admin'],
+    ['supabase_auth_admin', owner, ''],
+    ['supabase_storage_admin', owner, ''],
+    ['supabase_realtime_admin', owner, ''],
+    ['supabase_functions_admin', owner, ''],
+    ['pg_monitor', owner, 'admin'],
+    ['pg_read_all_data', owner, 'admin'],
+    ['pg_signal_backend', owner, 'admin'],
+    ['pg_create_subscription', owner, 'admin'],
+    -- Schemas of the platform are handed to it. In our own PostgreSQL it is the one who does that.
+    ['supabase_admin', current_user, '']
   ];
+  lacks boolean;
 begin
   for i in 1 .. array_length(grants, 1) loop
+    continue when grants[i][1] = grants[i][2]
+      or not exists (select from pg_catalog.pg_roles where rolname = grants[i][1]);
+    -- A project's role never becomes a superuser.
+    continue when grants[i][1] = 'supabase_admin'
+      and (select rolsuper from pg_catalog.pg_roles where rolname = 'supabase_admin');
     begin
       -- Membership is asked of the catalogue: pg_has_role is true for a superuser whatever was granted.
-      if not exists (
+      select not exists (
         select from pg_catalog.pg_auth_members m
         where m.roleid = (select oid from pg_catalog.pg_roles where rolname = grants[i][1])
           and m.member = (select oid from pg_catalog.pg_roles where rolname = grants[i][2])
           and coalesce((to_jsonb(m) ->> 'set_option')::boolean, true)
-      ) then
-        execute format('grant %I to %I', grants[i][1], grants[i][2]);
+          and (m.admin_option or grants[i][3] = '')
+      ) into lacks;
+      if lacks then
+        execute pg_catalog.format('grant %I to %I %s', grants[i][1], grants[i][2],
+                       case grants[i][3] when 'admin' then 'with admin option' else '' end);
       end if;
     exception when insufficient_privilege or invalid_grant_operation then
-      raise warning 'role % could not be granted to %', grants[i][1], grants[i][2];
+      begin
+        execute pg_catalog.format('grant %I to %I', grants[i][1], grants[i][2]);
+      exception when insufficient_privilege or invalid_grant_operation then
+        if grants[i][1] !~ '^pg_' and grants[i][1] <> 'supabase_admin' then
+          raise warning 'role % could not be granted to %', grants[i][1], grants[i][2];
+        end if;
+      end;
     end;
   end loop;
+
+  -- What Supabase lets its `postgres` set although it is no superuser.
+  if owner <> current_user then
+    declare
+      parameter text;
+    begin
+      foreach parameter in array array[
+        'session_replication_role', 'log_statement', 'log_min_duration_statement', 'log_min_messages', 'track_io_timing',
+        'wal_compression', 'pg_stat_statements.track', 'pg_stat_statements.max',
+        'pgrst.db_schemas', 'pgrst.db_extra_search_path', 'pgrst.db_max_rows', 'pgrst.db_pre_request',
+        'pgrst.db_anon_role', 'pgrst.db_aggregates_enabled', 'pgrst.db_plan_enabled', 'pgrst.db_root_spec',
+        'pgrst.db_tx_end', 'pgrst.db_pre_config', 'pgrst.db_prepared_statements', 'pgrst.db_hoisted_tx_settings',
+        'pgrst.jwt_secret', 'pgrst.jwt_aud', 'pgrst.jwt_role_claim_key', 'pgrst.jwt_secret_is_base64',
+        'pgrst.openapi_mode', 'pgrst.openapi_security_active', 'pgrst.openapi_server_proxy_uri',
+        'pgrst.server_cors_allowed_origins', 'pgrst.server_timing_enabled', 'pgrst.server_trace_header',
+        'pgrst.log_level', 'pgrst.log_query', 'pgrst.raw_media_types', 'pgrst.client_error_verbosity',
+        'pgrst.db_timezone_enabled', 'pgrst.db_pool',
+        'app.settings.jwt_secret', 'app.settings.jwt_exp', 'pg_net.ttl', 'pg_net.batch_size', 'safeupdate.enabled'
+      ] loop
+        execute pg_catalog.format('grant set on parameter %I to %I', parameter, owner);
+      end loop;
+    exception when undefined_object or invalid_parameter_value or syntax_error then
+      raise warning 'the right to set % could not be granted', parameter;
+    end;
+  end if;
 end $$;
 
 do $$
@@ -95,5 +153,8 @@ begin
   -- Supabase's `postgres` finds extensions and public without naming them.
   if current_user = 'postgres' then
     alter role postgres set search_path = "$user", public, extensions;
+  end if;
+  if current_user = 'supabase_admin' then
+    alter role supabase_admin set search_path = "$user", public, auth, extensions;
   end if;
 end $$;

@@ -29,16 +29,16 @@ $$;
 -- Makes the partition of a day if it is missing; days are UTC.
 create or replace function realtime.ensure_partition(day date) returns void
 language plpgsql security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   partition constant text := 'messages_' || to_char(day, 'YYYY_MM_DD');
 begin
   if pg_catalog.to_regclass('realtime.' || partition) is null then
-    execute format(
+    execute pg_catalog.format(
       'create table if not exists realtime.%I partition of realtime.messages for values from (%L) to (%L)',
       partition, day, day + 1);
-    execute format('alter table realtime.%I enable row level security', partition);
+    execute pg_catalog.format('alter table realtime.%I enable row level security', partition);
   end if;
 exception when duplicate_table or invalid_object_definition then
   null; -- another session was first

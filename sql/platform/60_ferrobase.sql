@@ -2,6 +2,21 @@
 
 grant usage on schema ferrobase to service_role, supabase_auth_admin, ferrobase_admin;
 
+-- A project's functions queue mail and name what is to be called every hour; the demo data is recorded by its owner.
+do $$
+begin
+  if current_user = 'supabase_admin' and exists (select from pg_catalog.pg_roles where rolname = 'postgres') then
+    grant usage on schema ferrobase to postgres;
+    grant select, insert, update, delete on ferrobase.seed_files, ferrobase.seeded_users to postgres;
+  end if;
+end $$;
+
+-- Whose database this is: the project that `ferrobase start` made it for, and whether its first start came to the end.
+create table if not exists ferrobase.project (
+  id       text primary key,
+  complete boolean not null default false
+);
+
 -- Mail to be delivered, written in the transaction that causes it and deleted once the mail server has taken it.
 create table if not exists ferrobase.outbox (
   id              bigint generated always as identity primary key,
@@ -40,7 +55,7 @@ create or replace function ferrobase.send_mail(
   headers jsonb default '{}'
 ) returns bigint
 language sql security definer
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
   insert into ferrobase.outbox (recipient, subject, body_text, body_html, headers)
   values (coalesce($1, ''), coalesce($2, ''), coalesce($3, ''), coalesce($4, ''), coalesce($5, '{}'))
@@ -93,7 +108,7 @@ end $$;
 -- Calls each of them; those that failed and why. A failure undoes that one call. Runs with the caller's rights.
 create or replace function ferrobase.call_hourly() returns table (function text, error text)
 language plpgsql
-set search_path = ''
+set search_path = pg_catalog, pg_temp
 as $$
 declare
   known regproc;
@@ -104,7 +119,7 @@ begin
       if known is null then
         raise exception 'there is no such function';
       end if;
-      execute format('select * from %s()', known);
+      execute pg_catalog.format('select * from %s()', known);
     exception when others then
       error := sqlerrm;
       return next;
@@ -113,3 +128,13 @@ begin
 end $$;
 revoke execute on function ferrobase.call_hourly() from public;
 grant execute on function ferrobase.call_hourly() to service_role;
+
+do $$
+begin
+  if current_user = 'supabase_admin' and exists (select from pg_catalog.pg_roles where rolname = 'postgres') then
+    grant execute on function ferrobase.send_mail(text, text, text, text, jsonb) to postgres;
+    grant execute on function ferrobase.call_hourly() to postgres;
+    grant select on ferrobase.outbox, ferrobase.inbox to postgres;
+    grant select, insert, update, delete on ferrobase.hourly to postgres;
+  end if;
+end $$;

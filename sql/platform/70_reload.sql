@@ -9,6 +9,7 @@ begin
 
   create or replace function extensions.pgrst_ddl_watch() returns event_trigger
   language plpgsql
+  set search_path = pg_catalog, pg_temp
   as $watch$
   begin
     if exists (
@@ -31,6 +32,7 @@ begin
 
   create or replace function extensions.pgrst_drop_watch() returns event_trigger
   language plpgsql
+  set search_path = pg_catalog, pg_temp
   as $watch$
   begin
     if exists (
@@ -51,4 +53,114 @@ begin
   if not exists (select from pg_catalog.pg_event_trigger where evtname = 'pgrst_drop_watch') then
     create event trigger pgrst_drop_watch on sql_drop execute function extensions.pgrst_drop_watch();
   end if;
+end $$;
+
+-- Event triggers of a project. PostgreSQL keeps them for superusers because their functions run in everybody's sessions;
+-- Supabase gives them to its `postgres` all the same. Here their functions always run with their owner's rights: an
+-- extension's script or an administrator's statement is no way to a superuser's rights.
+do $$
+begin
+  if current_user <> 'supabase_admin' or current_setting('server_version_num')::int < 170000 then
+    return;
+  end if;
+
+  -- In a schema that the project does not own: with its function the guard would be dropped.
+  create or replace function ferrobase.guard_event_triggers() returns event_trigger
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+  set event_triggers = off
+  as $guard$
+  declare
+    function regprocedure;
+  begin
+    for function in
+      select p.oid from pg_catalog.pg_event_trigger t
+      join pg_catalog.pg_proc p on p.oid = t.evtfoid
+      join pg_catalog.pg_roles r on r.oid = p.proowner
+      where not r.rolsuper and not p.prosecdef
+    loop
+      execute pg_catalog.format('alter function %s security definer', function);
+    end loop;
+  end $guard$;
+  -- After every command, for a routine is altered in several ways, and whatever session_replication_role says.
+  if not exists (
+    select from pg_catalog.pg_event_trigger
+    where evtname = 'guard_event_triggers' and evtenabled = 'A' and evttags is null
+      and evtfoid = 'ferrobase.guard_event_triggers()'::regprocedure
+  ) then
+    drop event trigger if exists guard_event_triggers;
+    create event trigger guard_event_triggers on ddl_command_end execute function ferrobase.guard_event_triggers();
+    alter event trigger guard_event_triggers enable always;
+    drop function if exists extensions.guard_event_triggers();
+    -- What was altered past the guard of earlier versions.
+    declare
+      function regprocedure;
+    begin
+      for function in
+        select p.oid from pg_catalog.pg_event_trigger t
+        join pg_catalog.pg_proc p on p.oid = t.evtfoid
+        join pg_catalog.pg_roles r on r.oid = p.proowner
+        where not r.rolsuper and not p.prosecdef
+      loop
+        execute pg_catalog.format('alter function %s security definer', function);
+      end loop;
+    end;
+  end if;
+
+  -- What `create event trigger` becomes in a project's migration. The function has to be the caller's own.
+  create or replace function ferrobase.create_event_trigger(name text, event text, tags text[], function regprocedure)
+  returns void
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+  set event_triggers = off
+  as $create$
+  declare
+    owner constant name := (select pg_catalog.pg_get_userbyid(proowner) from pg_catalog.pg_proc where oid = function);
+  begin
+    if (select rolsuper from pg_catalog.pg_roles where rolname = owner)
+       or not pg_catalog.pg_has_role(session_user, owner, 'usage') then
+      raise exception 'must be owner of function %', function using errcode = '42501';
+    end if;
+    if event not in ('ddl_command_start', 'ddl_command_end', 'sql_drop', 'table_rewrite') then
+      raise exception 'unrecognized event name "%"', event using errcode = '42601';
+    end if;
+    execute pg_catalog.format('alter function %s security definer', function);
+    execute pg_catalog.format('create event trigger %I on %s %s execute function %s()', name, event,
+      case when tags is null then ''
+           else pg_catalog.format('when tag in (%s)', (select string_agg(quote_literal(tag), ', ') from unnest(tags) tag)) end,
+      function::oid::regproc);
+  end $create$;
+
+  -- What `drop event trigger` and `alter event trigger … enable|disable|rename to` become.
+  create or replace function ferrobase.change_event_trigger(name text, change text, new_name text default null)
+  returns void
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+  set event_triggers = off
+  as $change$
+  declare
+    function_owner constant name := (
+      select pg_catalog.pg_get_userbyid(p.proowner) from pg_catalog.pg_event_trigger t
+      join pg_catalog.pg_proc p on p.oid = t.evtfoid where t.evtname = change_event_trigger.name);
+  begin
+    if function_owner is null then
+      raise exception 'event trigger "%" does not exist', name using errcode = '42704';
+    end if;
+    if (select rolsuper from pg_catalog.pg_roles where rolname = function_owner)
+       or not pg_catalog.pg_has_role(session_user, function_owner, 'usage') then
+      raise exception 'must be owner of event trigger %', name using errcode = '42501';
+    end if;
+    case change
+      when 'drop' then execute pg_catalog.format('drop event trigger %I', name);
+      when 'disable' then execute pg_catalog.format('alter event trigger %I disable', name);
+      when 'enable' then execute pg_catalog.format('alter event trigger %I enable', name);
+      when 'enable replica' then execute pg_catalog.format('alter event trigger %I enable replica', name);
+      when 'enable always' then execute pg_catalog.format('alter event trigger %I enable always', name);
+      when 'rename' then execute pg_catalog.format('alter event trigger %I rename to %I', name, new_name);
+    end case;
+  end $change$;
+  revoke execute on function ferrobase.create_event_trigger(text, text, text[], regprocedure),
+    ferrobase.change_event_trigger(text, text, text) from public;
+  grant execute on function ferrobase.create_event_trigger(text, text, text[], regprocedure),
+    ferrobase.change_event_trigger(text, text, text) to postgres;
 end $$;

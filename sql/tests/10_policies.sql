@@ -26,8 +26,10 @@ begin
   perform tests.matrix('insert into public.profile_identities (user_id, id_type, id_number) values (' || quote_literal(tests.id('bob')) || ', ''a'', ''b'')', '{"bob": "rows=1"}', 'refused');
   perform tests.matrix('delete from public.profile_identities', '{"alice": "rows=1"}');
   -- nonprofits
-  perform tests.matrix('select * from public.nonprofits where id in (''x'', ''y'')', '{}', 'rows=2');
-  perform tests.matrix('select id, name, mission, email, phone, website, description, location, category, average_response_time_days, logo_path, status from public.nonprofits where id in (''x'', ''y'')', '{}', 'rows=2', 'rows=2');
+  perform tests.matrix('select * from public.nonprofits where id in (''x'', ''y'')', '{"employee": "rows=1", "manager": "rows=1", "admin": "rows=1", "volunteer": "rows=1", "manager_y": "rows=1", "admin_y": "rows=1"}');
+  perform tests.check('employee', 'select admin_user_id from public.nonprofits where id = ''y''', 'rows=0');
+  perform tests.matrix('select * from public.nonprofit_directory where id in (''x'', ''y'')', '{}', 'rows=2', 'rows=2');
+  perform tests.matrix('select id, name, mission, email, phone, website, description, location, category, average_response_time_days, logo_path, status from public.nonprofits where id in (''x'', ''y'')', '{"employee": "rows=1", "manager": "rows=1", "admin": "rows=1", "volunteer": "rows=1", "manager_y": "rows=1", "admin_y": "rows=1"}', 'rows=0', 'rows=2');
   perform tests.matrix('update public.nonprofits set mission = ''m'' where id = ''x''', '{"admin": "rows=1"}');
   perform tests.matrix('insert into public.nonprofits (name, legal_status, registration_number, employee_count, mission, admin_user_id) values (''n'', ''l'', ''r'', 1, ''m'', ' || alice || ')', '{"alice": "rows=1"}', 'refused');
   perform tests.matrix('delete from public.nonprofits where id = ''x''', '{}', 'refused');
@@ -124,11 +126,11 @@ begin
     'update public.donor_messages set subject = ''forged''', 'delete from public.donor_message_recipients', 'delete from public.donor_message_replies'] loop
     perform tests.matrix(q, '{}', 'refused');
   end loop;
-  foreach q in array array['my_requests', 'incoming_requests', 'approved_grants', 'donor_inbox', 'my_donor_messages'] loop
+  foreach q in array array['my_requests', 'incoming_requests', 'approved_grants', 'donor_inbox', 'my_donor_messages', 'nonprofit_directory'] loop
     foreach verb in array array['insert into public.' || q || ' default values', 'delete from public.' || q,
       'update public.' || q || ' set ' || (select quote_ident(a.attname) || ' = null' from pg_attribute a where a.attrelid = ('public.' || q)::regclass and a.attnum = 1)] loop
       -- a view of several tables cannot be written at all
-      told := case when q in ('my_requests', 'donor_inbox') then 'refused' else 'state:55000' end;
+      told := case when q in ('my_requests', 'donor_inbox', 'approved_grants', 'nonprofit_directory') then 'refused' else 'state:55000' end;
       perform tests.matrix(verb, '{}', told, told);
     end loop;
   end loop;
@@ -146,7 +148,7 @@ begin
   perform tests.check('anon', 'select id from public.nonprofits order by admin_user_id', 'refused');
   perform tests.check('alice', 'select id from public.request_events where actor_user_id is not null', 'refused');
   -- what the API must not reach at all
-  foreach q in array array['private.app_settings', 'private.team_invitations', 'private.guest_upload_slots', 'private.subscriptions', 'private.address_codes', 'private.address_proofs', 'private.rate_limits', 'private.account_addresses', 'private.first_approvals', 'private.incoming_requests', 'ferrobase.outbox', 'ferrobase.inbox', 'ferrobase.hourly', 'auth.users', 'auth.identities', 'auth.sessions', 'auth.refresh_tokens'] loop
+  foreach q in array array['private.app_settings', 'private.team_invitations', 'private.guest_upload_slots', 'private.subscriptions', 'private.address_codes', 'private.address_proofs', 'private.rate_limits', 'private.account_addresses', 'private.incoming_tally', 'private.request_codes', 'private.request_access', 'private.budget_tally', 'private.sent_contents', 'private.first_approvals', 'private.incoming_requests', 'ferrobase.outbox', 'ferrobase.inbox', 'ferrobase.hourly', 'auth.users', 'auth.identities', 'auth.sessions', 'auth.refresh_tokens'] loop
     perform tests.matrix('select * from ' || q, '{}', 'refused');
   end loop;
 end $$;
@@ -168,15 +170,16 @@ begin
   end loop;
   perform tests.same('functions that anon may call', (select array_agg(p.proname::text order by p.proname) from pg_proc p
       where p.pronamespace = 'public'::regnamespace and has_function_privilege('anon', p.oid, 'execute')),
-    array['check_address_code', 'confirm_newsletter', 'create_guest_upload_slot', 'me', 'pledge_donation', 'remove_guest_upload_slot', 'request_status',
-      'send_address_code', 'submit_request', 'subscribe_newsletter', 'team_invitation', 'unsubscribe']);
+    array['answer_request_info', 'check_address_code', 'check_request_code', 'confirm_newsletter', 'correct_request', 'create_guest_upload_slot', 'end_request_access', 'me', 'pledge_donation', 'remove_guest_upload_slot', 'request_detail', 'request_status',
+      'send_address_code', 'send_request_code', 'submit_request', 'subscribe_newsletter', 'team_invitation', 'unsubscribe', 'withdraw_request']);
   perform tests.same('tables that anon may touch', (select array_agg(c.relname::text order by c.relname) from pg_class c
       where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'v') and (has_table_privilege('anon', c.oid, 'select, insert, update, delete') or has_any_column_privilege('anon', c.oid, 'select, insert, update'))),
-    array['categories', 'denial_reasons', 'nonprofits']);
+    array['categories', 'denial_reasons', 'nonprofit_directory', 'nonprofits']);
   perform tests.same('foreign keys without an index on their column', (
     select coalesce(string_agg(k.conrelid::regclass || '.' || k.conname, ', '), '') from pg_constraint k
-    where k.contype = 'f' and k.connamespace = 'public'::regnamespace and k.confdeltype in ('c', 'n') and k.confrelid <> 'public.denial_reasons'::regclass
-      and not exists (select 1 from pg_index i where i.indrelid = k.conrelid and i.indkey[0] = k.conkey[1])), '');
+    where k.contype = 'f' and k.connamespace in ('public'::regnamespace, 'private'::regnamespace) and k.confdeltype in ('c', 'n') and k.confrelid <> 'public.denial_reasons'::regclass
+      and not exists (select 1 from pg_index i where i.indrelid = k.conrelid and i.indkey[0] = k.conkey[1]
+        and (i.indpred is null or pg_get_expr(i.indpred, i.indrelid) ~ '^\(\w+ IS NOT NULL\)$'))), '');
 end $$;
 
 -- service_role writes what the platform keeps, and reads no ID number

@@ -8,20 +8,29 @@ update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 do $$
 declare f text;
 begin
-  foreach f in array array['my_profile()', 'save_profile(''{}'')', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'save_draft(''{}'')', 'request_detail(''r-ax'')',
-    'withdraw_request(''r-ax'')', 'resubmit_request(''r-ax'')', 'answer_request_info(''r-ax'', ''x'')', 'requester_dashboard()', 'incoming_request_counts(''x'')', 'open_request(''r-ax'', ''x'')',
+  foreach f in array array['my_profile()', 'save_profile(''{}'')', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'save_draft(''{}'')', 'staff_request(''r-ax'', ''x'')', 'mark_request_opened(''r-ax'', ''x'')', 'save_organization(''x'', ''{}'', ''{}'')',
+    'resubmit_request(''r-ax'')', 'requester_dashboard()', 'incoming_request_counts(''x'')', 'incoming_page(''x'')', 'grants_page(''x'')', 'open_request(''r-ax'', ''x'')',
     'approve_request(''r-ax'', ''x'', 1)', 'deny_request(''r-ax'', ''x'', ''n'')', 'request_more_info(''r-ax'', ''x'', ''n'')', 'nonprofit_dashboard(''x'')', 'create_organization(''{}'')',
     'accept_team_invitation(''t'')', 'resend_team_invitation(''m'')', 'leave_organization(''x'')', 'close_organization(''x'')', 'set_second_approval(''x'', 1)', 'nonprofit_budget(''x'')', 'set_budget_allocation(''x'', ''c'', 1)',
     'record_donation(''x'', 1, ''n'')', 'receive_donation(''g-2'')', 'cancel_donation(''g-2'')', 'record_payout(''r-done'', 1)', 'donor_dashboard()', 'active_donor_count(''x'')',
-    'send_donor_message(''x'', ''ss'', ''mmmmmmmmmm'')', 'reply_to_donor_message(''dm-1'', ''x'')', 'mark_donor_message_read(''dm-1'')', 'sweep_guest_files()'] loop
+    'send_donor_message(''x'', ''ss'', ''mmmmmmmmmm'')', 'reply_to_donor_message(''dm-1'', ''x'')', 'mark_donor_message_read(''dm-1'')', 'continue_donor_message(''dm-1'')', 'sweep_guest_files()', 'my_data()', 'close_account(''alice@tests.example'')'] loop
     perform tests.check('anon', 'select public.' || f, 'refused');
   end loop;
+  -- theirs by account or by a mailed code
+  foreach f in array array['request_detail(''r-ax'')', 'withdraw_request(''r-ax'')', 'answer_request_info(''r-ax'', ''x'')', 'correct_request(''r-ax'', ''{}'')'] loop
+    perform tests.check('anon', 'select public.' || f, 'hint:sign_in_required');
+    perform tests.check('stranger', 'select public.' || f, 'hint:request_not_found');
+  end loop;
+  perform tests.matrix('select public.correct_request(''r-ax'', ''{}'')', '{"alice": "rows=1"}', 'hint:request_not_found', 'hint:sign_in_required');
+  perform tests.matrix('select public.staff_request(''r-ax'', ''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "rows=1", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
+  perform tests.matrix('select public.mark_request_opened(''r-ax'', ''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "rows=1", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
+  perform tests.matrix('select public.save_organization(''x'', ''{}'', ''{}'')', '{"admin": "rows=1", "manager": "hint:role_not_allowed", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.check('alice', 'select public.sweep_guest_files()', 'refused');
   perform tests.check('alice', 'select private.claim_for(null, null)', 'refused');
   perform tests.check('alice', 'select private.mail(''a@b.co'', ''s'', ''{}'')', 'refused');
   perform tests.check('alice', 'select ferrobase.send_mail(''a@b.co'', ''s'', ''t'', ''h'')', 'refused');
   -- open to all
-  foreach f in array array['me()', 'request_status(''REQ-900001'')', 'create_guest_upload_slot(gen_random_uuid(), ''a.pdf'', ''application/pdf'', 9)', 'remove_guest_upload_slot(gen_random_uuid())',
+  foreach f in array array['me()', 'send_request_code(''REQ-900001'')', 'check_request_code(''REQ-900001'', ''1'')', 'end_request_access(''nope'')', 'request_status(''REQ-900001'')', 'create_guest_upload_slot(gen_random_uuid(), ''a.pdf'', ''application/pdf'', 9)', 'remove_guest_upload_slot(gen_random_uuid())',
     'send_address_code(''somebody@tests.example'')', 'check_address_code(''somebody@tests.example'', ''123456'')', 'team_invitation(''nope'')', 'subscribe_newsletter(''reader@tests.example'')',
     'confirm_newsletter(''nope'')', 'unsubscribe(''nope'')', 'submit_request(' || tests.answers() || ')',
     'pledge_donation(jsonb_build_object(''nonprofit_id'', ''x'', ''amount'', ''5'', ''email'', ''p@tests.example'', ''key'', gen_random_uuid()))'] loop
@@ -29,7 +38,8 @@ begin
   end loop;
   perform tests.matrix('select functions."get-categories"(''{}'')', '{}', 'rows=1', 'rows=1');
   -- everybody's own
-  foreach f in array array['my_profile()', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'requester_dashboard()', 'donor_dashboard()', 'mark_donor_message_read(''dm-1'')',
+  perform tests.matrix('select public.close_account(''alice@tests.example'')', '{"alice": "rows=1"}', 'hint:validation_failed');
+  foreach f in array array['my_profile()', 'my_data()', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'requester_dashboard()', 'donor_dashboard()', 'mark_donor_message_read(''dm-1'')',
     'save_draft(''{}'')', 'save_profile(''{"first_name": "Ada", "last_name": "Love", "birthday": "2000-02-29", "country": "France", "id_type": "Passport", "id_number": "P1"}'')'] loop
     perform tests.matrix('select public.' || f, '{}', 'rows=1');
   end loop;
@@ -40,7 +50,7 @@ begin
     perform tests.matrix('select public.' || f, '{"alice": "rows=1"}', 'hint:request_not_found', case when f like 'submit%' then 'hint:sign_in_required' else 'refused' end);
   end loop;
   perform tests.matrix('select public.resubmit_request(''r-ax'')', '{"alice": "hint:not_resubmittable"}', 'hint:request_not_found');
-  perform tests.matrix('select public.answer_request_info(''r-ax'', ''here'')', '{"alice": "hint:request_already_decided"}', 'hint:request_not_found');
+  perform tests.matrix('select public.answer_request_info(''r-ax'', ''here'')', '{"alice": "hint:request_already_decided"}', 'hint:request_not_found', 'hint:sign_in_required');
   perform tests.matrix('select public.age(p) from public.profiles p where p.id = ' || quote_literal(tests.id('alice')), '{"alice": "rows=1"}');
   foreach f in array array['"needsMoreProof"', '"pendingNotes"', '"denialReason"', 'documents'] loop
     perform tests.matrix('select public.' || f || '(r) from public.requests r where r.id = ''r-ax''', '{"alice": "rows=1"}');
@@ -58,6 +68,9 @@ begin
   perform tests.matrix('select public.request_more_info(''r-ax'', ''x'', ''papers'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.nonprofit_budget(''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.nonprofit_dashboard(''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "rows=1", "volunteer": "rows=1"}', 'hint:not_a_member');
+  perform tests.matrix('select public.continue_donor_message(''dm-1'')', '{"manager": "rows=1", "admin": "rows=1"}', 'hint:message_not_found');
+  perform tests.matrix('select public.grants_page(''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
+  perform tests.matrix('select public.incoming_page(''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "rows=1", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.incoming_request_counts(''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "rows=1", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.set_budget_allocation(''x'', ''c'', 10)', '{"manager": "rows=1", "admin": "rows=1", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.record_donation(''x'', 10, ''Someone'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
@@ -67,8 +80,8 @@ begin
   perform tests.matrix('select public.close_organization(''x'')', '{"admin": "rows=1", "manager": "hint:role_not_allowed", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.set_second_approval(''x'', 50)', '{"admin": "rows=1", "manager": "hint:role_not_allowed", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.leave_organization(''x'')', '{"admin": "hint:last_admin", "manager": "rows=1", "employee": "rows=1", "volunteer": "rows=1"}', 'hint:not_a_member');
-  perform tests.matrix('select public.withdraw_request(''r-ax'')', '{"alice": "rows=1"}', 'hint:request_not_found');
-  perform tests.matrix('select public.request_detail(''r-ax'')', '{"alice": "rows=1"}', 'hint:request_not_found');
+  perform tests.matrix('select public.withdraw_request(''r-ax'')', '{"alice": "rows=1"}', 'hint:request_not_found', 'hint:sign_in_required');
+  perform tests.matrix('select public.request_detail(''r-ax'')', '{"alice": "rows=1"}', 'hint:request_not_found', 'hint:sign_in_required');
   perform tests.matrix('select public.reply_to_donor_message(''dm-1'', ''yes'')', '{"donor": "rows=1"}', 'hint:message_not_found');
   -- calling oneself admin on user_roles opens nothing
   update public.user_roles set role = 'nonprofit', nonprofit_role = 'admin' where user_id = tests.id('stranger');
@@ -89,7 +102,7 @@ select tests.same('functions without a check', tests.missing_checks(array['execu
 select tests.same('helpers that the API''s roles may run', (select array_agg(p.proname::text order by p.proname) from pg_proc p where p.pronamespace = 'private'::regnamespace
     and (has_function_privilege('anon', p.oid, 'execute') or has_function_privilege('authenticated', p.oid, 'execute'))),
   array['amount_number', 'clean', 'client_id', 'fail', 'fail_fields', 'guest_slot_is_open', 'is_client', 'is_staff_somewhere', 'lock_request', 'may_read_document', 'may_remove_document',
-    'may_upload_document', 'my_admin_organizations', 'my_managed_organizations', 'my_organizations', 'my_staff_organizations', 'own_document_facts', 'owns_request', 'plain_type', 'setting',
+    'may_upload_document', 'my_admin_organizations', 'my_managed_organizations', 'my_organizations', 'my_staff_organizations', 'organization_name', 'own_document_facts', 'owns_request', 'part_shows_person', 'plain_type', 'setting',
     'staff_may_see', 'staff_may_see_person', 'status_for_part', 'touch', 'valid_email']);
 
 select tests.count() as checks;

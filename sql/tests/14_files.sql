@@ -77,6 +77,18 @@ begin
   perform tests.same('and so does the other', substring(current_setting('tests.last_error') from 7), 'fee letter.pdf exceeds the maximum file size of 10MB.');
   execute slot || '''{"mimetype": "application/pdf", "size": 4321}'')';
   perform tests.same('its size', (select size_bytes from private.guest_upload_slots where id::text = s ->> 'id'), 4321::bigint);
+  -- a person's files in drafts are counted where they land, whoever's name is on those that are there
+  for n in 1..60 loop
+    insert into storage.objects (bucket_id, name, version, metadata)
+    values ('request-documents', 'r-draft/q' || n || '.pdf', 'v', '{"mimetype": "application/pdf", "size": 9}');
+  end loop;
+  perform tests.check('service', format('insert into storage.objects (bucket_id, name, owner_id, version, metadata) values (''request-documents'', ''r-draft/q61.pdf'', %L, ''v'', ''{"mimetype": "application/pdf", "size": 9}'')', tests.id('alice')), 'hint:too_many_files');
+  perform tests.check('service', format('insert into storage.objects (bucket_id, name, owner_id, version, metadata) values (''request-documents'', ''r-draft/q61.pdf'', %L, ''v'', ''{"mimetype": "application/pdf", "size": 9}'')', tests.id('bob')), 'rows=1');
+  -- without a document's row a file has six hours, though its request is there
+  insert into storage.objects (bucket_id, name, version, metadata, created_at) values
+    ('request-documents', 'r-draft/old.pdf', 'v', '{"mimetype": "application/pdf", "size": 9}', now() - interval '7 hours'),
+    ('request-documents', 'r-draft/young.pdf', 'v', '{"mimetype": "application/pdf", "size": 9}', now() - interval '5 hours');
+  perform tests.same('swept', (select array_agg(x order by x)::text from public.sweep_guest_files() x where x like 'r-draft/%'), '{r-draft/old.pdf}');
   update private.guest_upload_slots set expires_at = now();
   perform tests.check('service', slot || '''{"mimetype": "application/pdf", "size": 9}'')', 'hint:slot_gone');
   -- a document's row tells type and size of the file, whatever its sender writes

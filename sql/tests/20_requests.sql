@@ -11,7 +11,8 @@ begin
   a := tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', k, 'nonprofits', array['x', 'y', 'x'])) || ')');
   perform tests.same('status', a ->> 'status', 'pending');
   perform tests.same('number shape', a ->> 'request_number' ~ '^REQ-[0-9]{3,}$', true);
-  b := tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', k, 'description', 'Something else entirely')) || ')');
+  perform tests.check('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', k, 'nonprofits', array['x', 'y', 'x'], 'description', 'Something else entirely')) || ')', 'hint:key_reused');
+  b := tests.act('alice', 'select public.submit_request(' || tests.answers(jsonb_build_object('key', k, 'nonprofits', array['x', 'y', 'x'])) || ')');
   perform tests.same('a repeat gives the same number', b ->> 'request_number', a ->> 'request_number');
   perform tests.same('a repeat says so', b ->> 'repeated', 'true');
   perform tests.same('a repeat changes nothing', (select description from public.requests where id = a ->> 'id'), 'We need food for two weeks.');
@@ -66,7 +67,7 @@ begin
   r := tests.act('employee', 'select public.open_request(''REQ-900001'', ''x'')');
   perform tests.same('employees read but do not decide', r -> 'can', '{"approve": false, "deny": false, "ask_info": false, "second_approval": false}');
   perform tests.same('opened', tests.act('anon', 'select public.request_status(''900001'')') ->> 'status', 'in_review');
-  perform tests.same('look-up tells nothing of the person', (select count(*)::int from jsonb_object_keys(tests.act('anon', 'select public.request_status(''REQ-900001'')'))), 9);
+  perform tests.same('look-up tells nothing of the person', (select count(*)::int from jsonb_object_keys(tests.act('anon', 'select public.request_status(''REQ-900001'')'))), 10);
   perform tests.check('anon', 'select public.request_status(''12'')', 'hint:validation_failed');
   perform tests.same('unknown number', tests.act('anon', 'select public.request_status(''REQ-999999'')'), '{"found": false}');
   perform tests.act('manager', 'select public.request_more_info(''r-ax'', ''x'', ''The letter, please'')');
@@ -181,7 +182,8 @@ begin
   perform tests.act('alice', 'select public.withdraw_request(' || quote_literal(q ->> 'id') || ')');
   perform tests.check('manager', 'select * from public.incoming_requests where status = ''withdrawn''', 'rows=1');
   perform tests.check('manager_y', 'select * from public.incoming_requests where status = ''withdrawn''', 'rows=0');
-  perform tests.check('manager_y', 'select public.open_request(' || quote_literal(q ->> 'id') || ', ''y'')', 'hint:request_not_found');
+  perform tests.same('withdrawn before they read it: told so, without a word of the person', tests.act('manager_y', 'select public.open_request(' || quote_literal(q ->> 'id') || ', ''y'')')
+    - 'request' - 'own', '{"visible": false, "part": "withdrawn", "claimed_by_other": false, "decided_message": "This request has already been withdrawn."}'::jsonb);
   perform tests.check('manager', 'select public.approve_request(' || quote_literal(q ->> 'id') || ', ''x'', 5)', 'hint:request_already_decided');
   perform tests.same('look-up', tests.act('anon', 'select public.request_status(' || quote_literal(q ->> 'request_number') || ')') ->> 'status', 'withdrawn');
 end $$;

@@ -6,10 +6,10 @@ select tests.start();
 select tests.cast_of_people();
 update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 
--- Two thousand more accounts, and what strangers leave behind in the tables of limits, codes and proofs.
+-- Five thousand more accounts, and what strangers leave behind in the tables of limits, codes and proofs.
 insert into auth.users (instance_id, id, aud, role, email, encrypted_password, email_confirmed_at, raw_app_meta_data, raw_user_meta_data, created_at, updated_at)
 select '00000000-0000-0000-0000-000000000000', gen_random_uuid(), 'authenticated', 'authenticated', 'account' || i || '@tests.example', 'x', now(), '{}', '{"full_name": "Some Body"}', now(), now()
-from generate_series(1, 2000) i;
+from generate_series(1, 5000) i;
 insert into private.rate_limits (key, window_start, hits) select 'look-up:' || i, now() - interval '1 hour', 1 from generate_series(1, 10000) i;
 insert into private.address_codes (email, asker, code_hash) select 'account' || i || '@tests.example', 'net:' || i, 'x' from generate_series(1, 10000) i;
 insert into private.address_proofs (token_hash, email) select 'h' || i, 'account' || i || '@tests.example' from generate_series(1, 10000) i;
@@ -115,6 +115,10 @@ begin
   end loop;
   perform pg_temp.reads('manager', 'select count(*) from public.incoming_requests where nonprofit_id = ''x'' and status in (''pending'', ''processing'') and not needs_more_proof', 600);
   perform pg_temp.reads('manager', 'select public.incoming_request_counts(''x'')', 600);
+  foreach q in array array['', ', sort => ''date'', descending => true', ', sort => ''category'', status => ''pending''', ', sort => ''amount'', page => 3'] loop
+    perform pg_temp.reads('manager', 'select public.incoming_page(''x''' || q || ')', 700);
+  end loop;
+  perform pg_temp.reads('manager', 'select public.incoming_page(''x'', search => ''last42'')', 700);
   perform pg_temp.reads('manager', 'select public.nonprofit_dashboard(''x'')', 4000);
   perform pg_temp.reads('manager', 'select public.nonprofit_budget(''x'')', 2000);
   perform pg_temp.reads('employee', 'select public.open_request(''many-100'', ''x'')', 3000);

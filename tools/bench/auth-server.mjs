@@ -18,6 +18,8 @@ export const serverSettings = () => ({
   GOTRUE_SITE_URL: "http://127.0.0.1:3000", GOTRUE_JWT_SECRET: "bench-secret-of-forty-characters-0123456", GOTRUE_JWT_EXP: "3600",
   GOTRUE_JWT_AUD: "authenticated", GOTRUE_JWT_DEFAULT_GROUP_NAME: "authenticated", GOTRUE_MAILER_AUTOCONFIRM: "true",
   GOTRUE_EXTERNAL_EMAIL_ENABLED: "true",
+  // Wrong passwords are measured one after the other: what they cost, not how long they wait.
+  FERROBASE_GUESS_LIMITS: "false",
 });
 
 /** Signs up one person per connection; answers them, the works of a measurement, and a sign-in as a request. */

@@ -35,8 +35,8 @@ function binFolder() {
   process.exit(1);
 }
 
-/** Starts a fresh cluster (fsync as shipped: on). `stop()` removes it. */
-export function startCluster() {
+/** Starts a fresh cluster (fsync as shipped: on), with further settings. It ends with the benchmark. */
+export function startCluster(further = []) {
   folder = mkdtempSync(join(tmpdir(), "ferrobase-bench-"));
   const bin = binFolder();
   const isRoot = process.getuid() === 0;
@@ -54,7 +54,7 @@ export function startCluster() {
   owner("initdb", ["-D", data, "-A", "trust", "-U", "postgres", "--no-instructions"]);
   const settings = [
     `-p ${dbPort}`, `-k ${folder}`, "-c listen_addresses=127.0.0.1", "-c max_connections=200",
-    "-c shared_buffers=256MB", "-c log_line_prefix=%c@@", "-c max_wal_size=4GB",
+    "-c shared_buffers=256MB", "-c log_line_prefix=%c@@", "-c max_wal_size=4GB", ...further,
   ];
   owner("pg_ctl", ["-D", data, "-s", "-w", "-l", join(folder, "log"), "-o", settings.join(" "), "start"]);
   process.on("exit", () => {

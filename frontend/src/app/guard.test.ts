@@ -28,9 +28,18 @@ describe("decide", () => {
   it("sends a signed-out visitor to login with the spec's toast", () => {
     expect(decide(signedOut, {}, "/my-requests")).toEqual({
       kind: "redirect",
-      to: "/login",
+      to: "/login?next=%2Fmy-requests",
       toast: { title: "Authentication required", description: "Please log in to access the dashboard." },
     });
+  });
+
+  it("leads on to what a mail linked to, through every choice on the way", () => {
+    const link = "/request/REQ-001?tab=files";
+    const next = `?next=${encodeURIComponent(link)}`;
+    expect(word(decide(signedOut, {}, link))).toBe(`redirect /login${next}`);
+    expect(word(decide(withoutSelection, { roles: ["requester"] }, link))).toBe(`redirect /select-nonprofit${next}`);
+    // the dashboard is where everybody ends up anyway
+    expect(word(decide(signedOut, {}, "/dashboard"))).toBe("redirect /login");
   });
 
   it("leads back after an expired session, and is silent after 'Logout'", () => {
@@ -60,7 +69,7 @@ describe("decide", () => {
       { roles: ["requester"] },
       {
         requester: "allow",
-        withoutSelection: "redirect /select-nonprofit",
+        withoutSelection: "redirect /select-nonprofit?next=%2Fhere",
         donor: "redirect /dashboard",
         admin: "redirect /dashboard",
         employee: "redirect /dashboard",
@@ -80,8 +89,8 @@ describe("decide", () => {
         admin: "allow",
         manager: "allow",
         employee: "allow",
-        undecided: "redirect /nonprofit-role-selection",
-        founder: "redirect /nonprofit-onboarding",
+        undecided: "redirect /nonprofit-role-selection?next=%2Fhere",
+        founder: "redirect /nonprofit-onboarding?next=%2Fhere",
         uninvited: "no-membership",
       },
     ],
@@ -173,7 +182,10 @@ describe("dashboardTarget", () => {
 describe("safeNext", () => {
   it.each([
     ["/team-invitation?token=a", "/team-invitation?token=a"],
+    ["/request/REQ-001?tab=files#top", "/request/REQ-001?tab=files#top"],
     ["https://evil.example", null],
+    ["/\t/evil.example", null],
+    ["/\n//evil.example", null],
     ["//evil.example", null],
     ["/\\evil.example", null],
     ["javascript:alert(1)", null],

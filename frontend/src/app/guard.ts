@@ -5,7 +5,7 @@
 import type { AccountRole, NonprofitRole, Session } from "@/lib/session";
 import { t } from "@/messages";
 import "@/messages/en/shell";
-import { loginThen, paths } from "./paths";
+import { loginThen, paths, withNext } from "./paths";
 
 export interface Access {
   /** Account roles that may open it; absent: everyone signed in. */
@@ -58,7 +58,7 @@ export function decide(session: Subject, access: Access, here: string): Verdict 
     }
     return {
       kind: "redirect",
-      to: paths.login,
+      to: loginThen(here),
       toast: { title: t("shell.authRequired"), description: t("shell.authRequiredBody") },
     };
   }
@@ -78,19 +78,20 @@ export function decide(session: Subject, access: Access, here: string): Verdict 
     if (!session.selectedNonprofit) {
       return {
         kind: "redirect",
-        to: paths.selectNonprofit,
+        to: withNext(paths.selectNonprofit, here),
         toast: { title: t("shell.selectionRequired"), variant: "info" },
       };
     }
   }
 
   if (role === "nonprofit" && access.roles?.includes("nonprofit")) {
-    if (!nonprofitRole && !access.withoutNonprofitRole) return { kind: "redirect", to: paths.nonprofitRoleSelection };
+    if (!nonprofitRole && !access.withoutNonprofitRole)
+      return { kind: "redirect", to: withNext(paths.nonprofitRoleSelection, here) };
     if (!session.organization && !access.withoutOrganization) {
       return nonprofitRole === "admin"
         ? {
             kind: "redirect",
-            to: paths.nonprofitOnboarding,
+            to: withNext(paths.nonprofitOnboarding, here),
             toast: { title: t("shell.organizationNotFound"), description: t("shell.organizationNotFoundBody") },
           }
         : { kind: "no-membership" };

@@ -29,6 +29,9 @@ export const paths = {
   notFound: "/404",
   resourceLibrary: "/resource-library",
   requestStatusLookup: "/request-status",
+  /** A guest's way into a request; with the number that a mail names. */
+  openRequest: "/open-request",
+  openRequestOf: (number: string) => `/open-request?number=${encodeURIComponent(number)}`,
   nonprofitLogin: "/nonprofit-login",
   nonprofitProfile: withId("/nonprofit"),
   teamInvitation: "/team-invitation",
@@ -73,10 +76,25 @@ export const paths = {
   donate: "/donor-dashboard?donate",
 } as const;
 
-/** The login page that leads back afterwards: for an expired session or a mailed invitation. */
-export const loginThen = (next: string) => `${paths.login}?next=${encodeURIComponent(next)}`;
+/** A page on the way that leads on to `next` afterwards: login, sign-up, a choice that has to be made first. */
+export const withNext = (path: string, next: string | null) =>
+  next === null || landings.has(next) ? path : `${path}?next=${encodeURIComponent(next)}`;
 
-/** A `next` from the address bar, only when it stays on this site. */
+/** Where people end up anyway. */
+const landings: ReadonlySet<string> = new Set([paths.dashboard, paths.requesterDashboard, paths.nonprofitDashboard]);
+
+/** The login page that leads back afterwards. */
+export const loginThen = (next: string) => withNext(paths.login, next);
+
+/** A `next` from the address bar as a path of this site; null when it leads anywhere else. */
 export function safeNext(next: string | null): string | null {
-  return next && /^\/(?![/\\])/.test(next) ? next : null;
+  if (!next?.startsWith("/")) return null;
+  try {
+    // as the browser reads it: it drops tabs and takes a backslash for a slash
+    const here = "https://here.invalid";
+    const url = new URL(next, here);
+    return url.origin === here ? url.pathname + url.search + url.hash : null;
+  } catch {
+    return null;
+  }
 }

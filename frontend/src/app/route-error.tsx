@@ -3,6 +3,7 @@ import { useRouteError } from "react-router-dom";
 import { GapArt } from "@/components/art/gap";
 import { State } from "@/components/state";
 import { Button } from "@/components/ui/button";
+import { readStored, store } from "@/lib/stored";
 import { t } from "@/messages";
 import { paths } from "./paths";
 
@@ -16,13 +17,8 @@ const isMissingFile = (error: unknown) =>
 /** Whether to load the page anew, which brings the files of the present version: once in a while, and not when offline. */
 function mayReload(): boolean {
   if (!navigator.onLine) return false;
-  try {
-    if (Date.now() - Number(sessionStorage.getItem(RELOADED)) < ONCE_IN_MS) return false;
-    sessionStorage.setItem(RELOADED, String(Date.now()));
-    return true;
-  } catch {
-    return false;
-  }
+  if (Date.now() - Number(readStored("tab", RELOADED)) < ONCE_IN_MS) return false;
+  return store("tab", RELOADED, String(Date.now()));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { LogOut } from "lucide-react";
 import { type MouseEvent, useLayoutEffect } from "react";
+import { forgetEverythingTyped } from "@/lib/stored";
 import { t } from "@/messages";
 import { Button } from "./ui/button";
 
@@ -7,6 +8,7 @@ import { Button } from "./ui/button";
 export const EXIT_TARGET = "https://www.weather.gov/";
 
 function exit() {
+  forgetEverythingTyped();
   // The page leaves the screen at once, then the address and the history entry.
   document.body.replaceChildren();
   window.location.replace(EXIT_TARGET);

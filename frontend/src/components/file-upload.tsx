@@ -2,7 +2,7 @@
 import { FileText, FileWarning, Image as ImageIcon, Upload, X } from "lucide-react";
 import { useId, useRef, useState, type DragEvent } from "react";
 import { cn } from "@/lib/cn";
-import { DEFAULT_FILE_RULES, sortFiles, type FileRules } from "@/lib/files";
+import { DEFAULT_FILE_RULES, sortFiles, type FileRules, type Rejection } from "@/lib/files";
 import { formatMegabytes } from "@/lib/format";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
@@ -43,6 +43,18 @@ export interface FileUploadProps {
   "aria-describedby"?: string;
 }
 
+/** Title and sentence of the spec for a file that is not taken. */
+function whyNot(file: File, reason: Rejection["reason"], limits: FileRules): [title: string, why: string] {
+  switch (reason) {
+    case "type":
+      return [t("files.invalidType"), t("files.invalidTypeBody", { file: file.name })];
+    case "size":
+      return [t("files.tooLarge"), t("files.tooLargeBody", { file: file.name, size: limits.maxBytes / 1024 / 1024 })];
+    case "count":
+      return [t("files.tooMany"), t("files.tooManyBody", { count: limits.maxFiles })];
+  }
+}
+
 export function FileUpload({
   files,
   onChange,
@@ -61,30 +73,18 @@ export function FileUpload({
   const fallbackId = useId();
   const inputId = id ?? fallbackId;
   const [over, setOver] = useState(false);
+  /** Files that were not taken, each with the reason; until the next choice or until they are put away. */
+  const [rejected, setRejected] = useState<readonly { name: string; why: string }[]>([]);
 
   const add = (chosen: readonly File[]) => {
     const { accepted, rejections } = sortFiles(chosen, stored.length + files.length, limits);
-    for (const rejection of rejections) {
-      if (rejection.reason === "type") {
-        toast({
-          variant: "destructive",
-          title: t("files.invalidType"),
-          description: t("files.invalidTypeBody", { file: rejection.file.name }),
-        });
-      } else if (rejection.reason === "size") {
-        toast({
-          variant: "destructive",
-          title: t("files.tooLarge"),
-          description: t("files.tooLargeBody", { file: rejection.file.name, size: limits.maxBytes / 1024 / 1024 }),
-        });
-      } else {
-        toast({
-          variant: "destructive",
-          title: t("files.tooMany"),
-          description: t("files.tooManyBody", { count: limits.maxFiles }),
-        });
-      }
-    }
+    setRejected(
+      rejections.map(({ file, reason }) => {
+        const [title, why] = whyNot(file, reason, limits);
+        toast({ variant: "destructive", title, description: why });
+        return { name: file.name, why };
+      }),
+    );
     if (accepted.length > 0) onChange([...files, ...accepted]);
   };
 
@@ -134,6 +134,26 @@ export function FileUpload({
           {limits.maxFiles > 1 ? t("files.choose") : t("files.chooseOne")}
         </Button>
       </div>
+      {rejected.length > 0 ? (
+        <ul className="files mt-3" aria-label={t("files.notTaken")}>
+          {rejected.map(({ name, why }, index) => (
+            <li key={`${name}-${index}`}>
+              <FileWarning aria-hidden="true" />
+              <span className="name">
+                {name}
+                <strong className="block text-sm text-danger-text">{why}</strong>
+              </span>
+              <Button
+                size="icon"
+                aria-label={t("files.putAway", { file: name })}
+                onClick={() => setRejected((list) => list.filter((_, at) => at !== index))}
+              >
+                <X aria-hidden="true" />
+              </Button>
+            </li>
+          ))}
+        </ul>
+      ) : null}
       {stored.length + files.length > 0 ? (
         <ul className="files mt-3" aria-label={t("files.chosen")}>
           {stored.map((file) => (

@@ -1,4 +1,5 @@
 /** Tables as CSV (RFC 4180) for spreadsheet programs. */
+import { saveFile } from "./save-file";
 
 /** Begins a formula in a spreadsheet: such a cell is defused with an apostrophe, because its text came from strangers. */
 const FORMULA = /^[=+\-@\t\r]/;
@@ -20,10 +21,5 @@ export function toCsv(
 
 /** Hands a CSV to the browser as a download; the mark in front makes Excel read it as UTF-8. */
 export function downloadCsv(fileName: string, csv: string): void {
-  const url = URL.createObjectURL(new Blob(["\uFEFF", csv], { type: "text/csv;charset=utf-8" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = fileName;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  saveFile(fileName, ["\uFEFF", csv], "text/csv;charset=utf-8");
 }

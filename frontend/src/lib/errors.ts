@@ -67,9 +67,10 @@ export const isWrongFileType = (error: unknown): boolean => meantStatus(error) =
 
 /** True when the request never reached the server. */
 export function isNetworkError(error: unknown): boolean {
-  const { name, message = "" } = known(error);
+  const { name, message = "", status } = known(error);
   return (
-    name === "AuthRetryableFetchError" ||
+    // also what supabase-js makes of a 502, 503 or 504: then the server was reached
+    (name === "AuthRetryableFetchError" && !status) ||
     name === "FunctionsFetchError" ||
     /failed to fetch|networkerror|load failed|fetch failed|network request failed/i.test(message)
   );

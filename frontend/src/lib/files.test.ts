@@ -30,11 +30,11 @@ describe("sortFiles", () => {
   it("takes Word documents with requests, by type or by name", () => {
     expect(reasons([file("w.docx", ""), file("w.doc", "application/msword")], 0, REQUEST_FILE_RULES)).toEqual([]);
   });
-  it("drops what exceeds the capacity, and says so once", () => {
+  it("drops what exceeds the capacity, and says so of each", () => {
     const chosen = [1, 2, 3].map((n) => file(`${n}.pdf`, "application/pdf"));
     const { accepted, rejections } = sortFiles(chosen, 4, DEFAULT_FILE_RULES);
     expect(accepted).toHaveLength(1);
-    expect(rejections.map((rejection) => rejection.reason)).toEqual(["count"]);
+    expect(rejections.map((rejection) => rejection.reason)).toEqual(["count", "count"]);
   });
   it("has the spec's limits for later documents, photos and logos", () => {
     expect(ADDITIONAL_FILE_RULES.maxFiles).toBe(10);

@@ -60,7 +60,7 @@ function isAccepted(file: File, accept: readonly string[]): boolean {
   });
 }
 
-/** Splits newly chosen files; `already` is how many are chosen before. Files beyond capacity are dropped, told once. */
+/** Splits newly chosen files; `already` is how many are chosen before. Files beyond capacity are dropped, each with its reason. */
 export function sortFiles(
   chosen: readonly File[],
   already: number,
@@ -71,9 +71,8 @@ export function sortFiles(
   for (const file of chosen) {
     if (!isAccepted(file, rules.accept)) rejections.push({ file, reason: "type" });
     else if (file.size > rules.maxBytes) rejections.push({ file, reason: "size" });
-    else if (already + accepted.length >= rules.maxFiles) {
-      if (!rejections.some((rejection) => rejection.reason === "count")) rejections.push({ file, reason: "count" });
-    } else accepted.push(file);
+    else if (already + accepted.length >= rules.maxFiles) rejections.push({ file, reason: "count" });
+    else accepted.push(file);
   }
   return { accepted, rejections };
 }

@@ -14,14 +14,6 @@ it.each([
   [0, "$0"],
 ])("writes %s dollars as %s", (amount, text) => expect(format.formatMoney(amount)).toBe(text));
 
-it.each([
-  ["$250", 250],
-  ["$1,250.50", 1250.5],
-  ["Not specified", 0],
-  [null, 0],
-  ["", 0],
-])("reads the amount text %s as %s", (text, amount) => expect(format.parseAmountText(text)).toBe(amount));
-
 it("writes sizes and percents", () => {
   expect(format.formatMegabytes(10 * 1024 * 1024)).toBe("10.0 MB");
   expect(format.formatMegabytes(12)).toBe("<0.1 MB");

@@ -1,16 +1,24 @@
 /** Dates, money, sizes and counts as people read them. Everything goes through `Intl`. */
 
-const LOCALE = "en-US";
+import { intlLocale } from "@/messages/locale";
 
-const shortDate = new Intl.DateTimeFormat(LOCALE, { year: "numeric", month: "short", day: "numeric" });
-const longDate = new Intl.DateTimeFormat(LOCALE, { weekday: "long", month: "long", day: "numeric" });
-const dateTime = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
-const timeOfDay = new Intl.DateTimeFormat(LOCALE, { timeStyle: "short" });
-const filterDate = new Intl.DateTimeFormat(LOCALE, { year: "numeric", month: "short", day: "2-digit" });
-const wholeMoney = new Intl.NumberFormat(LOCALE, { style: "currency", currency: "USD", maximumFractionDigits: 0 });
-const centMoney = new Intl.NumberFormat(LOCALE, { style: "currency", currency: "USD" });
-const number = new Intl.NumberFormat(LOCALE);
-const list = new Intl.ListFormat(LOCALE, { style: "long", type: "conjunction" });
+/** Made at its first use, when the language of the visit is known. */
+function once<T>(make: (locale: string) => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make(intlLocale()));
+}
+
+const shortDate = once((l) => new Intl.DateTimeFormat(l, { year: "numeric", month: "short", day: "numeric" }));
+const longDate = once((l) => new Intl.DateTimeFormat(l, { weekday: "long", month: "long", day: "numeric" }));
+const dateTime = once((l) => new Intl.DateTimeFormat(l, { dateStyle: "medium", timeStyle: "short" }));
+const timeOfDay = once((l) => new Intl.DateTimeFormat(l, { timeStyle: "short" }));
+const filterDate = once((l) => new Intl.DateTimeFormat(l, { year: "numeric", month: "short", day: "2-digit" }));
+const wholeMoney = once(
+  (l) => new Intl.NumberFormat(l, { style: "currency", currency: "USD", maximumFractionDigits: 0 }),
+);
+const centMoney = once((l) => new Intl.NumberFormat(l, { style: "currency", currency: "USD" }));
+const number = once((l) => new Intl.NumberFormat(l));
+const list = once((l) => new Intl.ListFormat(l, { style: "long", type: "conjunction" }));
 
 function toDate(value: string | number | Date): Date {
   // A bare date (yyyy-mm-dd) is a day, not midnight UTC.
@@ -19,38 +27,31 @@ function toDate(value: string | number | Date): Date {
 }
 
 /** 'Nov 17, 2026' (the spec's en-US short). */
-export const formatDate = (value: string | number | Date): string => shortDate.format(toDate(value));
+export const formatDate = (value: string | number | Date): string => shortDate().format(toDate(value));
 
 /** 'Friday, November 27': for 'by when'. */
-export const formatLongDate = (value: string | number | Date): string => longDate.format(toDate(value));
+export const formatLongDate = (value: string | number | Date): string => longDate().format(toDate(value));
 
 /** 'Nov 17, 2026, 3:05 PM'. */
-export const formatDateTime = (value: string | number | Date): string => dateTime.format(toDate(value));
+export const formatDateTime = (value: string | number | Date): string => dateTime().format(toDate(value));
 
 /** '3:05 PM'. */
-export const formatTime = (value: string | number | Date): string => timeOfDay.format(toDate(value));
+export const formatTime = (value: string | number | Date): string => timeOfDay().format(toDate(value));
 
 /** The date filter's 'LLL dd, y': 'Nov 07, 2026'. */
-export const formatFilterDate = (value: string | number | Date): string => filterDate.format(toDate(value));
+export const formatFilterDate = (value: string | number | Date): string => filterDate().format(toDate(value));
 
 /** '$250', '$1,250.50'. Amounts are dollars. */
 export const formatMoney = (amount: number): string =>
-  Number.isInteger(amount) ? wholeMoney.format(amount) : centMoney.format(amount);
+  Number.isInteger(amount) ? wholeMoney().format(amount) : centMoney().format(amount);
 
-/** The number in an amount text ('$1,250', 'Not specified'); 0 when there is none. Section 2: non-numeric characters are stripped. */
-export function parseAmountText(text: string | null | undefined): number {
-  const digits = (text ?? "").replace(/[^0-9.]/g, "");
-  const value = Number.parseFloat(digits);
-  return Number.isFinite(value) ? value : 0;
-}
-
-export const formatNumber = (value: number): string => number.format(value);
+export const formatNumber = (value: number): string => number().format(value);
 
 /** 52 → '52%'. The value is already in percent. */
-export const formatPercent = (percent: number): string => `${number.format(Math.round(percent))}%`;
+export const formatPercent = (percent: number): string => `${number().format(Math.round(percent))}%`;
 
 /** 'Harbor Relief Fund, Lakeside Food Bank, and Open Door'. */
-export const formatList = (items: readonly string[]): string => list.format(items);
+export const formatList = (items: readonly string[]): string => list().format(items);
 
 /** A file's size in megabytes, one decimal: '0.4 MB'; '<0.1 MB' for what would round to nothing. */
 export const formatMegabytes = (bytes: number): string => {
@@ -73,14 +74,14 @@ export function ago(value: string | number | Date, now: Date = new Date()): Ago 
 /** First letter of a full name, uppercased, or 'NA' (the spec's avatar fallback). */
 export function avatarFallback(fullName: string | null | undefined): string {
   const first = [...(fullName ?? "").trim()][0];
-  return first ? first.toLocaleUpperCase(LOCALE) : "NA";
+  return first ? first.toLocaleUpperCase(intlLocale()) : "NA";
 }
 
 /** First letters of a name's first and last word ('MD' of 'Marie-Thérèse Désir'), or 'NA'. */
 export function initialsOf(fullName: string | null | undefined): string {
   const words = (fullName ?? "").trim().split(/\s+/);
   const last = words.length > 1 ? [...(words.at(-1) ?? "")][0] : undefined;
-  return avatarFallback(words[0]) + (last?.toLocaleUpperCase(LOCALE) ?? "");
+  return avatarFallback(words[0]) + (last?.toLocaleUpperCase(intlLocale()) ?? "");
 }
 
 /** 'Marie-Thérèse' of 'Marie-Thérèse Désir'. */

@@ -1,17 +1,14 @@
 /** What is typed into a long form survives a reload, the back button and an expired session: kept in this tab until sent. */
 import { useCallback, useLayoutEffect } from "react";
 import type { FieldValues, UseFormReturn } from "react-hook-form";
+import { readStoredJson, removeStored, store } from "./stored";
 
-const PREFIX = "kept-form:";
+const nameOf = (key: string) => `kept-form:${key}`;
 
 /** What was kept under `key`, or `fallback`. Hand it to `useForm` as `defaultValues`. */
 export function readKept<T extends object>(key: string, fallback: T): T {
-  try {
-    const kept: unknown = JSON.parse(sessionStorage.getItem(PREFIX + key) ?? "null");
-    return typeof kept === "object" && kept !== null ? { ...fallback, ...kept } : fallback;
-  } catch {
-    return fallback;
-  }
+  const kept = readStoredJson("tab", nameOf(key));
+  return typeof kept === "object" && kept !== null ? { ...fallback, ...kept } : fallback;
 }
 
 /**
@@ -19,27 +16,16 @@ export function readKept<T extends object>(key: string, fallback: T): T {
  * into it at once. Call the returned function once they were sent.
  */
 export function useKeptForm<T extends FieldValues, O>(form: UseFormReturn<T, unknown, O>, key: string): () => void {
-  useLayoutEffect(() => {
-    const subscription = form.subscribe({
-      formState: { values: true },
-      callback: ({ values }) => {
-        try {
-          sessionStorage.setItem(PREFIX + key, JSON.stringify(values));
-        } catch {
-          // Storage is closed or full: the form still holds what was typed.
-        }
-      },
-    });
-    return subscription;
-  }, [form, key]);
+  useLayoutEffect(
+    () =>
+      form.subscribe({
+        formState: { values: true },
+        callback: ({ values }) => void store("tab", nameOf(key), JSON.stringify(values)),
+      }),
+    [form, key],
+  );
   return useCallback(() => forgetKept(key), [key]);
 }
 
 /** Lets go of what was kept under `key`: it was sent, or given up on purpose. */
-export function forgetKept(key: string): void {
-  try {
-    sessionStorage.removeItem(PREFIX + key);
-  } catch {
-    // nothing was kept
-  }
-}
+export const forgetKept = (key: string): void => removeStored("tab", nameOf(key));

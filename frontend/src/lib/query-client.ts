@@ -2,6 +2,7 @@
 import { QueryClient } from "@tanstack/react-query";
 import { isNetworkError, isNotFound, isRefused, isSessionExpired } from "./errors";
 import { onPersonChange } from "./person-change";
+import { reads } from "./query-keys";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -20,8 +21,8 @@ export const queryClient = new QueryClient({
   },
 });
 
-// Not `clear()`: it would leave a shown page waiting for a query that is no longer kept.
+// Not `clear()`: it would leave a shown page waiting for a query that is no longer kept. Who is here is known already.
 onPersonChange(() => {
   queryClient.removeQueries({ type: "inactive" });
-  void queryClient.resetQueries({ type: "active" });
+  void queryClient.resetQueries({ type: "active", predicate: ({ queryKey }) => queryKey[0] !== reads.me[0] });
 });

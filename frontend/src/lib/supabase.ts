@@ -4,7 +4,9 @@
  */
 import type { SupabaseClient } from "@supabase/supabase-js";
 import type { Database } from "@/types/database";
+import { abortableFetch } from "./abortable";
 import { loadAppConfig } from "./env";
+import { readStored } from "./stored";
 
 export type Client = SupabaseClient<Database>;
 
@@ -33,6 +35,7 @@ export function getSupabase(): Promise<Client> {
           // The reset page reads its own link: tokens in the query, in the fragment, or a code.
           detectSessionInUrl: window.location.pathname !== "/reset-password",
         },
+        global: { fetch: abortableFetch },
         realtime: { heartbeatIntervalMs: 30_000, timeout: 10_000 },
       });
       for (const watcher of watchers) watcher(made);
@@ -49,9 +52,5 @@ export function getSupabase(): Promise<Client> {
 export function mayHaveSession(): boolean {
   const { search, hash } = window.location;
   if (/[#&]access_token=/.test(hash) || /[?&]code=/.test(search)) return true;
-  try {
-    return window.localStorage.getItem(SESSION_STORAGE_KEY) !== null;
-  } catch {
-    return false;
-  }
+  return readStored("browser", SESSION_STORAGE_KEY) !== null;
 }

@@ -28,6 +28,19 @@ export function find(key: string, count?: number): string {
   return plurals.select(count ?? 0) === "one" ? message.one : message.other;
 }
 
+/** Says a message in the reader's language; undefined where it is not translated. */
+export type Translator = (key: string, params?: Params) => string | undefined;
+
+let translator: Translator | null = null;
+
+/** From here on messages are said in another language; null: in English. */
+export function setTranslator(next: Translator | null): void {
+  translator = next;
+}
+
+/** The message in the reader's language, if there is one. */
+export const translated: Translator = (key, params) => translator?.(key, params);
+
 /** Puts `{name}` parameters into a message. */
 export function fill(message: string, params: Params = {}): string {
   return message.replace(/\{(\w+)\}/g, (whole, name: string) => (name in params ? String(params[name]) : whole));

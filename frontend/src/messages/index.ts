@@ -4,7 +4,7 @@
  * Add a feature: write `en/<feature>.ts`, add its line to `Catalogue` (types only; the words
  * themselves load with the screens that import them).
  */
-import { fill, find, type Params } from "./catalogue";
+import { fill, find, translated, type Params } from "./catalogue";
 import "./en/common";
 
 export interface Catalogue {
@@ -17,6 +17,7 @@ export interface Catalogue {
   errors: typeof import("./en/errors").errors;
   addressCode: typeof import("./en/addressCode").addressCode;
   requestForm: typeof import("./en/requestForm").requestForm;
+  openRequest: typeof import("./en/openRequest").openRequest;
   myRequests: typeof import("./en/myRequests").myRequests;
   lookup: typeof import("./en/lookup").lookup;
   picker: typeof import("./en/picker").picker;
@@ -38,11 +39,13 @@ export type MessageKey = {
 
 /** The text behind a key with its parameters put in; `count` chooses the plural form. */
 export function t(key: MessageKey, params?: Params): string {
+  const foreign = translated(key, params);
+  if (foreign !== undefined) return foreign;
   const count = params?.count;
   return fill(find(key, typeof count === "number" ? count : undefined), params);
 }
 
 /** The pieces of a message whose `{name}` places take elements: see `components/words.tsx`. */
 export function pieces(key: MessageKey): string[] {
-  return find(key).split(/(\{\w+\})/g);
+  return (translated(key) ?? find(key)).split(/(\{\w+\})/g);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { amountText, parseAmount } from "./amount";
+import { amountText, optionalAmount, parseAmount, parseDollars } from "./amount";
 
 describe("parseAmount", () => {
   it.each([
@@ -21,6 +21,27 @@ describe("parseAmount", () => {
       expect(parseAmount(text)).toBeNull();
     },
   );
+});
+
+describe("parseDollars", () => {
+  it.each([
+    ["0", 0],
+    ["$1250.50", 1250.5],
+    ["10000000", 10_000_000],
+    ["Not specified", null],
+    ["", null],
+    ["12,5", null],
+  ])("reads %j as %j", (text, value) => expect(parseDollars(text)).toBe(value));
+});
+
+describe("optionalAmount", () => {
+  it.each([
+    ["", true],
+    ["0", true],
+    ["1,200.50", true],
+    ["lots", false],
+    ["1.234", false],
+  ])("takes %j: %j", (text, taken) => expect(optionalAmount().safeParse(text).success).toBe(taken));
 });
 
 describe("amountText", () => {

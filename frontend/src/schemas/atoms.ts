@@ -24,16 +24,3 @@ export const fullName = () => z.string().trim().min(2, t("validation.fullName"))
 export const text = (min: number, message: string) => z.string().trim().min(min, message);
 
 export const phone = () => text(5, t("validation.phone"));
-
-/** Numeric text with at most two decimals; empty means 'not given'. Commas and a leading $ are taken as typed by people. */
-export const optionalAmount = () =>
-  z
-    .string()
-    .trim()
-    .refine((value) => value === "" || /^\$?\d{1,3}(?:,?\d{3})*(?:\.\d{1,2})?$/.test(value), t("validation.amount"));
-
-/** The number in what `optionalAmount` let through; null when nothing was given. */
-export function amountOf(value: string): number | null {
-  const digits = value.replace(/[$,\s]/g, "");
-  return digits === "" ? null : Number(digits);
-}

@@ -47,6 +47,13 @@ export type Database = {
             foreignKeyName: "budget_allocations_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
             isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "budget_allocations_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
             referencedRelation: "nonprofits"
             referencedColumns: ["id"]
           },
@@ -110,6 +117,13 @@ export type Database = {
             foreignKeyName: "budget_transactions_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
             isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "budget_transactions_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
             referencedRelation: "nonprofits"
             referencedColumns: ["id"]
           },
@@ -118,13 +132,6 @@ export type Database = {
             columns: ["request_id"]
             isOneToOne: false
             referencedRelation: "approved_grants"
-            referencedColumns: ["request_id"]
-          },
-          {
-            foreignKeyName: "budget_transactions_request_id_fkey"
-            columns: ["request_id"]
-            isOneToOne: false
-            referencedRelation: "incoming_requests"
             referencedColumns: ["request_id"]
           },
           {
@@ -169,6 +176,13 @@ export type Database = {
           nonprofit_id?: string | null
         }
         Relationships: [
+          {
+            foreignKeyName: "categories_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
           {
             foreignKeyName: "categories_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
@@ -244,6 +258,13 @@ export type Database = {
             foreignKeyName: "donations_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
             isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "donations_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
             referencedRelation: "nonprofits"
             referencedColumns: ["id"]
           },
@@ -255,6 +276,7 @@ export type Database = {
           donor_email: string
           donor_user_id: string | null
           id: string
+          mailed_at: string | null
           message_id: string
           read_at: string | null
         }
@@ -263,6 +285,7 @@ export type Database = {
           donor_email: string
           donor_user_id?: string | null
           id?: string
+          mailed_at?: string | null
           message_id: string
           read_at?: string | null
         }
@@ -271,6 +294,7 @@ export type Database = {
           donor_email?: string
           donor_user_id?: string | null
           id?: string
+          mailed_at?: string | null
           message_id?: string
           read_at?: string | null
         }
@@ -347,6 +371,13 @@ export type Database = {
             foreignKeyName: "donor_message_replies_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
             isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "donor_message_replies_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
             referencedRelation: "nonprofits"
             referencedColumns: ["id"]
           },
@@ -356,6 +387,7 @@ export type Database = {
         Row: {
           created_at: string
           id: string
+          mailed_count: number
           message: string
           nonprofit_id: string
           recipient_count: number
@@ -366,6 +398,7 @@ export type Database = {
         Insert: {
           created_at?: string
           id?: string
+          mailed_count?: number
           message: string
           nonprofit_id: string
           recipient_count?: number
@@ -376,6 +409,7 @@ export type Database = {
         Update: {
           created_at?: string
           id?: string
+          mailed_count?: number
           message?: string
           nonprofit_id?: string
           recipient_count?: number
@@ -384,6 +418,13 @@ export type Database = {
           subject?: string
         }
         Relationships: [
+          {
+            foreignKeyName: "donor_messages_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
           {
             foreignKeyName: "donor_messages_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
@@ -410,6 +451,13 @@ export type Database = {
           updated_at?: string
         }
         Relationships: [
+          {
+            foreignKeyName: "nonprofit_settings_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: true
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
           {
             foreignKeyName: "nonprofit_settings_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
@@ -460,6 +508,13 @@ export type Database = {
           user_id?: string
         }
         Relationships: [
+          {
+            foreignKeyName: "nonprofit_team_members_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
           {
             foreignKeyName: "nonprofit_team_members_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
@@ -598,13 +653,6 @@ export type Database = {
             foreignKeyName: "notifications_request_id_fkey"
             columns: ["request_id"]
             isOneToOne: false
-            referencedRelation: "incoming_requests"
-            referencedColumns: ["request_id"]
-          },
-          {
-            foreignKeyName: "notifications_request_id_fkey"
-            columns: ["request_id"]
-            isOneToOne: false
             referencedRelation: "my_requests"
             referencedColumns: ["id"]
           },
@@ -692,6 +740,13 @@ export type Database = {
             foreignKeyName: "profiles_selected_nonprofit"
             columns: ["selected_nonprofit_id"]
             isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "profiles_selected_nonprofit"
+            columns: ["selected_nonprofit_id"]
+            isOneToOne: false
             referencedRelation: "nonprofits"
             referencedColumns: ["id"]
           },
@@ -737,13 +792,6 @@ export type Database = {
             columns: ["request_id"]
             isOneToOne: false
             referencedRelation: "approved_grants"
-            referencedColumns: ["request_id"]
-          },
-          {
-            foreignKeyName: "request_documents_request_id_fkey"
-            columns: ["request_id"]
-            isOneToOne: false
-            referencedRelation: "incoming_requests"
             referencedColumns: ["request_id"]
           },
           {
@@ -804,6 +852,13 @@ export type Database = {
             foreignKeyName: "request_events_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
             isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "request_events_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
             referencedRelation: "nonprofits"
             referencedColumns: ["id"]
           },
@@ -812,13 +867,6 @@ export type Database = {
             columns: ["request_id"]
             isOneToOne: false
             referencedRelation: "approved_grants"
-            referencedColumns: ["request_id"]
-          },
-          {
-            foreignKeyName: "request_events_request_id_fkey"
-            columns: ["request_id"]
-            isOneToOne: false
-            referencedRelation: "incoming_requests"
             referencedColumns: ["request_id"]
           },
           {
@@ -841,40 +889,62 @@ export type Database = {
         Row: {
           acted_at: string | null
           acted_by: string | null
+          amount_requested: number | null
+          category: string | null
+          needs_more_proof: boolean
           nonprofit_id: string
           opened_at: string | null
           opened_by: string | null
           reason: string | null
           reason_code: string | null
           request_id: string
+          search_text: string
           state: string
+          status: string | null
           submitted_at: string
         }
         Insert: {
           acted_at?: string | null
           acted_by?: string | null
+          amount_requested?: number | null
+          category?: string | null
+          needs_more_proof?: boolean
           nonprofit_id: string
           opened_at?: string | null
           opened_by?: string | null
           reason?: string | null
           reason_code?: string | null
           request_id: string
+          search_text?: string
           state?: string
+          status?: string | null
           submitted_at?: string
         }
         Update: {
           acted_at?: string | null
           acted_by?: string | null
+          amount_requested?: number | null
+          category?: string | null
+          needs_more_proof?: boolean
           nonprofit_id?: string
           opened_at?: string | null
           opened_by?: string | null
           reason?: string | null
           reason_code?: string | null
           request_id?: string
+          search_text?: string
           state?: string
+          status?: string | null
           submitted_at?: string
         }
         Relationships: [
+          {
+            foreignKeyName: "request_nonprofits_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
           {
             foreignKeyName: "request_nonprofits_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
@@ -900,13 +970,6 @@ export type Database = {
             foreignKeyName: "request_nonprofits_request_id_fkey"
             columns: ["request_id"]
             isOneToOne: false
-            referencedRelation: "incoming_requests"
-            referencedColumns: ["request_id"]
-          },
-          {
-            foreignKeyName: "request_nonprofits_request_id_fkey"
-            columns: ["request_id"]
-            isOneToOne: false
             referencedRelation: "my_requests"
             referencedColumns: ["id"]
           },
@@ -924,6 +987,7 @@ export type Database = {
           address: string | null
           amount: string
           amount_approved: number | null
+          amount_paid: number
           amount_requested: number | null
           category: string | null
           category_id: string | null
@@ -963,6 +1027,7 @@ export type Database = {
           address?: string | null
           amount?: string
           amount_approved?: number | null
+          amount_paid?: number
           amount_requested?: number | null
           category?: string | null
           category_id?: string | null
@@ -1002,6 +1067,7 @@ export type Database = {
           address?: string | null
           amount?: string
           amount_approved?: number | null
+          amount_paid?: number
           amount_requested?: number | null
           category?: string | null
           category_id?: string | null
@@ -1049,6 +1115,13 @@ export type Database = {
             foreignKeyName: "requests_claimed_by_fkey"
             columns: ["claimed_by"]
             isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "requests_claimed_by_fkey"
+            columns: ["claimed_by"]
+            isOneToOne: false
             referencedRelation: "nonprofits"
             referencedColumns: ["id"]
           },
@@ -1064,13 +1137,6 @@ export type Database = {
             columns: ["resubmitted_from"]
             isOneToOne: false
             referencedRelation: "approved_grants"
-            referencedColumns: ["request_id"]
-          },
-          {
-            foreignKeyName: "requests_resubmitted_from_fkey"
-            columns: ["resubmitted_from"]
-            isOneToOne: false
-            referencedRelation: "incoming_requests"
             referencedColumns: ["request_id"]
           },
           {
@@ -1127,7 +1193,36 @@ export type Database = {
           request_number: string | null
           requester_name: string | null
         }
+        Insert: {
+          approved_at?: string | null
+          category?: string | null
+          granted?: number | null
+          nonprofit_id?: string | null
+          outstanding?: never
+          paid?: never
+          request_id?: string | null
+          request_number?: string | null
+          requester_name?: never
+        }
+        Update: {
+          approved_at?: string | null
+          category?: string | null
+          granted?: number | null
+          nonprofit_id?: string | null
+          outstanding?: never
+          paid?: never
+          request_id?: string | null
+          request_number?: string | null
+          requester_name?: never
+        }
         Relationships: [
+          {
+            foreignKeyName: "requests_claimed_by_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
           {
             foreignKeyName: "requests_claimed_by_fkey"
             columns: ["nonprofit_id"]
@@ -1190,6 +1285,13 @@ export type Database = {
             foreignKeyName: "donor_message_replies_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
             isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "donor_message_replies_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
             referencedRelation: "nonprofits"
             referencedColumns: ["id"]
           },
@@ -1220,7 +1322,35 @@ export type Database = {
             foreignKeyName: "request_nonprofits_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
             isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "request_nonprofits_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
             referencedRelation: "nonprofits"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "request_nonprofits_request_id_fkey"
+            columns: ["request_id"]
+            isOneToOne: false
+            referencedRelation: "approved_grants"
+            referencedColumns: ["request_id"]
+          },
+          {
+            foreignKeyName: "request_nonprofits_request_id_fkey"
+            columns: ["request_id"]
+            isOneToOne: false
+            referencedRelation: "my_requests"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "request_nonprofits_request_id_fkey"
+            columns: ["request_id"]
+            isOneToOne: false
+            referencedRelation: "requests"
             referencedColumns: ["id"]
           },
           {
@@ -1244,6 +1374,13 @@ export type Database = {
           unread: boolean | null
         }
         Relationships: [
+          {
+            foreignKeyName: "donor_messages_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
           {
             foreignKeyName: "donor_messages_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
@@ -1330,6 +1467,51 @@ export type Database = {
           },
         ]
       }
+      nonprofit_directory: {
+        Row: {
+          average_response_time_days: number | null
+          category: string | null
+          description: string | null
+          email: string | null
+          id: string | null
+          location: string | null
+          logo_path: string | null
+          mission: string | null
+          name: string | null
+          phone: string | null
+          search_text: string | null
+          website: string | null
+        }
+        Insert: {
+          average_response_time_days?: number | null
+          category?: string | null
+          description?: string | null
+          email?: string | null
+          id?: string | null
+          location?: string | null
+          logo_path?: string | null
+          mission?: string | null
+          name?: string | null
+          phone?: string | null
+          search_text?: never
+          website?: string | null
+        }
+        Update: {
+          average_response_time_days?: number | null
+          category?: string | null
+          description?: string | null
+          email?: string | null
+          id?: string | null
+          location?: string | null
+          logo_path?: string | null
+          mission?: string | null
+          name?: string | null
+          phone?: string | null
+          search_text?: never
+          website?: string | null
+        }
+        Relationships: []
+      }
     }
     Functions: {
       accept_team_invitation: { Args: { token: string }; Returns: Json }
@@ -1339,7 +1521,7 @@ export type Database = {
         Returns: number
       }
       answer_request_info: {
-        Args: { id: string; message?: string }
+        Args: { access?: string; id: string; message?: string; slots?: Json }
         Returns: Json
       }
       approve_request: {
@@ -1356,9 +1538,19 @@ export type Database = {
         Args: { code: string; email: string }
         Returns: Json
       }
+      check_request_code: {
+        Args: { code: string; number: string }
+        Returns: Json
+      }
       claim_guest_requests: { Args: never; Returns: Json }
+      close_account: { Args: { email: string }; Returns: Json }
       close_organization: { Args: { nonprofit_id: string }; Returns: Json }
       confirm_newsletter: { Args: { token: string }; Returns: Json }
+      continue_donor_message: { Args: { message_id: string }; Returns: Json }
+      correct_request: {
+        Args: { access?: string; id: string; input: Json }
+        Returns: Json
+      }
       create_guest_upload_slot: {
         Args: {
           key: string
@@ -1416,6 +1608,28 @@ export type Database = {
         Returns: Json
       }
       donor_dashboard: { Args: never; Returns: Json }
+      end_request_access: { Args: { access: string }; Returns: boolean }
+      grants_page: {
+        Args: {
+          nonprofit_id: string
+          page?: number
+          page_size?: number
+          search?: string
+        }
+        Returns: Json
+      }
+      incoming_page: {
+        Args: {
+          descending?: boolean
+          nonprofit_id: string
+          page?: number
+          page_size?: number
+          search?: string
+          sort?: string
+          status?: string
+        }
+        Returns: Json
+      }
       incoming_request_counts: { Args: { nonprofit_id: string }; Returns: Json }
       leave_organization: { Args: { nonprofit_id: string }; Returns: Json }
       mark_all_notifications_read: { Args: never; Returns: number }
@@ -1423,7 +1637,12 @@ export type Database = {
         Args: { message_id: string }
         Returns: boolean
       }
+      mark_request_opened: {
+        Args: { nonprofit_id: string; request_id: string }
+        Returns: boolean
+      }
       me: { Args: never; Returns: Json }
+      my_data: { Args: never; Returns: Json }
       my_profile: { Args: never; Returns: Json }
       needsMoreProof: {
         Args: { r: Database["public"]["Tables"]["requests"]["Row"] }
@@ -1466,7 +1685,7 @@ export type Database = {
         Args: { key?: string; message: string; message_id: string }
         Returns: Json
       }
-      request_detail: { Args: { id: string }; Returns: Json }
+      request_detail: { Args: { access?: string; id: string }; Returns: Json }
       request_more_info: {
         Args: { nonprofit_id: string; notes: string; request_id: string }
         Returns: Json
@@ -1476,6 +1695,10 @@ export type Database = {
       resend_team_invitation: { Args: { member_id: string }; Returns: Json }
       resubmit_request: { Args: { id: string }; Returns: Json }
       save_draft: { Args: { input: Json }; Returns: Json }
+      save_organization: {
+        Args: { changes: Json; nonprofit_id: string; seen: Json }
+        Returns: Json
+      }
       save_profile: { Args: { input: Json }; Returns: Json }
       select_nonprofit: { Args: { nonprofit_id: string }; Returns: Json }
       send_address_code: { Args: { email?: string }; Returns: Json }
@@ -1488,6 +1711,7 @@ export type Database = {
         }
         Returns: Json
       }
+      send_request_code: { Args: { number: string }; Returns: Json }
       set_budget_allocation: {
         Args: { amount: number; category: string; nonprofit_id: string }
         Returns: Json
@@ -1496,12 +1720,16 @@ export type Database = {
         Args: { above?: number; nonprofit_id: string }
         Returns: Json
       }
+      staff_request: {
+        Args: { nonprofit_id: string; request_id: string }
+        Returns: Json
+      }
       submit_request: { Args: { input: Json }; Returns: Json }
       subscribe_newsletter: { Args: { email: string }; Returns: Json }
       sweep_guest_files: { Args: never; Returns: string[] }
       team_invitation: { Args: { token: string }; Returns: Json }
       unsubscribe: { Args: { token: string }; Returns: Json }
-      withdraw_request: { Args: { id: string }; Returns: Json }
+      withdraw_request: { Args: { access?: string; id: string }; Returns: Json }
     }
     Enums: {
       [_ in never]: never

@@ -1,4 +1,4 @@
-//! The admin listener, for those who run the server: whether it lives, whether it is ready, and its figures.
+//! The admin listener for operators: liveness, readiness and metrics.
 //!
 //! | route | answer |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `GET /ready` | 200 when the database answers and the REST API knows its schema, else 503 |
 //! | `GET /metrics` | Prometheus text |
 //!
-//! It has an address of its own (`FERROBASE_ADMIN_LISTEN`), because what it tells is not for everybody.
+//! It listens on a separate address (`FERROBASE_ADMIN_LISTEN`), because its answers are not public.
 
 mod traffic;
 
@@ -17,6 +17,7 @@ use actix_web::{App, HttpResponse, HttpServer, web};
 
 use crate::db::Pool;
 use crate::http::listen::KEEP_ALIVE;
+use crate::realtime::Realtime;
 use crate::rest::{self, Rest};
 pub use traffic::{Traffic, count};
 
@@ -26,6 +27,7 @@ pub struct Admin {
     pub database: Pool,
     /// Absent where the authentication API runs alone.
     pub rest: Option<Rest>,
+    pub realtime: Option<Realtime>,
     pub traffic: Traffic,
 }
 
@@ -66,6 +68,9 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
     let mut text = admin.traffic.as_text();
     if let Some(rest) = &admin.rest {
         text.push_str(&rest::admin::metrics(rest));
+    }
+    if let Some(realtime) = &admin.realtime {
+        text.push_str(&realtime.metrics());
     }
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
 }

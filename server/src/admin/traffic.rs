@@ -12,7 +12,7 @@ use actix_web::middleware::Next;
 use actix_web::web::Data;
 
 /// Names of the APIs as label, in the order of the counters; what is none of them is the web app.
-const APIS: [&str; 5] = ["auth", "rest", "storage", "functions", "web"];
+const APIS: [&str; 6] = ["auth", "rest", "storage", "functions", "realtime", "web"];
 
 /// Upper bounds of the histogram's buckets, seconds.
 const BOUNDS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];

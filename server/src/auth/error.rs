@@ -9,7 +9,7 @@ use actix_web::http::header::{ALLOW, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::db::DbError;
+use crate::db::{DbError, RETRY_AFTER, is_unavailable};
 
 macro_rules! codes {
     ($($name:ident = $text:literal,)*) => {
@@ -141,10 +141,13 @@ codes! {
 pub type AuthResult<T> = Result<T, AuthError>;
 
 /// The fault behind an answer: logged, never shown, except what a trigger or constraint of the project says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fault {
     text: String,
-    sql: Option<SqlFault>,
+    /// In a box: results carry faults about, and few have one.
+    sql: Option<Box<SqlFault>>,
+    /// The database is away, full or overloaded: the same request may do better later.
+    is_unavailable: bool,
 }
 
 /// What PostgreSQL reported.
@@ -155,13 +158,15 @@ pub struct SqlFault {
     pub detail: Option<String>,
     pub hint: Option<String>,
     pub constraint: Option<String>,
+    /// Of the table that refused.
+    pub schema: Option<String>,
     /// A function of the database was at work: the fault is its author's, not the caller's.
     pub is_in_function: bool,
 }
 
 impl Fault {
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), sql: None }
+        Self { text: text.into(), sql: None, is_unavailable: false }
     }
 
     /// What is wrong with the value that the database could not keep, where that is the fault.
@@ -196,19 +201,22 @@ impl std::fmt::Display for Fault {
 
 impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
+        let is_unavailable = is_unavailable(&error);
         match error.as_db_error() {
             Some(db) => Self {
                 text: format!("{} (SQLSTATE {})", db.message(), db.code().code()),
-                sql: Some(SqlFault {
+                sql: Some(Box::new(SqlFault {
                     sqlstate: db.code().code().to_owned(),
                     message: db.message().to_owned(),
                     detail: db.detail().map(str::to_owned),
                     hint: db.hint().map(str::to_owned),
                     constraint: db.constraint().map(str::to_owned),
+                    schema: db.schema().map(str::to_owned),
                     is_in_function: db.where_().is_some_and(is_of_function),
-                }),
+                })),
+                is_unavailable,
             },
-            None => Self::new(error.to_string()),
+            None => Self { is_unavailable, ..Self::new(error.to_string()) },
         }
     }
 }
@@ -228,13 +236,13 @@ impl From<DbError> for Fault {
     fn from(error: DbError) -> Self {
         match error {
             DbError::Postgres(error) => error.into(),
-            other => Self::new(other.to_string()),
+            other => Self { is_unavailable: other.is_unavailable(), ..Self::new(other.to_string()) },
         }
     }
 }
 
 /// Everything a request can be answered with other than success.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum AuthError {
     /// An answer with a code; `fault` is what caused it, if anything did.
     Api {
@@ -308,6 +316,20 @@ impl AuthError {
         Self::OAuth { error: error.into(), description: description.into() }
     }
 
+    /// 422 `email_exists` or `phone_exists` for an address or number that somebody else turns out to have: they are unique
+    /// over all audiences, and another request may have taken one since it was looked for. Upstream: 500.
+    pub fn unless_taken(fault: Fault) -> Self {
+        match fault.constraint() {
+            Some("users_email_partial_key") => {
+                Self::unprocessable(Code::EmailExists, "A user with this email address has already been registered")
+            }
+            Some("users_phone_key") => {
+                Self::unprocessable(Code::PhoneExists, "A user with this phone number has already been registered")
+            }
+            _ => fault.into(),
+        }
+    }
+
     /// The same answer with its cause, for the log and for what SQL errors may show.
     pub fn caused_by(self, cause: impl Into<Fault>) -> Self {
         match self {
@@ -326,6 +348,8 @@ impl AuthError {
 
     pub fn status(&self) -> StatusCode {
         match self {
+            // Upstream answers 500; clients repeat a 503.
+            _ if self.is_unavailable() => StatusCode::SERVICE_UNAVAILABLE,
             Self::Api { status, .. } | Self::Hook { status, .. } => *status,
             Self::WeakPassword { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::OAuth { .. } => StatusCode::BAD_REQUEST,
@@ -365,6 +389,15 @@ impl AuthError {
             Self::Api { fault, .. } => fault.as_ref(),
             Self::Unhandled(fault) => Some(fault),
             _ => None,
+        }
+    }
+
+    /// Whether the database is away, full or overloaded, and nothing else is wrong.
+    fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Api { status, fault: Some(fault), .. } => fault.is_unavailable && status.is_server_error(),
+            Self::Unhandled(fault) => fault.is_unavailable,
+            _ => false,
         }
     }
 
@@ -428,11 +461,11 @@ impl AuthError {
                 set(&mut response, "x-sb-error-code", Code::WeakPassword.as_str());
                 response
             }
-            Self::Api { status, code, message, fault } => {
-                let shown = fault.as_ref().and_then(|fault| fault.sql.as_ref()).and_then(shown_sql);
+            Self::Api { code, message, fault, .. } => {
+                let shown = fault.as_ref().and_then(|fault| fault.sql.as_deref()).and_then(shown_sql);
                 let mut response = match shown {
                     Some((status, body)) if !new_shape => json_response(status, &body),
-                    _ => shaped(new_shape, *status, code.as_str(), message, Some(request_id)),
+                    _ => shaped(new_shape, self.status(), code.as_str(), message, Some(request_id)),
                 };
                 set(&mut response, "x-sb-error-code", code.as_str());
                 response
@@ -446,6 +479,9 @@ impl AuthError {
         };
         if new_shape {
             set(&mut response, "x-supabase-api-version", "2024-01-01");
+        }
+        if self.is_unavailable() {
+            set(&mut response, "retry-after", RETRY_AFTER);
         }
         response
     }
@@ -529,8 +565,12 @@ fn shaped(new: bool, status: StatusCode, code: &str, message: &str, error_id: Op
     json_response(status, &body)
 }
 
-/// The SQL errors that users' own triggers and constraints raise, as the old shape shows them.
+/// The SQL errors that users' own triggers and constraints raise, as the old shape shows them. Keys of schema auth are
+/// nobody's business outside: their details hold addresses.
 fn shown_sql(sql: &SqlFault) -> Option<(StatusCode, Value)> {
+    if sql.sqlstate == "23505" && sql.schema.as_deref() == Some("auth") {
+        return None;
+    }
     let status = match sql.sqlstate.as_str() {
         "P0001" | "23000" | "23001" | "23502" | "23503" | "23505" | "23514" | "23P01" => {
             StatusCode::INTERNAL_SERVER_ERROR

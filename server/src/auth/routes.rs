@@ -10,13 +10,15 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::error::{AuthError, AuthResult, Code};
-use super::request::{BODY_LIMIT, Body, Request};
-use super::{
-    Auth, admin, bearer, cors, custom_providers, discovery, identities, logout, mfa, oauth, oauth_server, passkeys,
-    recover, signup, token, user, verify,
+use crate::auth::Auth;
+use crate::auth::door::request::{BODY_LIMIT, Body, Request};
+use crate::auth::door::{bearer, cors};
+use crate::auth::error::{AuthError, AuthResult, Code};
+use crate::auth::flows::{
+    admin, custom_providers, discovery, identities, logout, mfa, oauth, oauth_server, passkeys, recover, signup, token,
+    user, verify,
 };
-use crate::http::request_id::request_id;
+use crate::http::request_id::id_of;
 
 /// Answers every request below the mount.
 pub async fn handle(http: HttpRequest, payload: web::Payload, auth: web::Data<Auth>) -> HttpResponse {
@@ -24,13 +26,13 @@ pub async fn handle(http: HttpRequest, payload: web::Payload, auth: web::Data<Au
     if cors::is_preflight(http.method(), http.headers()) {
         return cors::preflight(http.headers(), &auth.config);
     }
-    let id = request_id(http.headers());
+    let id = id_of(&http);
     let body = read_body(payload).await;
     let path = http.uri().path();
     let path = path.strip_prefix(auth.mount.as_str()).unwrap_or(path).to_owned();
     let deadline = auth.config.max_request_duration;
     let request = Request::new(Arc::clone(&auth), http.clone(), path, body, id.clone());
-    let answered = AssertUnwindSafe(tokio::time::timeout(deadline, route(&request))).catch_unwind().await;
+    let answered = AssertUnwindSafe(tokio::time::timeout(deadline, Box::pin(route(&request)))).catch_unwind().await;
     let mut response = match answered {
         Ok(Ok(Ok(response))) => response,
         Ok(Ok(Err(error))) => error.respond(http.headers(), &id),
@@ -108,7 +110,9 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
             methods!(request, GET => verify::get(request).await, POST => verify::post(request).await,)
         }
         (["logout"], false) => {
-            methods!(request, POST => logout::logout(request, bearer::require_user(request).await?).await,)
+            methods!(request, POST => {
+                logout::logout(request, bearer::require_user_or_client(request).await?).await
+            },)
         }
         (["reauthenticate", rest @ ..], _) => {
             let caller = bearer::require_user(request).await?;
@@ -177,7 +181,7 @@ async fn oauth_routes(request: &Request, rest: &[&str], slash: bool) -> AuthResu
         (["token"], false) => methods!(request, POST => oauth_server::token(request).await,),
         (["authorize"], false) => methods!(request, GET => oauth_server::authorize(request).await,),
         (["userinfo"], false) => methods!(request, GET => {
-            let caller = bearer::require_user(request).await?;
+            let caller = bearer::require_user_or_client(request).await?;
             oauth_server::userinfo(request, caller).await
         },),
         (["authorizations", id], false) => methods!(request, GET => {
@@ -317,7 +321,24 @@ async fn admin_routes(request: &Request, rest: &[&str], slash: bool, admin: bear
             }
         }
         (["audit"], _) => methods!(request, GET => admin::audit_log(request).await,),
-        (["sso", ..], _) => require_saml(),
+        (["sso", "providers", rest @ ..], _) => admin_sso_routes(request, rest).await,
+        _ => Err(AuthError::RouteNotFound),
+    }
+}
+
+/// Upstream manages these whether SAML is on or off.
+async fn admin_sso_routes(request: &Request, rest: &[&str]) -> AuthResult<HttpResponse> {
+    use admin::sso;
+    let [named, rest @ ..] = rest else {
+        return methods!(request, GET => sso::list(request).await, POST => sso::create(request).await,);
+    };
+    let provider = sso::load(request, &percent_encoding::percent_decode_str(named).decode_utf8_lossy()).await?;
+    match rest {
+        [] => methods!(request,
+            GET => sso::show(&provider),
+            PUT => sso::update(request, &provider).await,
+            DELETE => sso::delete(request, &provider).await,
+        ),
         _ => Err(AuthError::RouteNotFound),
     }
 }
@@ -326,11 +347,11 @@ async fn admin_user_routes(
     request: &Request,
     rest: &[&str],
     admin: bearer::Admin,
-    user: super::models::user::User,
+    user: crate::auth::models::user::User,
 ) -> AuthResult<HttpResponse> {
     match rest {
         [] => methods!(request,
-            GET => super::request::ok(&user),
+            GET => crate::auth::door::request::ok(&user),
             PUT => admin::update_user(request, &admin, user).await,
             DELETE => admin::delete_user(request, &admin, user).await,
         ),

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use super::stop::Stop;
 use crate::config::{Reader, Source};
-use crate::embedded_pg::{self, EmbeddedError, EmbeddedOptions, EmbeddedPostgres};
+use crate::embedded_pg::{self, AdminPassword, EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Logins};
 
 /// An open road to the database, and what has to be stopped afterwards.
 pub struct Database {
-    /// Logs in as the owner.
-    pub url: String,
+    pub logins: Logins,
     embedded: Option<EmbeddedPostgres>,
 }
 
@@ -21,18 +20,20 @@ impl Database {
             data_root: PathBuf::from(reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase")),
             port: reader.parse_or(&["FERROBASE_DB_PORT"], "a port", 54322),
             bin_dir: reader.text(&["PG_BIN_DIR"]).map(PathBuf::from),
+            admin_password: AdminPassword::Keep,
             ..EmbeddedOptions::default()
         };
         let options = reader.finish(options)?;
         if let Some(url) = url {
-            return Ok(Self { url, embedded: None });
+            // Elsewhere one role does both.
+            return Ok(Self { logins: Logins { admin_url: url.clone(), url }, embedded: None });
         }
         match EmbeddedPostgres::start(&options).await {
-            Ok(embedded) => Ok(Self { url: embedded.url.clone(), embedded: Some(embedded) }),
+            Ok(embedded) => Ok(Self { logins: embedded.logins(), embedded: Some(embedded) }),
             // A server on the same data has it open, on whatever port; this command then shares it. Who else listens on
             // our port is nobody whose database we would touch.
-            Err(EmbeddedError::InUse { dir, pid }) => match embedded_pg::url_of_running(&dir) {
-                Some(url) => Ok(Self { url, embedded: None }),
+            Err(EmbeddedError::InUse { dir, pid }) => match embedded_pg::logins_of_running(&dir) {
+                Some(logins) => Ok(Self { logins, embedded: None }),
                 None => Err(EmbeddedError::InUse { dir, pid }.into()),
             },
             Err(error) => Err(error.into()),
@@ -43,12 +44,12 @@ impl Database {
     pub async fn with<T, F, W>(source: &Source, work: W) -> anyhow::Result<T>
     where
         F: Future<Output = anyhow::Result<T>>,
-        W: FnOnce(String) -> F,
+        W: FnOnce(Logins) -> F,
     {
         let stop = Stop::watch()?;
         let stopped = || anyhow::anyhow!("stopped before it was done");
         let database = stop.before(Self::open(source)).await.ok_or_else(stopped)??;
-        let outcome = stop.before(work(database.url.clone())).await;
+        let outcome = stop.before(work(database.logins.clone())).await;
         if let Some(embedded) = database.embedded {
             embedded.stop().await;
         }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::database::{Database, block_on};
-use crate::auth;
 use crate::config::{Reader, Source as Settings};
 use crate::migrate::{self, GivenUrls, Seeded, Source};
 
@@ -18,6 +17,9 @@ pub struct MigrateArgs {
 
 #[derive(Args)]
 pub struct SeedArgs {
+    /// Of a project's folder: its buckets and their files
+    #[command(subcommand)]
+    pub target: Option<super::project::SeedTarget>,
     /// Folder of *.sql files, or a project with supabase/seed.sql [default: the demo data in this binary]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -29,9 +31,9 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
     // A folder that cannot be read is known before a database is started.
     source.read()?;
     let logins = Logins::read(settings);
-    let applied = block_on(Database::with(settings, async |url| {
-        up_to_date(&url, &logins).await?;
-        Ok(migrate::dir(&url, &source).await?)
+    let applied = block_on(Database::with(settings, async |database| {
+        up_to_date(&database.admin_url, &logins).await?;
+        Ok(migrate::dir(&database.url, &source).await?)
     }))?;
     let mut text: String = applied.files.iter().map(|file| format!("applied {file}\n")).collect();
     text.push_str(&format!("{} applied, {} were there already\n", applied.files.len(), applied.unchanged));
@@ -39,12 +41,15 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
 }
 
 pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
+    if let Some(super::project::SeedTarget::Buckets) = args.target {
+        return super::project::seed_buckets();
+    }
     let source = args.dir.map_or(Source::Demo, Source::SeedFolder);
     source.read()?;
     let logins = Logins::read(settings);
-    let seeded = block_on(Database::with(settings, async |url| {
-        up_to_date(&url, &logins).await?;
-        Ok(migrate::seed(&url, &source).await?)
+    let seeded = block_on(Database::with(settings, async |database| {
+        up_to_date(&database.admin_url, &logins).await?;
+        Ok(migrate::seed(&database.url, &source).await?)
     }))?;
     super::print_all(&match seeded {
         Seeded::Loaded(files) => format!("loaded {} file(s)\n", files.len()),
@@ -69,5 +74,5 @@ impl Logins {
 /// What a project's migrations build on.
 async fn up_to_date(url: &str, logins: &Logins) -> anyhow::Result<()> {
     let urls = migrate::prepare(url, &logins.secret, &logins.given).await?;
-    auth::migrate(&urls.auth_url).await
+    Ok(migrate::auth(&urls.auth_url).await.map(drop)?)
 }

@@ -1,15 +1,16 @@
-//! The commands of the binary. Exit codes: 0 ok, 1 failed, 2 bad usage; errors are one line on stderr.
+//! The commands of the binary. Exit codes: 0 success, 1 failure, 2 wrong usage. Errors are one line on stderr.
 
 mod card;
+mod connection;
 mod database;
 mod doctor;
 mod healthcheck;
 mod keys;
 mod migrate;
+mod project;
 mod serve;
-mod serve_auth;
-mod serve_rest;
 mod stop;
+mod storage;
 pub mod types;
 
 use std::path::PathBuf;
@@ -44,10 +45,50 @@ enum Command {
     /// API keys: new ones, or those in use
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// The files behind /storage/v1
+    #[command(subcommand)]
+    Storage(storage::StorageCommand),
     /// Look for what is missing or too open in configuration and database
     Doctor,
     /// Ask the running server whether it is well; for containers
     Healthcheck,
+    /// Serve the project of this folder (supabase/) in the background, as 'supabase start' does
+    Start(project::StartArgs),
+    /// Stop what 'start' has started; the data stays
+    Stop(project::StopArgs),
+    /// Show where the project of this folder is served, and its keys
+    Status(project::StatusArgs),
+    /// The project's database
+    #[command(subcommand)]
+    Db(project::DbCommand),
+    /// The project's migrations
+    #[command(subcommand)]
+    Migration(project::MigrationCommand),
+    /// The project's edge functions
+    #[command(subcommand)]
+    Functions(project::FunctionsCommand),
+    /// Types of the project's running database
+    #[command(subcommand)]
+    Gen(GenCommand),
+}
+
+#[derive(Subcommand)]
+enum GenCommand {
+    /// As 'supabase gen types' prints them
+    Types {
+        /// typescript
+        #[arg(long, default_value = "typescript", value_parser = ["typescript"])]
+        lang: String,
+        /// As older versions take it
+        #[arg(value_parser = ["typescript"], hide = true)]
+        language: Option<String>,
+        /// Schemas, separated by commas [default: public and those of the API]
+        #[arg(short, long, value_delimiter = ',')]
+        schema: Vec<String>,
+        /// Accepted for scripts
+        #[arg(long)]
+        local: bool,
+    },
 }
 
 /// Parses the command line, runs the command and says how it ended.
@@ -73,15 +114,33 @@ pub fn run() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let outcome = Source::from_process(cli.config.as_deref()).and_then(|source| {
-        match cli.command.unwrap_or_else(|| Command::Serve(serve::ServeArgs::default())) {
+    let command = cli.command.unwrap_or_else(|| Command::Serve(serve::ServeArgs::default()));
+    let (only, postgrest_file) = match &command {
+        Command::Serve(args) => (args.only, args.postgrest_file(cli.config.as_deref())),
+        _ => (None, Ok(None)),
+    };
+    let source = postgrest_file.and_then(|file| match file {
+        Some(file) => Source::with_postgrest_file(file),
+        None => Source::from_process(cli.config.as_deref()),
+    });
+    let outcome = source.and_then(|mut source| {
+        connection::settle(&mut source, only)?;
+        match command {
             Command::Serve(args) => serve::run(args, source),
             Command::Migrate(args) => migrate::migrate(args, &source),
             Command::Seed(args) => migrate::seed(args, &source),
             Command::Types(command) => types::run(command, &source),
             Command::Keys(command) => keys::run(command, &source),
+            Command::Storage(command) => storage::run(command, &source),
             Command::Doctor => doctor::run(&source),
             Command::Healthcheck => healthcheck::run(&source),
+            Command::Start(args) => project::start(&args),
+            Command::Stop(args) => project::stop(&args),
+            Command::Status(args) => project::status(&args),
+            Command::Db(command) => project::db(&command),
+            Command::Migration(command) => project::migration(command),
+            Command::Functions(command) => project::functions(&command),
+            Command::Gen(GenCommand::Types { schema, .. }) => project::gen_types(schema),
         }
     });
     match outcome {

@@ -1,12 +1,15 @@
-//! Settings: read once at start from the environment and an optional file, typed, and refused together.
+//! Settings, read once at start from the environment and an optional file.
 //!
-//! A [`Source`] answers names; a [`Reader`] turns them into typed values and collects every problem, so that
-//! a wrong configuration is reported in one go. Each concern has its own struct with a `read(&mut Reader)`
-//! constructor; no other room looks at the environment.
+//! A [`Source`] looks names up. A [`Reader`] parses them into typed values and collects every problem, so that all problems are
+//! reported together. Each concern has its own struct with a `read(&mut Reader)` constructor. No other module reads the
+//! environment.
 
 mod auth;
+mod connections;
+pub mod conninfo;
 mod duration;
 mod libpq;
+mod postgrest_file;
 mod reader;
 pub mod rest;
 mod server;
@@ -14,8 +17,9 @@ mod source;
 
 pub use crate::secret::Secret;
 pub use auth::*;
+pub use connections::Connections;
 pub use duration::parse_go_duration;
 pub use reader::{Problems, Reader};
-pub use rest::RestConfig;
-pub use server::{Api, DEVELOPMENT_JWT_SECRET, ServerConfig, SqlSource};
+pub use rest::{RestConfig, bodies};
+pub use server::{Api, DEVELOPMENT_JWT_SECRET, ServerConfig, SqlSource, TrustedProxies};
 pub use source::Source;

@@ -64,6 +64,13 @@ pub struct RestConfig {
     pub log_level: LogLevel,
     /// `PGRST_LOG_QUERY`, default false: the SQL of every request that is logged, on stderr.
     pub log_query: bool,
+    pub limits: ReadLimits,
+    /// `FERROBASE_TRUSTED_PROXIES`: addresses whose forwarded headers count.
+    pub trusted_proxies: super::TrustedProxies,
+    pub spill: Spill,
+    /// `FERROBASE_BODIES_MB`: request bodies in memory, of all APIs together, in bytes. Default a quarter of the memory that
+    /// this process may have, at least 32 and at most 512 MB.
+    pub bodies: u64,
     /// `PGRST_APP_SETTINGS_<NAME>`: (`app.settings.<NAME>`, value), in name order.
     pub app_settings: Vec<(String, String)>,
 }
@@ -88,6 +95,47 @@ pub struct PoolSettings {
     pub max_idle_time: Duration,
     /// `PGRST_DB_POOL_AUTOMATIC_RECOVERY`, default true; false: `serve --only rest` ends when the database is gone.
     pub automatic_recovery: bool,
+}
+
+/// What a read may ask for; 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReadLimits {
+    pub all: ReadLimit,
+    /// For the anonymous role, besides.
+    pub anon: ReadLimit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReadLimit {
+    /// `FERROBASE_REST_DEPTH` (default 10), `FERROBASE_REST_ANON_DEPTH` (6): resources embedded in one another.
+    pub depth: usize,
+    /// `FERROBASE_REST_EMBEDS` (default 100), `FERROBASE_REST_ANON_EMBEDS` (40): embedded resources in all.
+    pub embeds: usize,
+    /// `FERROBASE_REST_COST` (default 0), `FERROBASE_REST_ANON_COST` (20,000,000): PostgreSQL's estimate of a read that
+    /// embeds deeply, in its planner's units.
+    pub cost: f64,
+}
+
+impl ReadLimits {
+    pub fn of(&self, is_anon: bool) -> ReadLimit {
+        let ReadLimits { all, anon } = *self;
+        if !is_anon {
+            return all;
+        }
+        let smaller = |a: usize, b: usize| if a == 0 || (b != 0 && b < a) { b } else { a };
+        let cost = if all.cost == 0.0 || (anon.cost != 0.0 && anon.cost < all.cost) { anon.cost } else { all.cost };
+        ReadLimit { depth: smaller(all.depth, anon.depth), embeds: smaller(all.embeds, anon.embeds), cost }
+    }
+}
+
+/// Where answers wait that are longer than memory should hold and that their clients have not read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spill {
+    /// `FERROBASE_SPILL_DIR`, default the system's folder for temporary files. The files have no names.
+    pub folder: PathBuf,
+    /// `FERROBASE_SPILL_MB`, default 1024: of all answers together, in bytes. With 0 an answer comes as fast as its client
+    /// reads, and its transaction stays open for as long.
+    pub most: u64,
 }
 
 /// How transactions end.
@@ -279,6 +327,21 @@ impl RestConfig {
                 ],
             ),
             log_query: boolean(reader, "PGRST_LOG_QUERY", false),
+            limits: ReadLimits {
+                all: ReadLimit {
+                    depth: reader.parse_or(&["FERROBASE_REST_DEPTH"], "a number", 10),
+                    embeds: reader.parse_or(&["FERROBASE_REST_EMBEDS"], "a number", 100),
+                    cost: reader.parse_or(&["FERROBASE_REST_COST"], "a number", 0.0),
+                },
+                anon: ReadLimit {
+                    depth: reader.parse_or(&["FERROBASE_REST_ANON_DEPTH"], "a number", 6),
+                    embeds: reader.parse_or(&["FERROBASE_REST_ANON_EMBEDS"], "a number", 40),
+                    cost: reader.parse_or(&["FERROBASE_REST_ANON_COST"], "a number", 2e7),
+                },
+            },
+            trusted_proxies: super::server::trusted_proxies(reader),
+            spill: spill(reader),
+            bodies: bodies(reader),
             app_settings: reader
                 .source()
                 .with_prefix("PGRST_APP_SETTINGS_")
@@ -288,6 +351,33 @@ impl RestConfig {
                 .collect(),
         }
     }
+}
+
+fn spill(reader: &mut Reader<'_>) -> Spill {
+    let folder = reader.text(&["FERROBASE_SPILL_DIR"]).map_or_else(std::env::temp_dir, PathBuf::from);
+    let most: u64 = reader.parse_or(&["FERROBASE_SPILL_MB"], "a number of megabytes", 1024);
+    Spill { folder, most: most.saturating_mul(1 << 20) }
+}
+
+/// `FERROBASE_BODIES_MB`, in bytes.
+pub fn bodies(reader: &mut Reader<'_>) -> u64 {
+    let megabytes: Option<u64> = reader.parse(&["FERROBASE_BODIES_MB"], "a number of megabytes");
+    match megabytes {
+        Some(megabytes) => megabytes.clamp(1, 1 << 20) << 20,
+        None => (memory() / 4).clamp(32 << 20, 512 << 20),
+    }
+}
+
+/// What the machine has, or the container may use, in bytes.
+fn memory() -> u64 {
+    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let machine = || {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+    };
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    limits.into_iter().filter_map(number).chain(machine()).min().unwrap_or(1 << 30)
 }
 
 fn split(text: &str) -> Vec<String> {

@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Reader, Secret};
+use super::{Connections, Reader, Secret};
 
 /// An API that can be served alone, as named by `serve --only`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Api {
     Rest,
     Auth,
+    Realtime,
+    Storage,
 }
 
 impl std::str::FromStr for Api {
@@ -19,7 +21,9 @@ impl std::str::FromStr for Api {
         match text {
             "rest" => Ok(Api::Rest),
             "auth" => Ok(Api::Auth),
-            _ => Err("choose rest or auth".to_owned()),
+            "realtime" => Ok(Api::Realtime),
+            "storage" => Ok(Api::Storage),
+            _ => Err("choose rest, auth, realtime or storage".to_owned()),
         }
     }
 }
@@ -40,10 +44,15 @@ pub struct ServerConfig {
     pub development: bool,
     /// `DATABASE_URL`; unset means the embedded PostgreSQL.
     pub database_url: Option<Secret>,
+    /// `FERROBASE_DB_CONNECTIONS`, default 30: what this instance opens to the database at most.
+    pub connections: Connections,
     /// `FERROBASE_DB_PORT`, default 54322: port of the embedded PostgreSQL.
     pub embedded_port: u16,
     /// `FERROBASE_DATA_DIR`, default `.ferrobase`: cluster and other state.
     pub data_dir: PathBuf,
+    /// `FERROBASE_USER`: as whom a server that was started as root goes on, outside of development; `root` stays root.
+    /// Without it the account that the embedded PostgreSQL runs as, or whoever owns the data folder.
+    pub user: Option<String>,
     /// `PG_BIN_DIR`: directory of `initdb`, `pg_ctl`, `postgres` instead of the npm package's.
     pub pg_bin_dir: Option<PathBuf>,
     /// `JWT_SECRET` (also `GOTRUE_JWT_SECRET`): HS256 secret, at least 32 bytes.
@@ -67,8 +76,34 @@ pub struct ServerConfig {
     pub migrations: SqlSource,
     /// `FERROBASE_SEED`, default `embedded` in development beside the embedded migrations, else `none`: demo data.
     pub seed: SqlSource,
-    /// `FERROBASE_TRUSTED_PROXIES`: addresses whose forwarded headers count.
-    pub trusted_proxies: Vec<std::net::IpAddr>,
+    /// `FERROBASE_OPEN_GATEWAY`, default false, development only: requests pass without a key, as with `supabase start`.
+    pub open_gateway: bool,
+    /// `FERROBASE_WEB`, default true: whether the web app that the binary carries is served.
+    pub web: bool,
+    pub trusted_proxies: TrustedProxies,
+}
+
+/// Whose forwarded headers count.
+#[derive(Clone, Debug, Default)]
+pub struct TrustedProxies {
+    /// `FERROBASE_TRUSTED_PROXIES`: their addresses, default none.
+    pub addresses: Vec<std::net::IpAddr>,
+    /// `FERROBASE_TRUSTED_HOPS`: how many proxies every request passes, whatever their addresses; default 0.
+    pub hops: usize,
+}
+
+/// `FERROBASE_TRUSTED_PROXIES` and `FERROBASE_TRUSTED_HOPS`
+pub(super) fn trusted_proxies(reader: &mut Reader<'_>) -> TrustedProxies {
+    let items = reader.list(&["FERROBASE_TRUSTED_PROXIES"]).unwrap_or_default();
+    let parsed = items.iter().filter_map(|item| {
+        let parsed = item.parse().ok();
+        if parsed.is_none() {
+            reader.problem(format!("FERROBASE_TRUSTED_PROXIES: '{item}' is not an IP address"));
+        }
+        parsed
+    });
+    let addresses = parsed.collect();
+    TrustedProxies { addresses, hops: reader.parse_or(&["FERROBASE_TRUSTED_HOPS"], "a number of proxies", 0) }
 }
 
 impl ServerConfig {
@@ -89,18 +124,7 @@ impl ServerConfig {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             reader.problem(format!("DATABASE_URL is no connection string of PostgreSQL{cause}"));
         }
-        let trusted_proxies = reader
-            .list(&["FERROBASE_TRUSTED_PROXIES"])
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|item| {
-                let parsed = item.parse().ok();
-                if parsed.is_none() {
-                    reader.problem(format!("FERROBASE_TRUSTED_PROXIES: '{item}' is not an IP address"));
-                }
-                parsed
-            })
-            .collect();
+        let trusted_proxies = trusted_proxies(reader);
         let migrations = SqlSource::read(reader, "FERROBASE_MIGRATIONS", SqlSource::Embedded);
         // The demo data is the embedded application's: beside other migrations there is nothing that it fits.
         let has_demo_data = development && migrations == SqlSource::Embedded;
@@ -121,8 +145,10 @@ impl ServerConfig {
             inbox_listen,
             development,
             database_url,
+            connections: Connections::read(reader),
             embedded_port: reader.parse_or(&["FERROBASE_DB_PORT"], "a port", 54322),
             data_dir: reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase").into(),
+            user: reader.text(&["FERROBASE_USER"]),
             pg_bin_dir: reader.text(&["PG_BIN_DIR"]).map(PathBuf::from),
             jwt_secret,
             anon_key: reader.text(&["ANON_KEY"]),
@@ -135,11 +161,21 @@ impl ServerConfig {
             ),
             site_url,
             support_email: reader.text_or(&["FERROBASE_SUPPORT_EMAIL"], "support@aidbridge.example"),
+            open_gateway: open_gateway(reader, development),
+            web: reader.flag(&["FERROBASE_WEB"], true),
             migrations,
             seed,
             trusted_proxies,
         }
     }
+}
+
+fn open_gateway(reader: &mut Reader<'_>, development: bool) -> bool {
+    let is_open = reader.flag(&["FERROBASE_OPEN_GATEWAY"], false);
+    if is_open && !development {
+        reader.problem("FERROBASE_OPEN_GATEWAY is for development only (FERROBASE_DEV=true)");
+    }
+    is_open
 }
 
 /// The secret of the project's keys. The well-known one is refused beyond loopback, under whatever name it is given.

@@ -1,10 +1,12 @@
-//! Where settings come from: the process environment first, then an optional `ferrobase.toml`.
+//! Where settings come from: the process environment first, then an optional `ferrobase.toml` or PostgREST's own file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+use super::postgrest_file;
 
 /// Named settings, all as text. Names are upper case with underscores (`GOTRUE_SITE_URL`).
 #[derive(Clone, Debug, Default)]
@@ -14,25 +16,58 @@ pub struct Source {
     /// Of the settings file.
     file: BTreeMap<String, String>,
     path: Option<PathBuf>,
+    syntax: Syntax,
     /// Names and prefixes that somebody has asked for; shared by clones.
     asked: Arc<Mutex<BTreeSet<String>>>,
 }
 
+/// What a settings file is written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Syntax {
+    #[default]
+    Toml,
+    /// PostgREST's: `db-uri = "…"`, which is `PGRST_DB_URI`.
+    Postgrest,
+}
+
 impl Source {
+    /// The process environment over the settings of PostgREST's own configuration file.
+    pub fn with_postgrest_file(file: &Path) -> anyhow::Result<Self> {
+        let mut source = Self { path: Some(file.to_owned()), syntax: Syntax::Postgrest, ..Self::environment() };
+        source.file = source.read_file(file)?;
+        Ok(source)
+    }
+
+    fn environment() -> Self {
+        let values = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        Self { values: values.collect(), ..Self::default() }
+    }
+
+    fn read_file(&self, path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+        match self.syntax {
+            Syntax::Toml => read_file(path),
+            Syntax::Postgrest => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|e| anyhow::anyhow!("cannot read the settings file {}: {e}", path.display()))?;
+                postgrest_file::parse(&text)
+                    .map_err(|e| anyhow::anyhow!("the settings file {} cannot be read ({e})", path.display()))
+            }
+        }
+    }
+
     /// The process environment over the settings of `file` (TOML: tables are joined to names by underscores,
     /// so `[smtp] host = "x"` is `SMTP_HOST`). A missing file is an error only if it was named explicitly.
     pub fn from_process(file: Option<&Path>) -> anyhow::Result<Self> {
         let path = file.unwrap_or_else(|| Path::new("ferrobase.toml"));
         let path = (file.is_some() || path.exists()).then(|| path.to_owned());
         let file = path.as_deref().map(read_file).transpose()?.unwrap_or_default();
-        let values = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Ok(Self { values: values.collect(), file, path, ..Self::default() })
+        Ok(Self { file, path, ..Self::environment() })
     }
 
     /// The same with the settings file read anew; a file that can no longer be read changes nothing.
     pub fn reread(&self) -> Self {
         let mut source = self.clone();
-        match self.path.as_deref().map(read_file).transpose() {
+        match self.path.as_deref().map(|path| self.read_file(path)).transpose() {
             Ok(file) => source.file = file.unwrap_or_default(),
             Err(error) => tracing::error!(%error, "keeping the settings of the file as they were"),
         }
@@ -57,7 +92,9 @@ impl Source {
         let asked = self.asked.lock();
         let is_read =
             |name: &str| asked.contains(name) || asked.iter().any(|a| a.ends_with('_') && name.starts_with(a));
-        let ours = self.values.keys().filter(|name| name.starts_with("FERROBASE_")).chain(self.file.keys());
+        // PostgREST ignores what it does not know.
+        let of_file = self.file.keys().filter(|_| self.syntax == Syntax::Toml);
+        let ours = self.values.keys().filter(|name| name.starts_with("FERROBASE_")).chain(of_file);
         let unread: BTreeSet<&String> = ours.filter(|name| !is_read(name)).collect();
         unread.into_iter().cloned().collect()
     }

@@ -1,12 +1,12 @@
-//! Connections that one transaction holds alone, each with its prepared statements.
+//! A pool of connections that one transaction at a time holds exclusively, each with its prepared statements.
 //!
-//! [`ExclusivePool::hold`] gives a connection that nobody else can write to until it is given back. A holder that goes
-//! away in mid-transaction (the client hung up) takes its connection with it: the running statement is cancelled and
-//! the connection closed, so that no role, claim or open transaction reaches the next request.
+//! [`ExclusivePool::hold`] returns a connection that nobody else can use until it is given back. If a holder is dropped in
+//! mid-transaction because the client hung up, the running statement is cancelled and the connection closed. No role, claim or
+//! open transaction reaches the next request.
 //!
-//! Each worker thread has a lane: a connection belongs to the lane of the thread that opened it, whose event loop
-//! wakes its holder. A request takes one of its own lane where it can and another lane's where its own keeps it
-//! waiting, so that a busy connection changes hands without waking another thread.
+//! Each worker thread has a lane. A connection belongs to the lane of the thread that opened it, because that thread's event loop
+//! wakes its holder. A request prefers a connection of its own lane and takes one of another lane only if its own makes it wait.
+//! So a busy connection usually passes from request to request without waking another thread.
 
 mod queue;
 mod waiters;
@@ -18,45 +18,53 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio_postgres::Config;
 
-use super::wire::{Backend, Canceller, connect};
-use super::{DbError, Query};
+use super::cancel::Registration;
+use super::limits::{ACQUIRE, OPEN};
+use super::open::open;
+use super::wire::Backend;
+use super::{DbError, Pulse, Query};
 use queue::{Claim, PATIENCE, Replacement, State};
+pub use waiters::Asker;
+use waiters::Holder;
 
-/// PostgreSQL compiles what it thinks to be long before it runs it. Costs of embeds add up, more so on tables that were
-/// never analyzed, and then a statement of half a millisecond is compiled for a quarter of a second or several. Whoever
-/// has said what `jit` is to be, in whatever place, is obeyed.
+/// Turns just-in-time compilation off unless somebody has set `jit` explicitly. PostgreSQL compiles statements whose estimated
+/// cost is high. Embeds add up to such costs, above all on tables that were never analyzed: a statement of half a millisecond is
+/// then compiled for a quarter of a second or longer.
 const NO_JIT: &str = "select set_config('jit', 'off', false) from pg_catalog.pg_settings \
                       where name = 'jit' and source = 'default'";
 
-/// How the pool behaves; defaults are PostgREST's.
-#[derive(Clone, Debug)]
+/// Settings of the pool. The defaults are PostgREST's.
+#[derive(Clone)]
 pub struct ExclusiveOptions {
-    /// Most connections open at once; one more for a moment while an old one is replaced.
+    /// The maximum number of open connections. There is briefly one more while an old one is replaced.
     pub size: usize,
     /// How long a request waits for a connection.
     pub acquire_timeout: Duration,
     /// A connection older than this is replaced.
     pub max_lifetime: Duration,
-    /// A connection unused for longer than this is not used again.
+    /// A connection that was idle for longer is not used again.
     pub max_idle: Duration,
     /// `application_name` where the connection string names none.
     pub application_name: String,
-    /// Whether statements may be prepared; not behind a transaction pooler.
+    /// Whether to prepare statements. Behind a transaction pooler they cannot be.
     pub prepare: bool,
-    /// Prepared statements kept per connection; the least recently used goes first.
+    /// The number of prepared statements kept per connection. The least recently used is dropped first.
     pub statements: usize,
+    /// Shared with another pool of the same database.
+    pub pulse: Option<Pulse>,
 }
 
 impl Default for ExclusiveOptions {
     fn default() -> Self {
         Self {
             size: 10,
-            acquire_timeout: Duration::from_secs(10),
+            acquire_timeout: ACQUIRE,
             max_lifetime: Duration::from_secs(1800),
             max_idle: Duration::from_secs(30),
             application_name: "ferrobase".to_owned(),
             prepare: true,
             statements: 256,
+            pulse: None,
         }
     }
 }
@@ -65,10 +73,10 @@ impl Default for ExclusiveOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolFigures {
     pub max: usize,
-    /// Connections that could be handed out now, open or not.
+    /// Connections that could be handed out now, whether already open or not.
     pub available: usize,
     pub waiting: usize,
-    /// Requests that waited in vain, since the start.
+    /// Requests that timed out while they waited, since the start.
     pub timeouts: u64,
 }
 
@@ -80,24 +88,27 @@ pub struct ExclusivePool {
 
 struct Shared {
     config: Config,
+    pulse: Pulse,
     options: ExclusiveOptions,
     state: Mutex<State<Connection>>,
     lanes: usize,
-    /// Raised by a flush: connections of an older generation are replaced.
+    /// Incremented by [`ExclusivePool::flush`]. Connections of an older generation are replaced.
     generation: AtomicU64,
+    /// The version of the schema for which statements may be prepared.
+    schema_epoch: AtomicU64,
     timeouts: AtomicU64,
 }
 
 struct Connection {
     backend: Backend,
-    canceller: Canceller,
+    registration: Registration,
     opened: Instant,
     used: Instant,
     generation: u64,
     lane: usize,
 }
 
-/// The lane of this thread, of so many.
+/// The lane of the current thread among `lanes`.
 fn lane_of_thread(lanes: usize) -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -114,25 +125,28 @@ impl ExclusivePool {
             config.application_name(&options.application_name);
         }
         let lanes = std::thread::available_parallelism().map_or(1, usize::from).min(options.size.max(1));
+        let pulse = options.pulse.clone().unwrap_or_else(|| Pulse::new(config.clone()));
         let shared = Shared {
             config,
+            pulse,
             state: Mutex::new(State::new(options.size, lanes, options.acquire_timeout)),
             lanes,
             options,
             generation: AtomicU64::new(0),
+            schema_epoch: AtomicU64::new(0),
             timeouts: AtomicU64::new(0),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// A connection for one transaction. Waits in a queue that is bounded: who could not be served in time is refused
-    /// at once. Roles have their turns in it: `role` is the one that the request acts as.
-    pub async fn hold(&self, role: &str) -> Result<Held, DbError> {
+    /// Acquires a connection for one transaction. Requests wait in a bounded queue: one that could not be served before its timeout
+    /// is refused at once. Roles and clients take turns in the queue.
+    pub async fn hold(&self, asker: &Asker<'_>) -> Result<Held, DbError> {
         let shared = &self.shared;
         let lane = lane_of_thread(shared.lanes);
-        let claim = shared.state.lock().claim(lane, role, None);
+        let claim = shared.state.lock().claim(lane, asker, None);
         let mut ticket = match claim {
-            Claim::Granted(connection) => return shared.granted(connection, lane).await,
+            Claim::Granted(connection) => return shared.granted(connection, lane, asker.holder()).await,
             Claim::Full => return Err(DbError::PoolBusy),
             Claim::Wait(ticket) => ticket,
         };
@@ -141,15 +155,15 @@ impl ExclusivePool {
         for patience in [PATIENCE.0, PATIENCE.1] {
             match tokio::time::timeout_at((since + patience).min(deadline), &mut ticket).await {
                 Ok(Ok(held)) => return held.ready().await,
-                // A place in the queue is never given up by the pool.
+                // Only a pool that is being dropped drops its waiters.
                 Ok(Err(_)) => return Err(DbError::Connect("the connection pool is closed".to_owned())),
                 Err(_) => {}
             }
-            // The lock is let go before anything is waited for or dropped.
-            let claim = shared.state.lock().claim(lane, role, Some(patience));
+            // Release the lock before awaiting or dropping anything.
+            let claim = shared.state.lock().claim(lane, asker, Some(patience));
             if let Claim::Granted(connection) = claim {
                 drop(ticket);
-                return shared.granted(connection, lane).await;
+                return shared.granted(connection, lane, asker.holder()).await;
             }
         }
         match tokio::time::timeout_at(deadline, &mut ticket).await {
@@ -162,9 +176,17 @@ impl ExclusivePool {
         }
     }
 
-    /// Replaces all connections, each when it is given back: when new ones would begin with other settings.
+    /// Replaces every connection when it is next given back. Used when new sessions would start with other settings.
     pub fn flush(&self) {
         self.shared.generation.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Makes each connection prepare its statements again, with its next transaction, if they were prepared before the schema of
+    /// `epoch`.
+    pub fn renew_statements(&self, epoch: u64) {
+        if self.shared.schema_epoch.load(Ordering::Relaxed) != epoch {
+            self.shared.schema_epoch.store(epoch, Ordering::Relaxed);
+        }
     }
 
     pub fn figures(&self) -> PoolFigures {
@@ -179,7 +201,7 @@ impl ExclusivePool {
 }
 
 impl Shared {
-    /// Neither too old nor forgotten for too long.
+    /// Whether the connection is alive, not too old and not idle for too long.
     fn is_usable(&self, connection: &mut Connection) -> bool {
         let now = Instant::now();
         now.duration_since(connection.opened) < self.options.max_lifetime
@@ -187,23 +209,29 @@ impl Shared {
             && connection.backend.is_alive()
     }
 
-    /// Still good for use, but one opened since the last [`ExclusivePool::flush`] would be better.
+    /// Whether the connection was opened before the last [`ExclusivePool::flush`]. It is usable, but should be replaced.
     fn is_old(&self, connection: &Connection) -> bool {
         connection.generation != self.generation.load(Ordering::Relaxed)
     }
 
-    async fn granted(self: &Arc<Self>, connection: Option<Connection>, lane: usize) -> Result<Held, DbError> {
+    async fn granted(
+        self: &Arc<Self>,
+        connection: Option<Connection>,
+        lane: usize,
+        holder: Holder,
+    ) -> Result<Held, DbError> {
         let lane = connection.as_ref().map_or(lane, |connection| connection.lane);
         let since = Instant::now();
-        Held { shared: self.clone(), connection, lane, since, clean: true, returned: false }.ready().await
+        Held { shared: self.clone(), connection, lane, holder, since, clean: true, returned: false }.ready().await
     }
 
     async fn connect(&self, lane: usize) -> Result<Connection, DbError> {
         let generation = self.generation.load(Ordering::Relaxed);
-        let (mut wire, canceller) = connect(&self.config).await?;
-        // Behind a transaction pooler the session is somebody else's next.
+        let (mut wire, registration) = open(&self.config, Some(&self.pulse)).await?.into_wire()?;
+        // Behind a transaction pooler the session belongs to somebody else after this statement.
         if self.options.prepare {
-            match wire.ask(&Query::plain(NO_JIT)).await {
+            let asked = tokio::time::timeout(OPEN, wire.ask(&Query::plain(NO_JIT))).await;
+            match asked.unwrap_or_else(|_| Err(DbError::Connect("a new connection does not answer".to_owned()))) {
                 Err(DbError::Refused(refusal)) if refusal.severity == "ERROR" => {
                     tracing::debug!(%refusal, "just-in-time compilation stays as it is");
                 }
@@ -212,13 +240,14 @@ impl Shared {
         }
         let now = Instant::now();
         let statements = if self.options.prepare { self.options.statements } else { 0 };
-        let backend = Backend::new(wire, statements);
-        Ok(Connection { backend, canceller, opened: now, used: now, generation, lane })
+        let mut backend = Backend::new(wire, statements);
+        backend.renew(self.schema_epoch.load(Ordering::Relaxed));
+        Ok(Connection { backend, registration, opened: now, used: now, generation, lane })
     }
 
-    /// Opens a successor of a connection that is old; it takes the place of an old one that is idle or comes back.
+    /// Opens a successor in the background. It replaces an old connection that is idle or the next one that is given back.
     fn replace_one(self: &Arc<Self>, lane: usize) {
-        // Its event loop has to be this thread's.
+        // The successor must live on this thread's event loop.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         {
             let mut state = self.state.lock();
@@ -244,11 +273,18 @@ impl Shared {
         });
     }
 
-    /// Takes a connection (or the right to open one) back and passes it on.
-    fn give_back(self: &Arc<Self>, mut connection: Option<Connection>, lane: usize, held_for: Duration) {
+    /// Takes back a connection, or the right to open one, and passes it to the next waiter.
+    fn give_back(
+        self: &Arc<Self>,
+        mut connection: Option<Connection>,
+        lane: usize,
+        holder: Holder,
+        held_for: Duration,
+    ) {
         let is_old = connection.as_ref().is_some_and(|connection| self.is_old(connection));
         let mut state = self.state.lock();
         state.note_hold(held_for);
+        state.release(holder);
         let mut dropped = None;
         if is_old {
             match state.replacement(lane) {
@@ -258,7 +294,7 @@ impl Shared {
             }
         }
         loop {
-            let Some(waiter) = state.next_waiter(lane) else {
+            let Some((holder, waiter)) = state.next_waiter(lane) else {
                 state.put(connection, lane);
                 drop(state);
                 break;
@@ -267,16 +303,17 @@ impl Shared {
             let since = Instant::now();
             let connection_now = connection.take();
             let shared = self.clone();
-            let held = Held { shared, connection: connection_now, lane, since, clean: true, returned: false };
+            let held = Held { shared, connection: connection_now, lane, holder, since, clean: true, returned: false };
             match waiter.send(held) {
                 Ok(()) => break,
-                // Gone meanwhile: to the next one.
+                // That request has gone meanwhile: try the next one.
                 Err(mut refused) => {
                     refused.returned = true;
                     connection = refused.connection.take();
                 }
             }
             state = self.state.lock();
+            state.release(holder);
         }
         if is_old && dropped.is_none() {
             self.replace_one(lane);
@@ -284,29 +321,31 @@ impl Shared {
     }
 }
 
-/// A connection held by one transaction. Dropped while [`Held::begin_use`] has not been followed by
-/// [`Held::end_use`], it is closed instead of going back to the pool.
+/// A connection held by one transaction. If it is dropped between [`Held::begin_use`] and [`Held::end_use`], it is closed instead
+/// of returned to the pool.
 pub struct Held {
     shared: Arc<Shared>,
     connection: Option<Connection>,
     lane: usize,
+    holder: Holder,
     since: Instant,
     clean: bool,
-    /// Whether what it held has gone elsewhere.
+    /// Whether the connection has already been passed on.
     returned: bool,
 }
 
 impl Held {
-    /// With an open connection that is good for use.
+    /// Makes sure that the connection is open and usable.
     async fn ready(mut self) -> Result<Self, DbError> {
         let shared = self.shared.clone();
         if let Some(connection) = &mut self.connection {
             if shared.is_usable(connection) {
+                connection.backend.renew(shared.schema_epoch.load(Ordering::Relaxed));
                 return Ok(self);
             }
             self.connection = None;
         }
-        // The event loop of this thread will wake whoever uses it.
+        // The new connection is woken by this thread's event loop, so it belongs to this thread's lane.
         let lane = lane_of_thread(shared.lanes);
         shared.state.lock().rehome(self.lane, lane);
         self.lane = lane;
@@ -314,17 +353,17 @@ impl Held {
         Ok(self)
     }
 
-    /// The connection; from here on it may be in a transaction.
+    /// Returns the connection. From now on it may be in a transaction.
     pub fn begin_use(&mut self) -> Result<&mut Backend, DbError> {
         if self.clean {
-            // What came before (connecting, mostly) says nothing about how long statements take.
+            // The time before, mostly for connecting, says nothing about how long statements take.
             self.since = Instant::now();
         }
         self.clean = false;
         self.connection.as_mut().map(|connection| &mut connection.backend).ok_or(DbError::TransactionEnded)
     }
 
-    /// The transaction is over and known to be.
+    /// Notes that the transaction has ended, as the server confirmed.
     pub fn end_use(&mut self) {
         self.clean = self.connection.as_ref().is_some_and(|connection| connection.backend.is_idle());
     }
@@ -342,19 +381,12 @@ impl Drop for Held {
             if let Some(connection) = &mut connection {
                 connection.used = now;
             }
-            return self.shared.give_back(connection, self.lane, held_for);
+            return self.shared.give_back(connection, self.lane, self.holder, held_for);
         }
-        if let Some(connection) = connection {
-            let canceller = connection.canceller.clone();
-            drop(connection);
-            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                runtime.spawn(async move {
-                    if let Err(error) = canceller.cancel().await {
-                        tracing::debug!(%error, "an abandoned statement could not be cancelled");
-                    }
-                });
-            }
+        if let Some(Connection { backend, registration, .. }) = connection {
+            drop(backend);
+            registration.cancel();
         }
-        self.shared.give_back(None, self.lane, held_for);
+        self.shared.give_back(None, self.lane, self.holder, held_for);
     }
 }

@@ -1,19 +1,32 @@
-//! The one door to PostgreSQL: pools, and transactions that already carry who acts.
+//! Access to PostgreSQL: pools, and transactions that already carry the caller's role and claims.
 
+mod cancel;
 mod causes;
+mod client;
 mod exclusive;
+mod lease;
+mod limits;
+mod open;
 mod pool;
+mod pulse;
+mod socket;
 mod stream;
 mod tls;
 mod transaction;
 mod unit;
 mod wire;
 
+pub use cancel::cancel_all;
 pub use causes::with_causes;
-pub use exclusive::{ExclusiveOptions, ExclusivePool, PoolFigures};
-pub use pool::{DbError, Pool, PoolOptions};
+pub use client::{Client, Value};
+pub use exclusive::{Asker, ExclusiveOptions, ExclusivePool, PoolFigures};
+pub use lease::Lease;
+pub use open::{Connection, OpenError, connect, connect_client};
+pub use pool::{DbError, Pool, PoolOptions, RETRY_AFTER, is_unavailable};
+pub use pulse::Pulse;
 pub use stream::{Piece, RowStream, StreamUnit};
-pub use tls::tls;
+pub use tls::install as install_tls;
+use tls::tls;
 pub use transaction::Transaction;
-pub use unit::{Answers, End, OpenUnit, Param, Query, Unit};
-pub use wire::{Refusal, Row};
+pub use unit::{Answers, End, OpenUnit, Param, Part, PartAnswer, Query, Step, Unit};
+pub use wire::{Copied, Refusal, Replication, Row};

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts};
+use deadpool::Runtime;
+use deadpool::managed::{self, Manager, Metrics, PoolError, RecycleError, RecycleResult, Timeouts};
+use tokio::time::timeout;
+use tokio_postgres::Config;
 
-use super::{Refusal, tls, with_causes};
+use super::limits::{ACQUIRE, OPEN};
+use super::open::{OpenError, open};
+use super::{Client, Lease, Pulse, Refusal, with_causes};
 
 /// How a pool behaves; defaults are PostgREST's.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PoolOptions {
     /// Most connections open at once.
     pub size: usize,
@@ -17,15 +22,18 @@ pub struct PoolOptions {
     pub application_name: String,
     /// A statement that each new connection begins with.
     pub prelude: Option<&'static str>,
+    /// Another pool's, if the database is on the same server: one connection is enough to feel it.
+    pub pulse: Option<Pulse>,
 }
 
 impl Default for PoolOptions {
     fn default() -> Self {
         Self {
             size: 10,
-            acquire_timeout: Duration::from_secs(10),
+            acquire_timeout: ACQUIRE,
             application_name: "ferrobase".to_owned(),
             prelude: None,
+            pulse: None,
         }
     }
 }
@@ -63,57 +71,113 @@ impl From<Refusal> for DbError {
     }
 }
 
+/// Seconds after which a request that met [`DbError::is_unavailable`] may be worth repeating (`Retry-After`).
+pub const RETRY_AFTER: &str = "2";
+
+impl DbError {
+    /// Whether the database is away, full or overloaded, so that the same request may do better later.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::PoolTimeout | Self::Connect(_) | Self::PoolBusy | Self::Broken(_) => true,
+            Self::Postgres(error) => is_unavailable(error),
+            Self::Refused(refusal) => is_state_of_unavailability(&refusal.code),
+            Self::Url(_) | Self::Role(_) | Self::TransactionEnded => false,
+        }
+    }
+}
+
+/// Whether an error says that the database is away, full or overloaded.
+pub fn is_unavailable(error: &tokio_postgres::Error) -> bool {
+    match error.as_db_error() {
+        Some(refusal) => is_state_of_unavailability(refusal.code().code()),
+        // What the server never said: the connection broke, or a value could not be encoded.
+        None => {
+            error.is_closed()
+                || std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+        }
+    }
+}
+
+/// Connection faults, no room on the disk, in memory or for connections, shutting down, starting up, read only.
+fn is_state_of_unavailability(sqlstate: &str) -> bool {
+    sqlstate.starts_with("08")
+        || sqlstate.starts_with("53")
+        || matches!(sqlstate, "57P01" | "57P02" | "57P03" | "25006")
+}
+
 /// Connections to one database as one login role. Cheap to clone.
 #[derive(Clone)]
 pub struct Pool {
-    inner: deadpool_postgres::Pool,
-    config: tokio_postgres::Config,
+    inner: managed::Pool<Opener>,
+    config: Config,
     acquire_timeout: Duration,
+    pulse: Pulse,
+}
+
+/// Opens connections for a pool and looks at those that come back.
+pub(super) struct Opener {
+    config: Config,
+    prelude: Option<&'static str>,
+    pulse: Pulse,
+}
+
+impl Manager for Opener {
+    type Type = Client;
+    type Error = OpenError;
+
+    async fn create(&self) -> Result<Client, OpenError> {
+        let client = open(&self.config, Some(&self.pulse)).await?.into_client();
+        if let Some(prelude) = self.prelude {
+            match timeout(OPEN, client.batch_execute(prelude)).await {
+                Ok(begun) => begun.map_err(OpenError::Refused)?,
+                Err(_) => return Err(OpenError::Silent("a new connection does not answer".to_owned())),
+            }
+            client.rest();
+        }
+        Ok(client)
+    }
+
+    async fn recycle(&self, client: &mut Client, _: &Metrics) -> RecycleResult<OpenError> {
+        if client.is_closed() { Err(RecycleError::message("closed")) } else { Ok(()) }
+    }
 }
 
 impl Pool {
     /// Parses `url` (postgres URL or key-value form); nothing is connected yet.
     pub fn new(url: &str, options: &PoolOptions) -> Result<Self, DbError> {
-        let mut config: tokio_postgres::Config =
-            url.parse().map_err(|e: tokio_postgres::Error| DbError::Url(e.to_string()))?;
-        if config.get_application_name().is_none() {
-            config.application_name(&options.application_name);
-        }
-        Self::of(config, options.size, options.acquire_timeout, options.prelude)
+        let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| DbError::Url(with_causes(&e)))?;
+        let pulse = options.pulse.clone().unwrap_or_else(|| Pulse::new(named(config.clone(), "ferrobase health")));
+        config = named(config, &options.application_name);
+        Self::of(config, options.size, options.acquire_timeout, options.prelude, pulse)
     }
 
     /// Another pool to the same database as the same role, of at most `size` connections: for work that a request
     /// does beside the transaction it holds, and must not wait for connections that wait for it, or that has a
     /// `prelude` of its own.
     pub fn beside(&self, size: usize, prelude: Option<&'static str>) -> Result<Self, DbError> {
-        Self::of(self.config.clone(), size, self.acquire_timeout, prelude)
+        Self::of(self.config.clone(), size, self.acquire_timeout, prelude, self.pulse.clone())
     }
 
     fn of(
-        config: tokio_postgres::Config,
+        config: Config,
         size: usize,
         acquire_timeout: Duration,
         prelude: Option<&'static str>,
+        pulse: Pulse,
     ) -> Result<Self, DbError> {
-        let manager =
-            Manager::from_config(config.clone(), tls(), ManagerConfig { recycling_method: RecyclingMethod::Fast });
-        let timeouts = Timeouts { wait: Some(acquire_timeout), create: Some(acquire_timeout), recycle: None };
-        let begin = Hook::async_fn(move |client, _| {
-            Box::pin(async move {
-                match prelude {
-                    Some(sql) => client.batch_execute(sql).await.map_err(HookError::Backend),
-                    None => Ok(()),
-                }
-            })
-        });
-        let inner = deadpool_postgres::Pool::builder(manager)
+        let opener = Opener { config: config.clone(), prelude, pulse: pulse.clone() };
+        let inner = managed::Pool::builder(opener)
             .max_size(size)
-            .timeouts(timeouts)
+            .timeouts(Timeouts { wait: Some(acquire_timeout), create: None, recycle: None })
             .runtime(Runtime::Tokio1)
-            .post_create(begin)
             .build()
             .map_err(|e| DbError::Url(e.to_string()))?;
-        Ok(Self { inner, config, acquire_timeout })
+        Ok(Self { inner, config, acquire_timeout, pulse })
+    }
+
+    /// Most connections open at once.
+    pub fn max_size(&self) -> usize {
+        self.inner.status().max_size
     }
 
     /// Closes all idle connections: when one was found dead, the others may be, too.
@@ -121,19 +185,30 @@ impl Pool {
         self.inner.retain(|_, _| false);
     }
 
-    /// Asks the database for a sign of life, three seconds at most.
+    /// Asks the database for a sign of life, on a connection that waits for no other work.
     pub async fn answers(&self) -> Result<(), DbError> {
-        let asked = async { Ok(self.connection().await?.simple_query("select 1").await.map(drop)?) };
-        tokio::time::timeout(Duration::from_secs(3), asked).await.unwrap_or(Err(DbError::PoolTimeout))
+        self.pulse.answers().await
+    }
+
+    pub fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 
     /// A connection that nobody else uses until it is dropped.
-    pub async fn connection(&self) -> Result<Object, DbError> {
-        self.inner.get().await.map_err(|error| match error {
-            deadpool_postgres::PoolError::Timeout(_) => DbError::PoolTimeout,
-            deadpool_postgres::PoolError::Backend(e)
-            | deadpool_postgres::PoolError::PostCreateHook(HookError::Backend(e)) => DbError::Connect(with_causes(&e)),
-            other => DbError::Connect(other.to_string()),
-        })
+    pub async fn lease(&self) -> Result<Lease, DbError> {
+        match self.inner.get().await {
+            Ok(held) => Ok(Lease::new(held)),
+            Err(PoolError::Timeout(_)) => Err(DbError::PoolTimeout),
+            Err(PoolError::Backend(error)) => Err(error.into()),
+            Err(other) => Err(DbError::Connect(other.to_string())),
+        }
     }
+}
+
+/// With an `application_name`, unless it has one.
+fn named(mut config: Config, name: &str) -> Config {
+    if config.get_application_name().is_none() {
+        config.application_name(name);
+    }
+    config
 }

@@ -1,11 +1,12 @@
 //! A reading transaction whose rows are handed on as they come, in bounded memory.
 //!
 //! As with [`super::Unit`], everything is written at once. Whoever wants the rows reads them from the connection:
-//! rows that nobody takes stay with PostgreSQL. A stream that is dropped before its end is cancelled.
+//! rows that nobody takes stay with PostgreSQL, and the transaction open. A stream that is dropped before its end is
+//! cancelled.
 
 use bytes::BytesMut;
 
-use super::exclusive::Held;
+use super::exclusive::{Asker, Held};
 use super::unit::undo;
 use super::wire::{Answer, Exchange, Row};
 use super::{DbError, ExclusivePool, Query};
@@ -16,8 +17,8 @@ const PIECE: usize = 64 << 10;
 /// A transaction that only reads.
 #[derive(Clone, Debug)]
 pub struct StreamUnit<'a> {
-    /// Who waits for a connection: each role has its share.
-    pub role: &'a str,
+    /// Who waits for a connection.
+    pub asker: Asker<'a>,
     /// `BEGIN … READ ONLY`
     pub begin: &'static str,
     /// The settings and whatever else precedes the rows.
@@ -46,6 +47,8 @@ pub struct RowStream {
     step: usize,
     rows: u64,
     after: Vec<Row>,
+    /// Whether every statement was parsed anew, because one that had been prepared was refused.
+    is_afresh: bool,
 }
 
 impl std::fmt::Debug for RowStream {
@@ -57,14 +60,16 @@ impl std::fmt::Debug for RowStream {
 impl ExclusivePool {
     /// Starts reading.
     pub async fn stream(&self, unit: &StreamUnit<'_>) -> Result<RowStream, DbError> {
-        let mut held = self.hold(unit.role).await?;
-        let queries = std::iter::once(Query::plain(unit.begin)).chain(unit.before.iter().copied()).chain([
-            unit.rows,
-            unit.after,
-            Query::plain("COMMIT"),
-        ]);
-        let exchange = held.begin_use()?.send(queries).await?;
-        Ok(RowStream { held, exchange, step: 1 + unit.before.len(), rows: 0, after: Vec::new() })
+        let mut held = self.hold(&unit.asker).await?;
+        let exchange = held.begin_use()?.send(unit.queries()).await?;
+        Ok(RowStream { held, exchange, step: 1 + unit.before.len(), rows: 0, after: Vec::new(), is_afresh: false })
+    }
+}
+
+impl<'a> StreamUnit<'a> {
+    fn queries(&self) -> impl Iterator<Item = Query<'a>> {
+        let ends = [self.rows, self.after, Query::plain("COMMIT")];
+        std::iter::once(Query::plain(self.begin)).chain(self.before.iter().copied()).chain(ends)
     }
 }
 
@@ -97,6 +102,9 @@ impl RowStream {
                     }
                 }
                 Ok(Answer::Ready) => {
+                    if self.is_afresh {
+                        self.held.begin_use()?.forget_statements();
+                    }
                     self.held.end_use();
                     return Ok(Piece::Done { rows: self.rows, after: std::mem::take(&mut self.after) });
                 }
@@ -108,11 +116,11 @@ impl RowStream {
         }
     }
 
-    /// The statements prepared on this connection no longer fit the schema. For a stream that has given no row.
-    pub fn forget_statements(&mut self) {
-        if let Ok(backend) = self.held.begin_use() {
-            backend.forget_statements();
-            self.held.end_use();
-        }
+    /// Sends `unit` again, every statement parsed anew: what was prepared may no longer fit the schema. For a stream that
+    /// was refused before it gave a row.
+    pub async fn restart(&mut self, unit: &StreamUnit<'_>) -> Result<(), DbError> {
+        self.exchange = self.held.begin_use()?.send_afresh(unit.queries()).await?;
+        self.is_afresh = true;
+        Ok(())
     }
 }

@@ -1,31 +1,145 @@
 //! Encryption on the way to the database, where the server offers or the URL demands it (`sslmode`).
 //!
 //! As in libpq, `sslmode=prefer` (the default) encrypts if the server can and `require` refuses to go on unencrypted;
-//! neither checks who the server is, because managed databases sign with authorities of their own.
+//! neither checks who the server is, because managed databases sign with authorities of their own. Where a root
+//! certificate is at hand and the mode is `require` or stricter, the certificate is checked ([`install`]).
 
-use std::sync::{Arc, LazyLock};
+use std::path::Path;
+use std::sync::{Arc, LazyLock, OnceLock};
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, ClientConfig, DEFAULT_VERSIONS, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::config::conninfo::{CertificateCheck, DatabaseTls, Roots};
+
+/// A process has one database, however many logins and pools it reaches it by.
+static INSTALLED: OnceLock<MakeRustlsConnect> = OnceLock::new();
+
 /// What every connection to PostgreSQL is made with.
-pub fn tls() -> MakeRustlsConnect {
-    static MADE: LazyLock<MakeRustlsConnect> = LazyLock::new(|| {
-        let provider = Arc::new(ring::default_provider());
-        let anyone = Arc::new(AnyServer { provider: Arc::clone(&provider) });
-        #[expect(clippy::expect_used, reason = "the provider and the versions are both rustls' own")]
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("ring speaks TLS 1.2 and 1.3")
-            .dangerous()
-            .with_custom_certificate_verifier(anyone)
-            .with_no_client_auth();
-        MakeRustlsConnect::new(config)
+pub(super) fn tls() -> MakeRustlsConnect {
+    static USUAL: LazyLock<MakeRustlsConnect> = LazyLock::new(|| {
+        #[expect(clippy::expect_used, reason = "no file is read for it")]
+        connector(&DatabaseTls::default()).expect("ring speaks TLS 1.2 and 1.3")
     });
-    MADE.clone()
+    INSTALLED.get().unwrap_or(&USUAL).clone()
+}
+
+/// Checks the server's certificate, and shows the client's, as `settings` say; to be called before anything connects. The
+/// files are read once.
+pub fn install(settings: &DatabaseTls) -> Result<(), String> {
+    if *settings != DatabaseTls::default() {
+        INSTALLED.set(connector(settings)?).map_err(|_| "the way to the database is settled already".to_owned())?;
+    }
+    Ok(())
+}
+
+fn connector(settings: &DatabaseTls) -> Result<MakeRustlsConnect, String> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = match settings.check {
+        CertificateCheck::None => Arc::new(AnyServer { provider: provider.clone() }),
+        CertificateCheck::Authority => Arc::new(AnyName { inner: verifier(settings, &provider)? }),
+        CertificateCheck::Full => verifier(settings, &provider)?,
+    };
+    let versions = if settings.only_newest { &[&TLS13] } else { DEFAULT_VERSIONS };
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let config = match &settings.identity {
+        Some((certificate, key)) => {
+            let chain = certificates(certificate)?;
+            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+                format!("the key {} cannot be read (nor one with a password): {error}", key.display())
+            })?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| format!("the client's certificate: {error}"))?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    Ok(MakeRustlsConnect::new(config))
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let read = read.map_err(|error| format!("the certificates {} cannot be read: {error}", file.display()))?;
+    if read.is_empty() { Err(format!("there is no certificate in {}", file.display())) } else { Ok(read) }
+}
+
+/// Checks names, too.
+fn verifier(settings: &DatabaseTls, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, String> {
+    let mut roots = RootCertStore::empty();
+    match &settings.roots {
+        Some(Roots::File(file)) => {
+            for certificate in certificates(file)? {
+                roots.add(certificate).map_err(|error| format!("a certificate of {}: {error}", file.display()))?;
+            }
+        }
+        Some(Roots::System) => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        None => {}
+    }
+    let mut builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+    if let Some(file) = &settings.revoked {
+        let read = CertificateRevocationListDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        builder = builder.with_crls(read.map_err(|error| format!("{} cannot be read: {error}", file.display()))?);
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// Takes a certificate of a known authority, whatever the name in it.
+#[derive(Debug)]
+struct AnyName {
+    inner: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        // The name is looked at last.
+        match self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
 }
 
 /// Takes any certificate, but insists that the server holds its key.

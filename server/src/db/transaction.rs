@@ -1,23 +1,21 @@
 //! Transactions named for who acts.
 //!
-//! A transaction owns its connection. If it is dropped before it ended (the client went away, an error took
-//! the short way out), the connection is closed instead of going back to the pool: no role, claim or open
-//! transaction can reach the next request; and what still runs on it is cancelled, since nobody waits for it.
+//! A transaction holds a [`Lease`]. Dropped before it ended (the client went away, an error took the short way out), it
+//! is undone as the lease does it.
 
 use std::error::Error as StdError;
 
 use bytes::BytesMut;
-use deadpool_postgres::{Client, Object};
 use futures_util::future::try_join;
 use tokio_postgres::error::{DbError as DbRefusal, SqlState};
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
-use super::{DbError, Param, Pool, Query};
+use super::{Client, DbError, Lease, Param, Pool, Query};
 use crate::jwt::caller::Caller;
 
 /// An open transaction on a connection of its own.
 pub struct Transaction {
-    connection: Option<Object>,
+    lease: Lease,
 }
 
 impl Pool {
@@ -37,8 +35,8 @@ impl Pool {
             names_and_values.push(name);
             names_and_values.push(value);
         }
-        let transaction = Transaction { connection: Some(self.connection().await?) };
-        let client = transaction.client()?;
+        let transaction = Transaction { lease: self.lease().await? };
+        let client = &transaction.lease;
         let settings_statement = client.prepare_cached(&sql).await?;
         let begun = try_join(client.batch_execute("begin"), client.query(&settings_statement, &names_and_values)).await;
         if let Err(error) = begun {
@@ -52,8 +50,8 @@ impl Pool {
 
     /// A transaction that begins with these statements, one after another; what they answer is not kept.
     pub async fn begun(&self, begin: &str, statements: &[Query<'_>]) -> Result<Transaction, DbError> {
-        let transaction = Transaction { connection: Some(self.connection().await?) };
-        let client = transaction.client()?;
+        let transaction = Transaction { lease: self.lease().await? };
+        let client = &transaction.lease;
         client.batch_execute(begin).await?;
         for statement in statements {
             let params: Vec<(&(dyn ToSql + Sync), Type)> =
@@ -65,8 +63,8 @@ impl Pool {
 
     /// A transaction as the pool's own login role.
     pub async fn as_login(&self) -> Result<Transaction, DbError> {
-        let transaction = Transaction { connection: Some(self.connection().await?) };
-        transaction.client()?.batch_execute("begin").await?;
+        let transaction = Transaction { lease: self.lease().await? };
+        transaction.lease.batch_execute("begin").await?;
         Ok(transaction)
     }
 }
@@ -79,7 +77,7 @@ fn is_about_role(refusal: &DbRefusal) -> bool {
 impl Transaction {
     /// The connection, for statements of this transaction.
     pub fn client(&self) -> Result<&Client, DbError> {
-        self.connection.as_ref().ok_or(DbError::TransactionEnded)
+        Ok(&self.lease)
     }
 
     /// Makes it last. On failure nothing has happened.
@@ -92,27 +90,8 @@ impl Transaction {
         self.end("rollback").await
     }
 
-    async fn end(mut self, how: &str) -> Result<(), DbError> {
-        self.client()?.batch_execute(how).await?;
-        // Only now is the connection clean; dropping it hands it back to the pool.
-        drop(self.connection.take());
-        Ok(())
-    }
-}
-
-impl Drop for Transaction {
-    fn drop(&mut self) {
-        let Some(connection) = self.connection.take() else { return };
-        let client = Object::take(connection);
-        let token = client.cancel_token();
-        drop(client);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = token.cancel_query(super::tls()).await {
-                    tracing::warn!(%error, "an abandoned statement could not be cancelled");
-                }
-            });
-        }
+    async fn end(self, how: &str) -> Result<(), DbError> {
+        Ok(self.lease.batch_execute(how).await?)
     }
 }
 

@@ -4,10 +4,12 @@
 //! and their answers are read together: one round trip. Where a check has to look at a result first, the end is held
 //! back and sent by [`OpenUnit`].
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 
-use super::exclusive::Held;
-use super::wire::Row;
+use super::exclusive::{Asker, Held};
+use super::wire::{Refusal, Row};
 use super::{DbError, ExclusivePool};
 
 /// A value sent beside a statement.
@@ -58,8 +60,8 @@ impl End {
 /// One transaction.
 #[derive(Clone, Debug)]
 pub struct Unit<'a> {
-    /// Who waits for a connection: each role has its share.
-    pub role: &'a str,
+    /// Who waits for a connection.
+    pub asker: Asker<'a>,
     /// `BEGIN …`
     pub begin: &'static str,
     /// The settings statement, then whatever follows; each one's rows are returned.
@@ -73,8 +75,10 @@ pub struct OpenUnit {
 }
 
 impl OpenUnit {
-    pub async fn end(mut self, commit: bool) -> Result<(), DbError> {
-        run(&mut self.held, [Query::plain(if commit { "COMMIT" } else { "ROLLBACK" })]).await?;
+    /// Ends it as decided; [`End::Decide`] leaves nothing of it, whatever it did.
+    pub async fn end(mut self, how: End) -> Result<(), DbError> {
+        let statements = if how == End::Decide { &["ROLLBACK"] } else { how.statements() };
+        run(&mut self.held, statements.iter().map(|text| Query::plain(text))).await?;
         Ok(())
     }
 }
@@ -82,32 +86,32 @@ impl OpenUnit {
 /// What a unit answered: the rows of each step, and the transaction itself if its end was held back.
 pub struct Answers {
     pub rows: Vec<Vec<Row>>,
+    /// From when there was a connection for it.
+    pub took: Duration,
     pub open: Option<OpenUnit>,
 }
 
 impl ExclusivePool {
     /// Runs a transaction. Of several failures the first is reported; nothing of a failed transaction stays.
     pub async fn run(&self, unit: &Unit<'_>) -> Result<Answers, DbError> {
-        let mut held = self.hold(unit.role).await?;
-        let rows = match attempt(&mut held, unit).await {
-            // The schema changed under a prepared statement: the transaction is undone, so it can be repeated.
-            Err(DbError::Refused(refusal)) if refusal.is_stale_statement() => {
-                held.begin_use()?.forget_statements();
-                attempt(&mut held, unit).await?
-            }
+        let mut held = self.hold(&unit.asker).await?;
+        let started = Instant::now();
+        let rows = match attempt(&mut held, unit, false).await {
+            // The schema may have changed under a prepared statement: the transaction is undone, so it can be repeated.
+            Err(DbError::Refused(refusal)) if refusal.may_be_stale() => attempt(&mut held, unit, true).await?,
             result => result?,
         };
         let open = (unit.end == End::Decide).then_some(OpenUnit { held });
-        Ok(Answers { rows, open })
+        Ok(Answers { rows, took: started.elapsed(), open })
     }
 }
 
-async fn attempt(held: &mut Held, unit: &Unit<'_>) -> Result<Vec<Vec<Row>>, DbError> {
+async fn attempt(held: &mut Held, unit: &Unit<'_>, afresh: bool) -> Result<Vec<Vec<Row>>, DbError> {
     let ends = unit.end.statements();
     let queries = std::iter::once(Query::plain(unit.begin))
         .chain(unit.steps.iter().copied())
         .chain(ends.iter().map(|text| Query::plain(text)));
-    let mut rows = run(held, queries).await?;
+    let mut rows = if afresh { run_afresh(held, queries).await? } else { run(held, queries).await? };
     rows.truncate(rows.len() - ends.len());
     rows.remove(0);
     Ok(rows)
@@ -115,8 +119,21 @@ async fn attempt(held: &mut Held, unit: &Unit<'_>) -> Result<Vec<Vec<Row>>, DbEr
 
 /// Runs statements; a transaction that fails is undone.
 async fn run<'a>(held: &mut Held, queries: impl IntoIterator<Item = Query<'a>>) -> Result<Vec<Vec<Row>>, DbError> {
-    let backend = held.begin_use()?;
-    match backend.run(queries).await {
+    let result = held.begin_use()?.run(queries).await;
+    concluded(held, result).await
+}
+
+/// The same with every statement parsed anew.
+async fn run_afresh<'a>(
+    held: &mut Held,
+    queries: impl IntoIterator<Item = Query<'a>>,
+) -> Result<Vec<Vec<Row>>, DbError> {
+    let result = held.begin_use()?.run_afresh(queries).await;
+    concluded(held, result).await
+}
+
+async fn concluded(held: &mut Held, result: Result<Vec<Vec<Row>>, DbError>) -> Result<Vec<Vec<Row>>, DbError> {
+    match result {
         Ok(rows) => {
             held.end_use();
             Ok(rows)
@@ -138,5 +155,37 @@ pub(super) async fn undo(held: &mut Held, error: &DbError) {
     // With its end held back or never reached, a failed transaction is still open.
     if backend.is_idle() || backend.run([Query::plain("ROLLBACK")]).await.is_ok() {
         held.end_use();
+    }
+}
+
+/// Statements that are one transaction of their own, without BEGIN: a failure undoes them and nothing else.
+pub type Part = Vec<Step>;
+
+/// A statement with its values, owned.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub text: std::sync::Arc<str>,
+    pub params: Vec<Param>,
+    /// The role that runs it, if its plan may depend on that; empty if not.
+    pub role: std::sync::Arc<str>,
+}
+
+impl Step {
+    pub(super) fn as_query(&self) -> Query<'_> {
+        Query { text: &self.text, params: &self.params, role: &self.role }
+    }
+}
+
+/// What a part answered: the rows of each step, or why PostgreSQL refused.
+pub type PartAnswer = Result<Vec<Vec<Row>>, Box<Refusal>>;
+
+impl ExclusivePool {
+    /// Runs many small transactions in one round trip: all are written before the first answer is awaited. Each is
+    /// refused or not by itself; an error is one of the connection, which says nothing of any.
+    pub async fn run_each(&self, role: &str, parts: &[Part]) -> Result<Vec<PartAnswer>, DbError> {
+        let mut held = self.hold(&Asker { role, client: None, is_quick: true }).await?;
+        let answers = held.begin_use()?.run_each(parts).await?;
+        held.end_use();
+        Ok(answers)
     }
 }

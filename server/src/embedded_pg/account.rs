@@ -33,6 +33,11 @@ impl Account {
             .ok_or(EmbeddedError::NoAccount)
     }
 
+    /// The account of this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        find_by_name(&std::fs::read_to_string("/etc/passwd").unwrap_or_default(), name)
+    }
+
     /// Hands `path` itself (neither what is below it nor what it links to) to this account.
     pub fn own(&self, path: &Path) -> Result<(), EmbeddedError> {
         std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))

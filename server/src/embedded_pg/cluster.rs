@@ -6,26 +6,28 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::EmbeddedError;
 use super::account::{Account, command};
 use super::binaries::Binaries;
-use super::{EmbeddedError, PASSWORD, USER};
+use super::superuser::{ADMIN, Superuser};
 
 /// A fresh cluster takes about 40 MiB and its first write-ahead log 16 MiB; the rest is room to work.
 const NEEDED_NEW_MIB: u64 = 160;
 /// An existing cluster must at least be able to write its next log segments.
 const NEEDED_EXISTING_MIB: u64 = 48;
 
-/// Creates the cluster in `db` if there is none, else checks that it fits `major` and us.
+/// Creates the cluster in `db` if there is none, with this superuser; else checks that it fits `major` and us.
 pub async fn ensure(
     db: &Path,
     binaries: &Binaries,
     major: &str,
     account: Option<&Account>,
+    superuser: &Superuser,
 ) -> Result<(), EmbeddedError> {
     let parent = db.parent().unwrap_or(db);
     if !db.exists() {
         require_room(parent, NEEDED_NEW_MIB)?;
-        return create(db, binaries, major, account).await;
+        return create(db, binaries, major, account, &superuser.password_for_new()).await;
     }
     let version_file = db.join("PG_VERSION");
     let cluster = match std::fs::read_to_string(&version_file) {
@@ -49,12 +51,16 @@ fn foreign(db: &Path) -> EmbeddedError {
 }
 
 /// Runs `initdb` beside the final place and renames, so that an interrupted run leaves nothing half made.
-async fn create(db: &Path, binaries: &Binaries, major: &str, account: Option<&Account>) -> Result<(), EmbeddedError> {
+async fn create(
+    db: &Path,
+    binaries: &Binaries,
+    major: &str,
+    account: Option<&Account>,
+    admin_password: &str,
+) -> Result<(), EmbeddedError> {
+    clear_partial(db).await?;
     let partial = db.with_extension("partial");
     let password = db.with_extension("password");
-    if partial.exists() {
-        std::fs::remove_dir_all(&partial).map_err(EmbeddedError::io("cannot remove", &partial))?;
-    }
     std::fs::DirBuilder::new().mode(0o700).create(&partial).map_err(EmbeddedError::io("cannot create", &partial))?;
     let _ = std::fs::remove_file(&password);
     std::fs::OpenOptions::new()
@@ -62,7 +68,7 @@ async fn create(db: &Path, binaries: &Binaries, major: &str, account: Option<&Ac
         .create_new(true)
         .mode(0o600)
         .open(&password)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, PASSWORD.as_bytes()))
+        .and_then(|mut file| std::io::Write::write_all(&mut file, admin_password.as_bytes()))
         .map_err(EmbeddedError::io("cannot write", &password))?;
     if let Some(account) = account {
         account.own(&partial)?;
@@ -76,7 +82,7 @@ async fn create(db: &Path, binaries: &Binaries, major: &str, account: Option<&Ac
     let output = command(&binaries.dir.join("initdb"), account)
         .arg("-D")
         .arg(&partial)
-        .args(["-U", USER, "-A", "scram-sha-256", "--encoding=UTF8", "--data-checksums"])
+        .args(["-U", ADMIN, "-A", "scram-sha-256", "--encoding=UTF8", "--data-checksums"])
         .arg("--pwfile")
         .arg(&password)
         .args(locale)
@@ -97,6 +103,55 @@ async fn create(db: &Path, binaries: &Binaries, major: &str, account: Option<&Ac
         return Err(EmbeddedError::Init { dir: db.to_owned(), reason: telling_line(&text) });
     }
     std::fs::rename(&partial, db).map_err(EmbeddedError::io("cannot create", db))
+}
+
+/// Removes what interrupted creations of `db` have left. An `initdb` that outlived its server still writes there, so it
+/// is ended first.
+async fn clear_partial(db: &Path) -> Result<(), EmbeddedError> {
+    let parent = db.parent().unwrap_or(db);
+    let prefix = format!("{}.partial", db.file_name().unwrap_or_default().to_string_lossy());
+    let Ok(entries) = std::fs::read_dir(parent) else { return Ok(()) };
+    let left = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    for partial in left.map(|entry| entry.path()) {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+        loop {
+            let writing = processes_that_name(&partial);
+            signal_all(&writing, Signal::KILL);
+            // With nobody left who writes, the removal is final; else files may come up in the middle of it.
+            match std::fs::remove_dir_all(&partial) {
+                Ok(()) if writing.is_empty() => break,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+                Err(error) if tokio::time::Instant::now() > deadline => {
+                    return Err(EmbeddedError::io("cannot remove", &partial)(error));
+                }
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `initdb` and the servers that it starts have the directory among their arguments, or work in it.
+#[cfg(target_os = "linux")]
+fn processes_that_name(dir: &Path) -> Vec<Pid> {
+    let wanted = dir.as_os_str().as_encoded_bytes();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+        .filter(|pid| *pid != rustix::process::getpid())
+        .filter(|pid| {
+            let proc = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
+            std::fs::read_link(proc.join("cwd")).is_ok_and(|cwd| cwd == dir)
+                || std::fs::read(proc.join("cmdline"))
+                    .is_ok_and(|arguments| arguments.split(|byte| *byte == 0).any(|argument| argument == wanted))
+        })
+        .collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn processes_that_name(_dir: &Path) -> Vec<Pid> {
+    Vec::new()
 }
 
 /// The line of PostgreSQL's output that says what went wrong: the last error, else the last line.

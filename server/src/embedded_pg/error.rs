@@ -55,6 +55,14 @@ pub enum EmbeddedError {
         .dir.display()
     )]
     Password { dir: PathBuf },
+    #[error(
+        "the database in {} is running but refuses its superuser: the password of supabase_admin is neither 'postgres' \
+         nor the one in the file admin.password beside it",
+        .dir.display()
+    )]
+    AdminPassword { dir: PathBuf },
+    #[error("the roles of the database in {} could not be brought up to date: {reason}", .dir.display())]
+    Roles { dir: PathBuf, reason: String },
     #[error("{action} {}: {source}", .path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }

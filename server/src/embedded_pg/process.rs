@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tokio::process::Child;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio_postgres::error::SqlState;
 
 use super::account::{Account, command};
-use super::{EmbeddedError, cluster, connect_once, url};
+use super::{EmbeddedError, cluster, superuser};
 
 /// Crash recovery may have gigabytes of log to replay; before this long it is not called a failure.
 const START_LIMIT: Duration = Duration::from_secs(600);
@@ -60,16 +59,28 @@ pub struct Supervised {
     pid: Arc<AtomicI32>,
     stop: Option<oneshot::Sender<()>>,
     watcher: Option<JoinHandle<()>>,
+    account: Option<Account>,
+    log: PathBuf,
 }
 
 impl Supervised {
     pub async fn start(launch: Launch) -> Result<Self, EmbeddedError> {
         rotate(&launch.log);
-        let child = launch.run().await?;
-        let pid = Arc::new(AtomicI32::new(raw_pid(&child)));
+        let pid = Arc::new(AtomicI32::new(0));
+        let child = launch.run(&pid).await?;
         let (stop, stopped) = oneshot::channel();
+        let (account, log) = (launch.account.clone(), launch.log.clone());
         let watcher = tokio::spawn(watch(launch, child, stopped, Arc::clone(&pid)));
-        Ok(Self { pid, stop: Some(stop), watcher: Some(watcher) })
+        Ok(Self { pid, stop: Some(stop), watcher: Some(watcher), account, log })
+    }
+
+    /// As whom it runs, where that is not ourselves.
+    pub fn account(&self) -> Option<&Account> {
+        self.account.as_ref()
+    }
+
+    pub fn log(&self) -> &Path {
+        &self.log
     }
 
     pub async fn stop(&mut self) {
@@ -116,8 +127,8 @@ async fn watch(launch: Launch, mut child: Child, mut stopped: oneshot::Receiver<
         }
         child = loop {
             tokio::select! {
-                _ = &mut stopped => return,
-                started = again(&launch) => match started {
+                _ = &mut stopped => return ended(&pid).await,
+                started = again(&launch, &pid) => match started {
                     Ok(child) => break child,
                     Err(error) => tracing::error!(%error, "the embedded PostgreSQL cannot be started again yet"),
                 }
@@ -127,15 +138,27 @@ async fn watch(launch: Launch, mut child: Child, mut stopped: oneshot::Receiver<
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(Duration::from_secs(30)),
             }
         };
-        pid.store(raw_pid(&child), Ordering::Release);
         pause = Duration::from_secs(1);
         tracing::info!("the embedded PostgreSQL is back");
     }
 }
 
-async fn again(launch: &Launch) -> Result<Child, EmbeddedError> {
+async fn again(launch: &Launch, pid: &AtomicI32) -> Result<Child, EmbeddedError> {
     cluster::clear_leftovers(&launch.db).await?;
-    launch.run().await
+    launch.run(pid).await
+}
+
+/// Waits for a postmaster that was told to end before anybody watched it. The runtime collects it.
+async fn ended(pid: &AtomicI32) {
+    let Some(process) = Pid::from_raw(pid.load(Ordering::Acquire)) else { return };
+    let gone = async {
+        while test_kill_process(process).is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    if tokio::time::timeout(STOP_LIMIT, gone).await.is_ok() {
+        pid.store(0, Ordering::Release);
+    }
 }
 
 async fn shut_down(child: &mut Child) {
@@ -160,8 +183,8 @@ fn signal(pid: i32, signal: Signal) {
 }
 
 impl Launch {
-    /// Spawns the postmaster and waits until it takes connections.
-    async fn run(&self) -> Result<Child, EmbeddedError> {
+    /// Spawns the postmaster and waits until it takes connections. `pid` is its process id from its first moment on.
+    async fn run(&self, pid: &AtomicI32) -> Result<Child, EmbeddedError> {
         self.remove_stale_socket();
         let (log, begin) = open_log(&self.log)?;
         let errors = log.try_clone().map_err(EmbeddedError::io("cannot write", &self.log))?;
@@ -181,6 +204,7 @@ impl Launch {
             .process_group(0)
             .spawn()
             .map_err(|e| EmbeddedError::Start { reason: e.to_string(), log: self.log.clone() })?;
+        pid.store(raw_pid(&child), Ordering::Release);
         let unready = Unready { pid: raw_pid(&child) };
         match self.wait_until_ready(&mut child, begin).await {
             Ok(()) => {
@@ -189,6 +213,7 @@ impl Launch {
             }
             Err(error) => {
                 shut_down(&mut child).await;
+                pid.store(0, Ordering::Release);
                 unready.hand_over();
                 Err(error)
             }
@@ -206,6 +231,11 @@ impl Launch {
 
     fn own_settings(&self) -> Vec<(String, String)> {
         let socket_dir = format!("\"{}\"", self.socket_dir.display());
+        // Binaries of somebody else's may come without contrib.
+        let library = "pg_stat_statements.so";
+        let folder = self.program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let has_statistics = ["lib/postgresql", "lib"].iter().any(|lib| folder.join(lib).join(library).is_file());
+        let preloaded = if has_statistics { "pg_stat_statements" } else { "" };
         [
             ("port", self.port.to_string()),
             ("listen_addresses", "127.0.0.1".to_owned()),
@@ -219,6 +249,7 @@ impl Launch {
             ("random_page_cost", "1.1".to_owned()),
             // Realtime reads changes by logical decoding; switching later would need a restart.
             ("wal_level", "logical".to_owned()),
+            ("shared_preload_libraries", preloaded.to_owned()),
         ]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
@@ -226,18 +257,14 @@ impl Launch {
     }
 
     async fn wait_until_ready(&self, child: &mut Child, log_begin: u64) -> Result<(), EmbeddedError> {
-        let url = url(self.port);
         let begun = tokio::time::Instant::now();
         let mut told = begun;
         loop {
             if child.try_wait().ok().flatten().is_some() {
                 return Err(self.failure(log_begin));
             }
-            match connect_once(&url).await {
+            match superuser::answers(self.port).await {
                 Ok(()) => return Ok(()),
-                Err(error) if is_password_refusal(&error) => {
-                    return Err(EmbeddedError::Password { dir: self.db.clone() });
-                }
                 Err(_) if begun.elapsed() < START_LIMIT => {}
                 Err(error) => {
                     return Err(EmbeddedError::Start { reason: error.to_string(), log: self.log.clone() });
@@ -264,10 +291,6 @@ impl Launch {
         }
         EmbeddedError::Start { reason: cluster::telling_line(&text), log: self.log.clone() }
     }
-}
-
-fn is_password_refusal(error: &tokio_postgres::Error) -> bool {
-    matches!(error.code(), Some(code) if *code == SqlState::INVALID_PASSWORD)
 }
 
 /// The log, and where in it this start begins. As root we write into a directory that PostgreSQL's user may own: a

@@ -3,11 +3,11 @@
 //! Faults of the relay (no such function, a bad token, no database) carry `x-relay-error: true`; faults that the function
 //! raised are its own answers, `{code, message, details, hint}`.
 
-use actix_web::http::StatusCode;
+use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use serde_json::json;
 
-use crate::db::DbError;
+use crate::db::{DbError, RETRY_AFTER};
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FunctionError {
@@ -68,10 +68,7 @@ impl ResponseError for FunctionError {
             Self::Raised(error, role) => {
                 error.code().map_or(StatusCode::INTERNAL_SERVER_ERROR, |state| status_of(state.code(), role))
             }
-            Self::Database(DbError::PoolTimeout | DbError::Connect(_) | DbError::Broken(_)) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            Self::Database(DbError::Postgres(error)) if error.is_closed() => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Database(error) if error.is_unavailable() => StatusCode::SERVICE_UNAVAILABLE,
             Self::Database(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -99,6 +96,9 @@ impl ResponseError for FunctionError {
             },
             Self::Database(error) => {
                 tracing::error!(%error, "a function call failed on the way to the database");
+                if error.is_unavailable() {
+                    response.insert_header((header::RETRY_AFTER, RETRY_AFTER));
+                }
                 response
                     .insert_header(("x-relay-error", "true"))
                     .json(json!({ "code": "UNAVAILABLE", "message": "The function could not be run" }))

@@ -1,11 +1,15 @@
-//! `/functions/v1/{name}`: PostgreSQL functions of the schema `functions`.
+//! `/functions/v1/{name}`: PostgreSQL functions of the schema `functions`, then a project's edge functions ([`edge`]).
 //!
-//! The function behind a name is `functions."<name>"(input jsonb) returns jsonb`, the name quoted exactly. It
-//! runs as the caller (anon without a token) with the settings of a REST request (`request.method`, `.path`,
-//! `.headers`, and the role's own of `alter role … set`), so row level security decides what it sees. The JSON body is `input`; a call without a body
-//! hands over the query's parameters as an object. The answer is the returned JSON.
+//! A name calls `functions."<name>"(input jsonb) returns jsonb`, with the name quoted exactly. The function runs as the caller (anon
+//! without a token) with the settings of a REST request (`request.method`, `.path`, `.headers`, and those of `alter role … set`), so
+//! row level security applies. `input` is the JSON body or, without a body, an object of the query's parameters. The answer is the
+//! returned JSON.
 
+pub mod edge;
 mod error;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::http::{Method, header};
 use actix_web::web::{self, ServiceConfig};
@@ -15,11 +19,13 @@ use futures_util::StreamExt;
 use futures_util::future::try_join;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::db::{DbError, Pool};
-use crate::http::cors;
+use crate::http::{cors, span};
 use crate::jwt::bearer::{Bearer, BearerError};
 use crate::jwt::caller::Caller;
+pub use edge::{Edge, EdgeConfig, PlatformValues};
 use error::FunctionError;
 
 /// Largest body a function takes, bytes.
@@ -27,17 +33,46 @@ const MAX_BODY: usize = 6 * 1024 * 1024;
 /// Most of a larger one that is read nevertheless, bytes.
 const MOST_READ: usize = 8 * MAX_BODY;
 
+/// How long a call waits while others run, as for a connection.
+const TURN_WAIT: Duration = Duration::from_secs(10);
+
 /// What the handler needs. Cheap to clone.
 #[derive(Clone)]
 pub struct Functions {
     db: Pool,
     tokens: Bearer,
+    edge: Option<Edge>,
+    /// Whoever else uses the connections finds some left, however long functions take.
+    turns: Arc<Semaphore>,
 }
 
 impl Functions {
     /// `db` logs in as the authenticator.
-    pub fn new(db: Pool, tokens: Bearer) -> Self {
-        Self { db, tokens }
+    pub fn new(db: Pool, tokens: Bearer, edge: Option<Edge>) -> Self {
+        let turns = Arc::new(Semaphore::new(Self::most_at_once(db.max_size())));
+        Self { db, tokens, edge, turns }
+    }
+
+    /// How many of the pool's connections functions may hold: three quarters, and not the last one.
+    fn most_at_once(connections: usize) -> usize {
+        (connections * 3 / 4).min(connections.saturating_sub(1)).max(1)
+    }
+
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, DbError> {
+        match tokio::time::timeout(TURN_WAIT, self.turns.acquire()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(_)) | Err(_) => Err(DbError::PoolTimeout),
+        }
+    }
+
+    /// The edge functions, unless a PostgreSQL function has this name: those come first.
+    async fn edge_for(&self, name: &str) -> Result<Option<&Edge>, DbError> {
+        let Some(edge) = self.edge.as_ref().filter(|edge| edge.has(name)) else { return Ok(None) };
+        let connection = self.db.lease().await?;
+        let known = "select exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespace \
+                     where n.nspname = 'functions' and p.proname = $1 and p.proargtypes = '3802'::oidvector)";
+        let is_ours: bool = connection.query_one(known, &[&name]).await?.get(0);
+        Ok((!is_ours).then_some(edge))
     }
 }
 
@@ -50,6 +85,17 @@ pub fn configure(service: &mut ServiceConfig) {
 
 /// Any method but OPTIONS calls the function; segments after the name belong to it (`request.path`).
 async fn invoke(functions: web::Data<Functions>, request: HttpRequest, body: web::Payload) -> HttpResponse {
+    let name = percent_encoding::percent_decode_str(request.match_info().query("name")).decode_utf8_lossy();
+    match functions.edge_for(&name).await {
+        // Preflights are the function's own business.
+        Ok(Some(edge)) => return edge::call(edge, &functions.tokens, &name, &request, body).await,
+        Ok(None) => {}
+        Err(error) => {
+            let mut response = FunctionError::from(error).error_response();
+            cors::allow(response.headers_mut());
+            return response;
+        }
+    }
     if request.method() == Method::OPTIONS {
         return cors::preflight(request.headers());
     }
@@ -87,6 +133,7 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
         Err(BearerError::Missing) => Caller::anonymous("anon"),
         Err(BearerError::Invalid | BearerError::Expired) => return Err(FunctionError::InvalidToken),
     };
+    span::acts_as(&caller.role);
     let name = percent_encoding::percent_decode_str(request.match_info().query("name"))
         .decode_utf8()
         .map_err(|_| FunctionError::NotFound)?
@@ -98,6 +145,7 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
         ("request.path", request.path()),
         ("request.headers", headers.as_str()),
     ];
+    let _turn = functions.turn().await?;
     let tx = functions.db.as_caller(&caller, &settings).await.map_err(|error| match error {
         DbError::Role(_) => FunctionError::InvalidToken,
         error => error.into(),

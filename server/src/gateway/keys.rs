@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, Mac};
 use serde_json::Value;
-use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use crate::config::ServerConfig;
+use crate::jwt::secret::{SecretKey, unverified};
 
 /// `exp` of the development keys and of keys signed at start: the Supabase CLI's.
 const KEY_EXPIRY: u64 = 1_983_812_996;
@@ -25,6 +22,8 @@ struct Keys {
     service_role: String,
     publishable: Option<String>,
     secret: Option<String>,
+    /// Whether requests without a key of the project pass, as at the gateway of `supabase start`.
+    is_open: bool,
 }
 
 impl ApiKeys {
@@ -42,6 +41,7 @@ impl ApiKeys {
                 service_role,
                 publishable: config.publishable_key.clone(),
                 secret: config.secret_key.as_ref().map(|k| k.reveal().to_owned()),
+                is_open: config.open_gateway,
             }),
         }
     }
@@ -60,7 +60,7 @@ impl ApiKeys {
         let wrong_tokens = tokens.into_iter().filter_map(|(name, role, key)| match token_role(secret, key?) {
             Some(named) if named == role => None,
             // Signed with a key pair: whoever serves the API with that judges it.
-            None if claims_of(key?).is_some_and(|(header, _)| header["alg"] != "HS256") => None,
+            None if unverified(key?).is_some_and(|(header, _)| header["alg"] != "HS256") => None,
             Some(named) => Some(format!("{name} is a key of the role {named}")),
             None => Some(format!("{name} is not signed with JWT_SECRET (make keys with 'ferrobase keys generate')")),
         });
@@ -79,8 +79,23 @@ impl ApiKeys {
                 service_role: service_role.to_owned(),
                 publishable: publishable.map(str::to_owned),
                 secret: secret.map(str::to_owned),
+                is_open: false,
             }),
         }
+    }
+
+    /// The same keys at a gateway that lets requests without one pass.
+    #[cfg(test)]
+    pub(super) fn open(mut self) -> Self {
+        if let Some(keys) = Arc::get_mut(&mut self.inner) {
+            keys.is_open = true;
+        }
+        self
+    }
+
+    /// Whether requests without a key of the project pass; each service then judges the Authorization that they have.
+    pub fn is_open(&self) -> bool {
+        self.inner.is_open
     }
 
     /// The anon token: public knowledge.
@@ -107,39 +122,16 @@ impl ApiKeys {
     }
 }
 
-/// An HS256 key token with the claims `iss`, `role`, `exp` in the order of the Supabase CLI's local keys.
+/// A key token with the claims `iss`, `role`, `exp` in the order of the Supabase CLI's local keys.
 pub fn sign_key(secret: &str, role: &str) -> String {
-    let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#);
-    let claims = URL_SAFE_NO_PAD.encode(format!(r#"{{"iss":"supabase-demo","role":"{role}","exp":{KEY_EXPIRY}}}"#));
-    let signed = format!("{header}.{claims}");
-    format!("{signed}.{}", signature(secret, &signed))
+    let claims = format!(r#"{{"iss":"supabase-demo","role":"{role}","exp":{KEY_EXPIRY}}}"#);
+    SecretKey::new(secret).sign_text(&claims)
 }
 
-/// The role that an HS256 token of this secret names; `None` for any other text. When it expires is not asked.
+/// The role that a token of this secret names; `None` for any other text. When it expires is not asked.
 fn token_role(secret: &str, token: &str) -> Option<String> {
-    let (signed, signed_with) = token.rsplit_once('.')?;
-    let (header, claims) = claims_of(token)?;
-    let is_ours = header["alg"] == "HS256" && signature(secret, signed) == signed_with;
-    is_ours.then(|| claims["role"].as_str().unwrap_or("none").to_owned())
-}
-
-/// Header and claims of a token, unverified.
-fn claims_of(token: &str) -> Option<(Value, Value)> {
-    let mut parts = token.split('.').map(|part| {
-        let json = URL_SAFE_NO_PAD.decode(part).ok()?;
-        serde_json::from_slice(&json).ok()
-    });
-    Some((parts.next()??, parts.next()??))
-}
-
-fn signature(secret: &str, signed: &str) -> String {
-    // HMAC takes a key of any length.
-    Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-        .map(|mut mac| {
-            mac.update(signed.as_bytes());
-            URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
-        })
-        .unwrap_or_default()
+    let claims: Value = SecretKey::new(secret).verify(token).ok()?;
+    Some(claims["role"].as_str().unwrap_or("none").to_owned())
 }
 
 #[cfg(test)]

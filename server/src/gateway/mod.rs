@@ -1,12 +1,10 @@
-//! The gateway's manners: which key came with a request and which role it may act as.
+//! API keys: which key a request carries and which role that allows.
 //!
-//! As Supabase's gateway does, `/auth/v1` and `/rest/v1` need an `apikey` (header or query). Where no
-//! `Authorization` came, or it holds an opaque key, the key's own token takes its place, so that the APIs
-//! behind see nothing but JSON Web Tokens. Routes: supabase/supabase `docker/volumes/api/kong.yml`.
+//! As in Supabase's gateway, `/auth/v1` and `/rest/v1` need an `apikey` (header or query). If `Authorization` is missing or holds an
+//! opaque key, it is replaced by the key's token, so that the APIs see only JSON Web Tokens.
+//! Routes: supabase/supabase `docker/volumes/api/kong.yml`.
 
 mod keys;
-
-use std::net::IpAddr;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -16,16 +14,13 @@ use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, HttpResponse, web};
 use serde_json::json;
 
+use crate::config::TrustedProxies;
 use crate::http::client::client_address;
 use crate::http::cors;
 pub use keys::{ApiKeys, sign_key};
 
 const APIKEY: HeaderName = HeaderName::from_static("apikey");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-
-/// Addresses whose forwarded headers count.
-#[derive(Clone, Debug, Default)]
-pub struct TrustedProxies(pub Vec<IpAddr>);
 
 /// Paths that links in mails and browsers open without a key, and those of OAuth, whose clients know their own
 /// credentials only.
@@ -59,7 +54,7 @@ pub async fn enter(
         let refusal = HttpResponse::MethodNotAllowed().json(json!({ "message": "Method not allowed" }));
         return Ok(request.into_response(refusal).map_into_right_body());
     }
-    match client_address(request.request(), &proxies.0).and_then(|a| HeaderValue::from_str(&a.to_string()).ok()) {
+    match client_address(request.request(), &proxies).and_then(|a| HeaderValue::from_str(&a.to_string()).ok()) {
         Some(address) => drop(request.headers_mut().insert(X_FORWARDED_FOR, address)),
         None => drop(request.headers_mut().remove(X_FORWARDED_FOR)),
     }
@@ -107,7 +102,7 @@ pub async fn require_key(
     match presented.as_deref().map(|key| keys.token_of(key)) {
         Some(Some(token)) => act_as(&mut request, &keys, &token),
         // A link in an old mail may carry a key that has been rotated since.
-        None | Some(None) if is_open(request.path()) => use_opaque_bearer(&mut request, &keys),
+        None | Some(None) if keys.is_open() || is_open(request.path()) => use_opaque_bearer(&mut request, &keys),
         None => {
             return Ok(refuse(
                 request,
@@ -224,13 +219,16 @@ mod tests {
         format!("{bearer} {}", request.query_string())
     }
 
+    fn keys() -> ApiKeys {
+        ApiKeys::fixed("anon.jwt.x", "service.jwt.x", Some("sb_publishable_a"), Some("sb_secret_b"))
+    }
+
     async fn call(path: &str, headers: &[(&'static str, &str)]) -> (u16, String) {
-        let keys = web::Data::new(ApiKeys::fixed(
-            "anon.jwt.x",
-            "service.jwt.x",
-            Some("sb_publishable_a"),
-            Some("sb_secret_b"),
-        ));
+        call_with(keys(), path, headers).await
+    }
+
+    async fn call_with(keys: ApiKeys, path: &str, headers: &[(&'static str, &str)]) -> (u16, String) {
+        let keys = web::Data::new(keys);
         let app = test::init_service(
             App::new()
                 .app_data(keys)
@@ -292,6 +290,19 @@ mod tests {
         assert_eq!(call("/auth/v1/verifyx", &[]).await.0, 401);
         // Found with a key that had been rotated: the mail's link was refused for it.
         assert_eq!(call("/auth/v1/verify?token=x&apikey=old", &[]).await, (200, "- token=x".to_owned()));
+    }
+
+    /// MCP servers and other clients call a local stack without a key.
+    #[actix_web::test]
+    async fn an_open_gateway_lets_requests_without_a_key_pass() {
+        for (headers, seen) in [
+            (&[][..], "- "),
+            (&[("apikey", "nonsense")], "- "),
+            (&[("apikey", "user.jwt"), ("authorization", "Bearer user.jwt")], "Bearer user.jwt "),
+            (&[("apikey", "sb_secret_b")], "Bearer service.jwt.x "),
+        ] {
+            assert_eq!(call_with(keys().open(), "/rest/v1/t", headers).await, (200, seen.to_owned()), "{headers:?}");
+        }
     }
 
     #[actix_web::test]

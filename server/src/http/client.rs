@@ -1,33 +1,78 @@
 //! The client's address, for rate limits and logs.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use actix_web::HttpRequest;
 
-/// The address of the peer, or the forwarded one when the peer is a trusted proxy: the last entry of
-/// `X-Forwarded-For` that is not itself a trusted proxy. Headers from anyone else are ignored.
-pub fn client_address(request: &HttpRequest, trusted_proxies: &[IpAddr]) -> Option<IpAddr> {
+use crate::config::TrustedProxies;
+
+/// The address of the peer, or the forwarded one: with a number of trusted hops the entry of `X-Forwarded-For` that the
+/// outermost of them wrote, counted from the right; else, when the peer is a trusted proxy, the last entry that is not itself
+/// one. Headers from anyone else are ignored.
+pub fn client_address(request: &HttpRequest, proxies: &TrustedProxies) -> Option<IpAddr> {
     // A socket for both families names IPv4 peers in the manner of IPv6.
     let peer = request.peer_addr().map(|a| a.ip().to_canonical())?;
-    if !trusted_proxies.contains(&peer) {
+    if proxies.hops == 0 && !proxies.addresses.contains(&peer) {
         return Some(peer);
     }
     // A proxy may add a line of its own below the one that the client sent: together they are one list.
     let lines: Vec<&str> = request.headers().get_all("x-forwarded-for").filter_map(|v| v.to_str().ok()).collect();
-    let first_untrusted = lines
-        .iter()
-        .rev()
-        .flat_map(|line| line.rsplit(','))
-        .filter_map(|part| part.trim().parse::<IpAddr>().ok())
-        .map(|address| address.to_canonical())
-        .find(|address| !trusted_proxies.contains(address));
+    let mut from_the_right = lines.iter().rev().flat_map(|line| line.rsplit(',')).map(str::trim);
+    if proxies.hops > 0 {
+        // Every entry counts, readable or not: what the client wrote stays left of what the proxies did.
+        let entries: Vec<&str> = from_the_right.filter(|part| !part.is_empty()).take(proxies.hops).collect();
+        return Some(entries.last().and_then(|entry| parse_entry(entry)).unwrap_or(peer));
+    }
+    let first_untrusted =
+        from_the_right.by_ref().filter_map(parse_entry).find(|address| !proxies.addresses.contains(address));
     Some(first_untrusted.unwrap_or(peer))
+}
+
+/// An entry of `X-Forwarded-For`: an address, in brackets or not, with a port or without.
+pub fn parse_entry(entry: &str) -> Option<IpAddr> {
+    let entry = entry.trim();
+    let bare = entry.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(entry);
+    let address = bare.parse::<IpAddr>().ok().or_else(|| entry.parse::<SocketAddr>().ok().map(|socket| socket.ip()));
+    address.map(|address| address.to_canonical())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use actix_web::test::TestRequest;
+
+    fn trusting(proxy: IpAddr) -> TrustedProxies {
+        TrustedProxies { addresses: vec![proxy], hops: 0 }
+    }
+
+    #[test]
+    fn entries_have_ports_and_brackets_or_not() {
+        let address: IpAddr = "192.0.2.7".parse().expect("ip");
+        for entry in ["192.0.2.7", " 192.0.2.7:4711", "::ffff:192.0.2.7", "[::ffff:192.0.2.7]:80"] {
+            assert_eq!(parse_entry(entry), Some(address), "{entry}");
+        }
+        for entry in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443"] {
+            assert_eq!(parse_entry(entry), "2001:db8::1".parse().ok(), "{entry}");
+        }
+        assert_eq!(parse_entry("unknown"), None);
+    }
+
+    #[test]
+    fn hops_are_counted_from_the_right() {
+        let hops = |hops| TrustedProxies { addresses: Vec::new(), hops };
+        let request = |forwarded: &str| {
+            TestRequest::default()
+                .peer_addr("10.0.0.1:9".parse().expect("addr"))
+                .insert_header(("x-forwarded-for", forwarded))
+                .to_http_request()
+        };
+        let forged = request("6.6.6.6, garbage, 192.0.2.7:5, 10.0.0.2");
+        assert_eq!(client_address(&forged, &hops(2)), "192.0.2.7".parse().ok());
+        assert_eq!(client_address(&forged, &hops(1)), "10.0.0.2".parse().ok());
+        // What cannot be read is nobody's address, and never the next one's.
+        assert_eq!(client_address(&forged, &hops(3)), "10.0.0.1".parse().ok());
+        assert_eq!(client_address(&request("192.0.2.7"), &hops(2)), "192.0.2.7".parse().ok());
+    }
 
     #[test]
     fn forwarded_addresses_count_only_from_a_trusted_proxy() {
@@ -36,8 +81,8 @@ mod tests {
             .peer_addr("10.0.0.1:9".parse().expect("addr"))
             .insert_header(("x-forwarded-for", "6.6.6.6, 192.0.2.7, 10.0.0.1"))
             .to_http_request();
-        assert_eq!(client_address(&request, &[proxy]), "192.0.2.7".parse().ok());
-        assert_eq!(client_address(&request, &[]), Some(proxy));
+        assert_eq!(client_address(&request, &trusting(proxy)), "192.0.2.7".parse().ok());
+        assert_eq!(client_address(&request, &TrustedProxies::default()), Some(proxy));
     }
 
     #[test]
@@ -47,8 +92,8 @@ mod tests {
             .peer_addr("[::ffff:10.0.0.1]:9".parse().expect("addr"))
             .insert_header(("x-forwarded-for", "192.0.2.7"))
             .to_http_request();
-        assert_eq!(client_address(&request, &[proxy]), "192.0.2.7".parse().ok());
-        assert_eq!(client_address(&request, &[]), Some(proxy));
+        assert_eq!(client_address(&request, &trusting(proxy)), "192.0.2.7".parse().ok());
+        assert_eq!(client_address(&request, &TrustedProxies::default()), Some(proxy));
     }
 
     #[test]
@@ -59,6 +104,6 @@ mod tests {
             .append_header(("x-forwarded-for", "6.6.6.6"))
             .append_header(("x-forwarded-for", "192.0.2.7"))
             .to_http_request();
-        assert_eq!(client_address(&request, &[proxy]), "192.0.2.7".parse().ok());
+        assert_eq!(client_address(&request, &trusting(proxy)), "192.0.2.7".parse().ok());
     }
 }

@@ -3,31 +3,89 @@
 //! Clients write `?name=eq."x"` or `?a=gt.ü` with the bytes as they are, and the reference takes them; our HTTP
 //! library refuses a target with a byte that RFC 3986 wants escaped. So those bytes are escaped here, on the
 //! wire, and nothing else is touched. To know where a request line begins, the stream follows the framing of
-//! HTTP/1.1; where it cannot, it stops mending and passes everything on.
+//! HTTP/1.1; where it cannot, it stops mending and passes everything on, so that the library can say at once what it
+//! thinks of it: of another protocol's greeting, or of lines without CR.
+//!
+//! A request is passed on when the one before has its answer ([`super::gate`]). A client that has ended its own direction
+//! may still wait for an answer: for a moment it is not told from one that has hung up.
 
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use memchr::{memchr, memchr_iter, memmem};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::gate::Gate;
 
 /// Heads longer than this are passed on as they are; the HTTP parser refuses them.
 const LONGEST_HEAD: usize = 128 << 10;
+
+/// A client that sends no more is taken to have hung up when it has been owed an answer for so long without a byte of it
+/// being written, or when it is owed none and the last byte has had time to leave.
+const HALF_CLOSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(50));
 
 /// Mends the request targets read from `S`; writes go through untouched.
 pub struct Lenient<S> {
     inner: S,
     mender: Mender,
+    gate: Rc<Gate>,
     /// The inner stream has ended; what is gathered may still have to be handed out.
     ended: bool,
+    /// When something was last written, or when the end came.
+    moved: Instant,
+    /// Until the end is told.
+    holding: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Lenient<S> {
     pub fn new(inner: S) -> Self {
-        Self { inner, mender: Mender::default(), ended: false }
+        let (mender, gate) = (Mender::default(), Rc::default());
+        Self { inner, mender, gate, ended: false, moved: Instant::now(), holding: None }
     }
+
+    /// Shut while an answer is owed.
+    pub fn gate(&self) -> &Rc<Gate> {
+        &self.gate
+    }
+
+    /// The clock is read only where the client's end is awaited.
+    fn note_written(&mut self) {
+        if self.ended {
+            self.moved = Instant::now();
+        }
+    }
+
+    /// Ready when a client that sends no more is to be taken for one that has hung up.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let patience = if self.gate.is_shut() { HALF_CLOSED.0 } else { HALF_CLOSED.1 };
+            let end = self.moved + patience;
+            if Instant::now() >= end {
+                return Poll::Ready(());
+            }
+            self.gate.wait(context.waker());
+            let holding = self.holding.get_or_insert_with(|| Box::pin(sleep_until(end)));
+            holding.as_mut().reset(end);
+            ready!(holding.as_mut().poll(context));
+        }
+    }
+}
+
+/// `pieces` as one stream, mended; for tests of what must hold whatever comes.
+pub fn mended<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut mender = Mender::default();
+    for piece in pieces {
+        mender.feed(piece, &Gate::default());
+        // Each request has its answer at once.
+        while mender.step(&Gate::default()) {}
+    }
+    mender.end();
+    mender.out.to_vec()
 }
 
 /// What the next bytes are.
@@ -56,17 +114,32 @@ struct Mender {
 }
 
 impl Mender {
-    fn feed(&mut self, bytes: &[u8]) {
+    fn feed(&mut self, bytes: &[u8], gate: &Gate) {
         if self.part == Part::Opaque && self.gathered.is_empty() {
             self.out.extend_from_slice(bytes);
             return;
         }
         self.gathered.extend_from_slice(bytes);
-        while self.step() {}
+        while self.step(gate) {}
     }
 
-    /// Hands on what can be; false when more input is needed.
-    fn step(&mut self) -> bool {
+    /// What was cut off is for the parser to refuse.
+    fn end(&mut self) {
+        self.part = Part::Opaque;
+        let rest = self.gathered.split();
+        self.out.unsplit(rest);
+    }
+
+    /// Whether a further request has come, or begun to, and has to wait.
+    fn is_held(&self, gate: &Gate) -> bool {
+        self.part == Part::Head && !self.gathered.is_empty() && gate.is_shut()
+    }
+
+    /// Hands on what can be; false when more input is needed, or the answer to the request before.
+    fn step(&mut self, gate: &Gate) -> bool {
+        if self.is_held(gate) {
+            return false;
+        }
         if self.gathered.is_empty() {
             return false;
         }
@@ -110,8 +183,20 @@ impl Mender {
                 true
             }
             Part::Head => {
-                let Some(end) = memmem::find(&self.gathered, b"\r\n\r\n") else { return self.give_up_if_long() };
+                let Some(end) = memmem::find(&self.gathered, b"\r\n\r\n") else {
+                    if is_strange(&self.gathered) {
+                        self.part = Part::Opaque;
+                        return true;
+                    }
+                    return self.give_up_if_long();
+                };
+                // As it would have been seen, had it come in pieces.
+                if is_strange(&self.gathered[..end + 4]) {
+                    self.part = Part::Opaque;
+                    return true;
+                }
                 let head = self.gathered.split_to(end + 4);
+                gate.note_passed();
                 self.part = after(&head);
                 mend_head(&head, &mut self.out);
                 true
@@ -131,6 +216,13 @@ impl Mender {
         }
         too_long
     }
+}
+
+/// Whether the beginning of a head can never become one: it begins with no letter of a method, or a line ends without CR.
+fn is_strange(head: &[u8]) -> bool {
+    let begins = head.iter().find(|b| !matches!(b, b'\r' | b'\n'));
+    let is_method = begins.is_none_or(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b));
+    !is_method || memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
 }
 
 /// What follows a head.
@@ -201,17 +293,33 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
                 this.mender.out.advance(n);
                 return Poll::Ready(Ok(()));
             }
-            if this.ended || buf.remaining() == 0 {
+            if buf.remaining() == 0 {
                 return Poll::Ready(Ok(()));
+            }
+            if !this.mender.gathered.is_empty() {
+                while this.mender.step(&this.gate) {}
+                if !this.mender.out.is_empty() {
+                    continue;
+                }
+                if this.mender.is_held(&this.gate) && !this.ended {
+                    this.gate.wait(cx.waker());
+                    return Poll::Pending;
+                }
+            }
+            if this.ended {
+                ready!(this.poll_end(cx));
+                this.mender.end();
+                if this.mender.out.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
+                continue;
             }
             let before = buf.filled().len();
             ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
             let read = buf.filled().len() - before;
             if read == 0 {
                 this.ended = true;
-                // A head that was cut off is for the parser to refuse.
-                this.mender.part = Part::Opaque;
-                while this.mender.step() {}
+                this.moved = Instant::now();
                 continue;
             }
             // The inside of a body needs no second copy.
@@ -224,14 +332,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
             }
             let bytes = buf.filled()[before..].to_vec();
             buf.set_filled(before);
-            this.mender.feed(&bytes);
+            this.mender.feed(&bytes, &this.gate);
         }
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Lenient<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(cx, buf)
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.inner).poll_write(cx, buf));
+        this.note_written();
+        Poll::Ready(written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -247,7 +358,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Lenient<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write_vectored(cx, bufs)
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.inner).poll_write_vectored(cx, bufs));
+        this.note_written();
+        Poll::Ready(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -263,9 +377,36 @@ mod tests {
     fn mended(input: &str, step: usize) -> String {
         let mut mender = Mender::default();
         for piece in input.as_bytes().chunks(step) {
-            mender.feed(piece);
+            mender.feed(piece, &Gate::default());
+            while mender.step(&Gate::default()) {}
         }
         String::from_utf8_lossy(&mender.out).into_owned()
+    }
+
+    #[test]
+    fn what_can_be_no_request_is_passed_on_at_once() {
+        let ended_otherwise = "GET /\" HTTP/1.1\nHost: h\r\n\r\n";
+        for strange in ["\x16\x03\x01\x02", "GET / HTTP/1.1\nHost: h\n\n", "\n", "(", "GET /\n", ended_otherwise] {
+            for step in [1, 7, strange.len()] {
+                assert_eq!(mended(strange, step), strange, "{strange:?}");
+            }
+        }
+        for begun in ["GET / HTTP/1.1\r\nHost: h\r\n", "\r\nGET", "get"] {
+            assert_eq!(mended(begun, 1), "", "{begun:?} may become one");
+        }
+    }
+
+    #[test]
+    fn a_request_waits_for_the_answer_to_the_one_before() {
+        let (mut mender, gate) = (Mender::default(), Rc::<Gate>::default());
+        mender.feed(b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\nConnection: close\r\n\r\nnonsense\n", &gate);
+        assert_eq!(&mender.out[..], b"GET /1 HTTP/1.1\r\n\r\n");
+        drop(super::super::gate::Opening::of(&gate));
+        mender.feed(b"", &gate);
+        assert!(mender.out.ends_with(b"close\r\n\r\n"));
+        drop(super::super::gate::Opening::of(&gate));
+        mender.feed(b"", &gate);
+        assert!(mender.out.ends_with(b"nonsense\n"));
     }
 
     #[test]

@@ -4,15 +4,19 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
+use std::rc::Rc;
 use std::time::Duration;
 
 use actix_http::{HttpServiceBuilder, Request, Response};
 use actix_server::{GracefulShutdownSignal, Server, ServerBuilder};
-use actix_service::{IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_service::{
+    IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config,
+};
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::AppConfig;
 use actix_web::rt::net::{TcpStream, UnixStream};
 
+use super::gate::{Answer, Gate, Opening};
 use super::lenient::Lenient;
 
 /// How long a connection may wait for its next request. A client that keeps connections must be the one that ends them:
@@ -78,7 +82,7 @@ where
 }
 
 /// How HTTP is spoken on every kind of socket.
-fn http<T, S>(stopping: GracefulShutdownSignal) -> HttpServiceBuilder<T, S>
+fn http<T, S>(stopping: GracefulShutdownSignal) -> HttpServiceBuilder<Lenient<T>, S>
 where
     S: ServiceFactory<Request, Config = ()>,
     S::Error: Into<Response<BoxBody>> + 'static,
@@ -86,6 +90,7 @@ where
     <S::Service as Service<Request>>::Future: 'static,
 {
     HttpServiceBuilder::default()
+        .on_connect_ext(|stream: &Lenient<T>, data| drop(data.insert(stream.gate().clone())))
         .h1_allow_half_closed(false)
         .keep_alive(KEEP_ALIVE)
         .client_request_timeout(HEAD_TIMEOUT)
@@ -96,21 +101,24 @@ where
         })
 }
 
-/// The application with the configuration that actix asks for.
+/// What the application answers.
+type Answered<B> = Result<Response<Answer<B>>, actix_web::Error>;
+
+/// The application with the configuration that actix asks for, its answers letting the connection's next request in.
 fn with_config<I, S, B>(
     app: I,
 ) -> impl ServiceFactory<
     Request,
     Config = (),
-    Response = S::Response,
+    Response = Response<Answer<B>>,
     Error = actix_web::Error,
     InitError = S::InitError,
     Future = impl Future + 'static,
     Service = impl actix_service::Service<
         Request,
-        Response = S::Response,
+        Response = Response<Answer<B>>,
         Error = actix_web::Error,
-        Future = impl Future<Output = Result<S::Response, actix_web::Error>> + 'static,
+        Future = impl Future<Output = Answered<B>> + 'static,
     > + 'static,
 >
 where
@@ -121,5 +129,13 @@ where
     S::Response: Into<Response<B>> + 'static,
     B: MessageBody + 'static,
 {
-    map_config(app.into_factory().map_err(Into::into), |()| AppConfig::default())
+    let app = map_config(app.into_factory().map_err(Into::into), |()| AppConfig::default());
+    apply_fn_factory(app, |request: Request, app: &_| {
+        let opening = request.conn_data::<Rc<Gate>>().map(Opening::of);
+        let answer = Service::call(app, request);
+        async move {
+            let answer: Response<B> = answer.await?.into();
+            Ok(answer.map_body(|_, body| Answer::new(body, opening)))
+        }
+    })
 }

@@ -1,8 +1,11 @@
-//! Wire vocabulary the APIs share: who the client is, which request this is, who may read the answer.
+//! HTTP code that the APIs share: client addresses, request ids, CORS, bodies and listeners.
 
+pub mod bodies;
 pub mod client;
 pub mod cors;
-mod lenient;
+mod gate;
+pub mod lenient;
 pub mod listen;
 pub mod patience;
 pub mod request_id;
+pub mod span;

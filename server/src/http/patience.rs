@@ -1,21 +1,32 @@
-//! The body of a request as we take it: how long a client may keep us waiting for the rest of it, and where it ends. (For
-//! the head, the HTTP library sees to it.) And that nobody waits at a tunnel: the protocols that requests ask for by
-//! `CONNECT` and `Upgrade` are not spoken here, so such a request is answered like any other, and its connection ends.
+//! The body of a request as we take it: how long a client may keep us waiting for the rest of it, how much of all bodies
+//! we hold at once (see [`super::bodies`]), and where it ends. (For the head, the HTTP library sees to it.) And that nobody waits at a tunnel: of the protocols that
+//! requests ask for by `CONNECT` and `Upgrade` only WebSocket is spoken, at the paths that end in its name. Any other such
+//! request is answered like all, and its connection ends.
 
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use actix_web::dev::{Payload, RequestHead, Service, ServiceRequest, ServiceResponse};
 use actix_web::error::PayloadError;
-use actix_web::http::{ConnectionType, Method, header};
+use actix_web::http::header::HeaderValue;
+use actix_web::http::{ConnectionType, Method, StatusCode, header};
+use actix_web::web::Data;
 use actix_web::{Error, HttpMessage as _};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::bodies::{Bodies, Lease, no_room};
+
 /// Longest silence within a body.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A whole body may take so long, and longer by what has come of it.
+const WHOLE: Duration = Duration::from_secs(120);
+/// So many bytes a second have to come from then on: of a body that is kept in memory until it is whole, and of one that
+/// is passed on.
+const RATES: (u64, u64) = (64 << 10, 8 << 10);
 
 /// Middleware (for `wrap_fn`) of every API: bounds the body, and sees to it that who asked for a tunnel is told the end
 /// of the answer by the end of the connection, which the HTTP library closes then.
@@ -27,11 +38,16 @@ where
     S: Service<ServiceRequest, Response = ServiceResponse<B>, Error = Error>,
 {
     let is_tunnel = asks_for_tunnel(request.head());
-    bound_body(&mut request);
+    let lease = if is_tunnel && may_be_socket(request.head()) { None } else { bound_body(&mut request) };
     let answer = next.call(request);
     async move {
         let mut answer = answer.await?;
-        if is_tunnel {
+        if lease.is_some_and(|lease| lease.is_refused()) {
+            let head = answer.response_mut().head_mut();
+            head.status = StatusCode::SERVICE_UNAVAILABLE;
+            head.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        if is_tunnel && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
             let head = answer.response_mut().head_mut();
             head.set_connection_type(ConnectionType::Close);
             // It would announce chunks, and send none.
@@ -42,20 +58,42 @@ where
 }
 
 /// Lets the body of `request` fail once its sender has been silent for half a minute (who takes its time but goes on
-/// may), and end where it was announced to.
-fn bound_body(request: &mut ServiceRequest) {
-    let body: Payload = match request.take_payload() {
-        Payload::None => Payload::None,
-        body => match end_of_tunnel(request.head()) {
-            Some(0) => Payload::None,
-            left => Payload::Stream { payload: Box::pin(Bounded { body, left, patience: PATIENCE, silence: None }) },
-        },
+/// may, within [`WHOLE`]), or there is no room for it; and end where it was announced to. What it takes of the budget
+/// counts until the lease is dropped.
+fn bound_body(request: &mut ServiceRequest) -> Option<Rc<Lease>> {
+    let body = request.take_payload();
+    let left = end_of_tunnel(request.head());
+    if matches!(body, Payload::None) || left == Some(0) {
+        return None;
+    }
+    let lease = request.app_data::<Data<Bodies>>().map(|bodies| bodies.lease());
+    if let Some(lease) = &lease {
+        request.extensions_mut().insert(lease.clone());
+    }
+    let bounded = Bounded {
+        body,
+        left,
+        patience: PATIENCE,
+        silence: None,
+        begun: Instant::now(),
+        received: 0,
+        lease: lease.clone(),
+        waiting: None,
     };
-    request.set_payload(body);
+    request.set_payload(Payload::Stream { payload: Box::pin(bounded) });
+    lease
 }
 
 fn asks_for_tunnel(head: &RequestHead) -> bool {
     head.method == Method::CONNECT || head.headers.contains_key(header::UPGRADE) || head.upgrade()
+}
+
+/// Whether the request may open a WebSocket. Its body is what the client sends from then on: it has no end, and silence in
+/// it is for the socket to judge.
+fn may_be_socket(head: &RequestHead) -> bool {
+    let asks =
+        head.headers.get(header::UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    asks && head.method == Method::GET && head.uri.path().ends_with("/websocket")
 }
 
 /// How long the body is where the HTTP library sees no end: it takes all that follows CONNECT and
@@ -68,6 +106,9 @@ fn end_of_tunnel(head: &RequestHead) -> Option<usize> {
     Some(announced.unwrap_or_default())
 }
 
+/// Whether there is room for a part, once that is known.
+type Room = Pin<Box<dyn Future<Output = bool>>>;
+
 struct Bounded {
     body: Payload,
     /// Bytes until the end, where it has to be counted.
@@ -75,18 +116,33 @@ struct Bounded {
     patience: Duration,
     /// Runs from the first time that there was nothing to read.
     silence: Option<Pin<Box<Sleep>>>,
+    begun: Instant,
+    /// Bytes so far.
+    received: u64,
+    lease: Option<Rc<Lease>>,
+    /// A part that waits for room, and whether it gets it.
+    waiting: Option<(Bytes, Room)>,
 }
 
 impl Stream for Bounded {
     type Item = Result<Bytes, PayloadError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some((part, room)) = &mut self.waiting {
+            let has_room = std::task::ready!(room.as_mut().poll(context));
+            let part = std::mem::take(part);
+            self.waiting = None;
+            return Poll::Ready(Some(if has_room { Ok(part) } else { Err(no_room()) }));
+        }
         if self.left == Some(0) {
             return Poll::Ready(None);
         }
         if let Poll::Ready(part) = Pin::new(&mut self.body).poll_next(context) {
             self.silence = None;
-            return Poll::Ready(part.map(|part| part.map(|part| self.cut(part))));
+            return match part {
+                Some(Ok(part)) => self.take(part, context),
+                end => Poll::Ready(end),
+            };
         }
         let patience = self.patience;
         let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(patience)));
@@ -101,6 +157,32 @@ impl Stream for Bounded {
 }
 
 impl Bounded {
+    /// A part that has come: in time, and where there is room for it.
+    fn take(&mut self, part: Bytes, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, PayloadError>>> {
+        let part = self.cut(part);
+        self.received += part.len() as u64;
+        let is_passed_on = self.lease.as_ref().is_some_and(|lease| lease.is_passed_on());
+        let rate = if is_passed_on { RATES.1 } else { RATES.0 };
+        if self.begun.elapsed() > WHOLE + Duration::from_secs(self.received / rate) {
+            let slow = std::io::Error::new(std::io::ErrorKind::TimedOut, "the body came too slowly");
+            return Poll::Ready(Some(Err(PayloadError::Io(slow))));
+        }
+        match &self.lease {
+            Some(lease) if !lease.take(part.len()) => {
+                let mut room: Room = Box::pin(lease.clone().take_soon(part.len()));
+                match room.as_mut().poll(context) {
+                    Poll::Ready(true) => Poll::Ready(Some(Ok(part))),
+                    Poll::Ready(false) => Poll::Ready(Some(Err(no_room()))),
+                    Poll::Pending => {
+                        self.waiting = Some((part, room));
+                        Poll::Pending
+                    }
+                }
+            }
+            Some(_) | None => Poll::Ready(Some(Ok(part))),
+        }
+    }
+
     /// What of a part belongs to the body.
     fn cut(&mut self, mut part: Bytes) -> Bytes {
         if let Some(left) = &mut self.left {
@@ -123,7 +205,16 @@ mod tests {
     }
 
     fn bounded(body: Payload, left: Option<usize>) -> Bounded {
-        Bounded { body, left, patience: Duration::from_millis(10), silence: None }
+        Bounded {
+            body,
+            left,
+            patience: Duration::from_millis(10),
+            silence: None,
+            begun: Instant::now(),
+            received: 0,
+            lease: None,
+            waiting: None,
+        }
     }
 
     #[tokio::test]
@@ -145,6 +236,31 @@ mod tests {
             let parts: Vec<_> = bounded(endless(), Some(length)).collect().await;
             assert!(matches!(parts.as_slice(), [Ok(part)] if *part == b"abc"[..length]), "{length}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_byte_by_byte_fails_in_the_end() {
+        let drip = || body(stream::iter([Ok(Bytes::from_static(b"a"))]));
+        let mut late = bounded(drip(), None);
+        late.begun -= WHOLE + Duration::from_secs(1);
+        assert!(
+            matches!(late.next().await, Some(Err(PayloadError::Io(e))) if e.kind() == std::io::ErrorKind::TimedOut)
+        );
+        let mut large = bounded(drip(), None);
+        large.begun -= WHOLE + Duration::from_secs(1);
+        large.received = 2 * RATES.0;
+        assert!(large.next().await.is_some_and(|part| part.is_ok()));
+    }
+
+    #[tokio::test]
+    async fn a_body_counts_against_the_budget_unless_it_is_passed_on() {
+        let bodies = Bodies::new(4 << 20);
+        let part = || Ok(Bytes::from(vec![0; 1 << 20]));
+        let mut kept = bounded(body(stream::iter([part(), part(), part(), part(), part()])), None);
+        kept.lease = Some(bodies.lease());
+        let parts: Vec<_> = kept.by_ref().collect().await;
+        assert!(parts[..3].iter().all(Result::is_ok));
+        assert!(parts[3].as_ref().is_err_and(super::super::bodies::is_no_room));
     }
 
     #[test]

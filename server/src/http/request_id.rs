@@ -1,6 +1,16 @@
 //! A request's id: the caller's `X-Request-Id` if it is short and plain, else a new uuid.
 
+use actix_web::HttpMessage;
 use actix_web::http::header::HeaderMap;
+
+/// The id of a request that is being answered, among its extensions.
+pub struct RequestId(pub String);
+
+/// The id that the request was given, or what its headers say.
+pub fn id_of(request: &impl HttpMessage) -> String {
+    let given = request.extensions().get::<RequestId>().map(|id| id.0.clone());
+    given.unwrap_or_else(|| request_id(request.headers()))
+}
 
 /// The id under which a request is logged and answered (`X-Request-Id`).
 pub fn request_id(headers: &HeaderMap) -> String {
@@ -10,5 +20,5 @@ pub fn request_id(headers: &HeaderMap) -> String {
         .filter(|v| {
             !v.is_empty() && v.len() <= 128 && v.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
         })
-        .map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
+        .map_or_else(|| uuid::Builder::from_random_bytes(rand::random()).into_uuid().to_string(), str::to_owned)
 }

@@ -24,6 +24,19 @@ pub fn jwt_secret(secret: &str, key_id: &str, private_keys: Option<&str>) -> Str
     json!({ "keys": keys }).to_string()
 }
 
+/// The public halves of `private_keys` (the JSON array of `GOTRUE_JWT_KEYS`) as a JWK set; secrets are left out.
+pub fn public_keys(private_keys: Option<&str>) -> String {
+    let keys: Vec<Map<String, Value>> =
+        private_keys.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let public: Vec<Value> = keys
+        .into_iter()
+        .filter(|jwk| jwk.get("kty").is_none_or(|kty| kty != "oct"))
+        .map(verifying)
+        .map(Value::Object)
+        .collect();
+    json!({ "keys": public }).to_string()
+}
+
 /// What of `jwk` verifies. An RSA or elliptic key's members that only sign are taken away (RFC 7518, 6.2.2 and 6.3.2).
 fn verifying(mut jwk: Map<String, Value>) -> Map<String, Value> {
     for member in ["d", "p", "q", "dp", "dq", "qi", "oth", "key_ops"] {

@@ -7,12 +7,15 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::Utc;
-use jsonwebtoken::{DecodingKey, EncodingKey};
-use p521::ecdsa::signature::{Signer as _, Verifier as _};
+use jsonwebtoken::EncodingKey;
+use p256::pkcs8::EncodePrivateKey as _;
+use p521::ecdsa::signature::Signer as _;
+use rsa::pkcs1::EncodeRsaPrivateKey as _;
+use rsa::{BigUint, RsaPrivateKey};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::keys::{Algorithm, BASE64URL, point};
+use super::material::{Algorithm, BASE64URL, Material, octets};
 use crate::secret::Secret;
 
 /// Why a set of keys cannot be used.
@@ -45,7 +48,7 @@ pub enum TokenError {
     Early,
 }
 
-/// What signs. The library knows P-521 not.
+/// What signs. `jsonwebtoken` does not support P-521.
 enum Signer {
     Known(EncodingKey, jsonwebtoken::Algorithm),
     P521(Box<p521::ecdsa::SigningKey>),
@@ -64,36 +67,10 @@ impl Signer {
     }
 }
 
-/// What checks signatures.
-enum Verifier {
-    Known(DecodingKey, jsonwebtoken::Algorithm),
-    P521(Box<p521::ecdsa::VerifyingKey>),
-}
-
-impl Verifier {
-    fn secret(bytes: &[u8]) -> Self {
-        Self::Known(DecodingKey::from_secret(bytes), jsonwebtoken::Algorithm::HS256)
-    }
-
-    /// Whether `signature`, in base64url, is one of `message` by this key.
-    fn accepts(&self, message: &str, signature: &str) -> bool {
-        match self {
-            Self::Known(key, algorithm) => {
-                jsonwebtoken::crypto::verify(signature, message.as_bytes(), key, *algorithm).unwrap_or(false)
-            }
-            Self::P521(key) => URL_SAFE_NO_PAD
-                .decode(signature)
-                .ok()
-                .and_then(|bytes| p521::ecdsa::Signature::from_slice(&bytes).ok())
-                .is_some_and(|signature| key.verify(message.as_bytes(), &signature).is_ok()),
-        }
-    }
-}
-
 struct Key {
     kid: String,
     algorithm: Algorithm,
-    verifier: Verifier,
+    material: Material,
     /// What the key set publishes; `None` for symmetric keys.
     public: Option<Value>,
 }
@@ -106,7 +83,7 @@ pub struct SigningKeys {
     signer: Signer,
     keys: Vec<Key>,
     /// HS256 under the shared secret, for tokens whose `kid` names no key.
-    secret: Verifier,
+    secret: Material,
     valid_methods: Vec<String>,
 }
 
@@ -138,7 +115,7 @@ impl SigningKeys {
             keys.push(Key {
                 kid: key_id.to_owned(),
                 algorithm: Algorithm::HS256,
-                verifier: Verifier::secret(shared),
+                material: Material::Symmetric(shared.to_vec()),
                 public: None,
             });
         }
@@ -151,7 +128,7 @@ impl SigningKeys {
             header: URL_SAFE_NO_PAD.encode(header.to_string()),
             signer: signing.signer,
             keys,
-            secret: Verifier::secret(shared),
+            secret: Material::Symmetric(shared.to_vec()),
             valid_methods: methods,
         })
     }
@@ -184,21 +161,26 @@ impl SigningKeys {
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .ok_or(TokenError::Malformed("could not parse the header"))?;
+        // RFC 7515, 4.1.11: what must be understood is not.
+        if header.contains_key("crit") {
+            return Err(TokenError::Malformed("the header names extensions that are not supported"));
+        }
         let method = header.get("alg").and_then(Value::as_str).unwrap_or("").to_owned();
         if !self.valid_methods.contains(&method) {
             return Err(TokenError::Method(method));
         }
         let kid = header.get("kid").and_then(Value::as_str);
         let algorithm = by_name(&method).ok_or_else(|| TokenError::Method(method.clone()))?;
-        let verifier = match kid.and_then(|kid| self.keys.iter().find(|key| key.kid == kid)) {
-            Some(key) if key.algorithm == algorithm => &key.verifier,
+        let material = match kid.and_then(|kid| self.keys.iter().find(|key| key.kid == kid)) {
+            Some(key) if key.algorithm == algorithm => &key.material,
             // The algorithm is the key's, never the token's: no public key doubles as a secret.
             Some(_) => return Err(TokenError::Signature),
             None if algorithm == Algorithm::HS256 => &self.secret,
             None => return Err(TokenError::UnknownKey(kid.unwrap_or("<nil>").to_owned(), method)),
         };
         let (message, signature) = token.rsplit_once('.').unwrap_or((token, ""));
-        if !verifier.accepts(message, signature) {
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Signature)?;
+        if !material.verifies(algorithm, message.as_bytes(), &signature) {
             return Err(TokenError::Signature);
         }
         let payload = message.split_once('.').map_or("", |(_, payload)| payload);
@@ -281,8 +263,9 @@ fn read_jwks(text: &str) -> Result<(SigningKey, Vec<Key>), KeyError> {
         if signs {
             signing.push(SigningKey { algorithm, signer: private_key(&jwk, &kid, algorithm)?, kid: kid.clone() });
         }
-        let (verifier, public) = public_key(&jwk, &kid, algorithm)?;
-        keys.push(Key { kid, algorithm, verifier, public });
+        let material = Material::of_jwk(&jwk).map_err(|bad| KeyError::Member(kid.clone(), bad.member()))?;
+        let material = material.ok_or_else(|| KeyError::Algorithm(kid.clone()))?;
+        keys.push(Key { kid, algorithm, material, public: published(&jwk, algorithm) });
     }
     let count = signing.len();
     match (signing.pop(), count) {
@@ -291,14 +274,15 @@ fn read_jwks(text: &str) -> Result<(SigningKey, Vec<Key>), KeyError> {
     }
 }
 
-fn text<'a>(jwk: &'a Map<String, Value>, kid: &str, member: &'static str) -> Result<&'a str, KeyError> {
-    jwk.get(member).and_then(Value::as_str).ok_or_else(|| KeyError::Member(kid.to_owned(), member))
+fn bytes(jwk: &Map<String, Value>, kid: &str, member: &'static str) -> Result<Vec<u8>, KeyError> {
+    octets(jwk, member).map_err(|bad| KeyError::Member(kid.to_owned(), bad.member()))
 }
 
-fn bytes(jwk: &Map<String, Value>, kid: &str, member: &'static str) -> Result<Vec<u8>, KeyError> {
-    URL_SAFE_NO_PAD
-        .decode(text(jwk, kid, member)?.trim_end_matches('='))
-        .map_err(|_| KeyError::Member(kid.to_owned(), member))
+/// A number of `size` bytes, which may come without its leading zeros.
+fn scalar(digits: Vec<u8>, size: usize) -> Vec<u8> {
+    let mut scalar = vec![0; size.saturating_sub(digits.len())];
+    scalar.extend(digits);
+    scalar
 }
 
 fn private_key(jwk: &Map<String, Value>, kid: &str, algorithm: Algorithm) -> Result<Signer, KeyError> {
@@ -306,23 +290,26 @@ fn private_key(jwk: &Map<String, Value>, kid: &str, algorithm: Algorithm) -> Res
     let unusable = || KeyError::Member(kid.to_owned(), "d");
     let signer = match algorithm {
         Algorithm::ES512 => {
-            let d = bytes(jwk, kid, "d")?;
-            // A number may come without its leading zeros.
-            let mut scalar = vec![0; 66_usize.saturating_sub(d.len())];
-            scalar.extend(d);
+            let scalar = scalar(bytes(jwk, kid, "d")?, 66);
             Signer::P521(Box::new(p521::ecdsa::SigningKey::from_slice(&scalar).map_err(|_| unusable())?))
         }
         Algorithm::ES256 => {
-            Signer::Known(EncodingKey::from_ec_der(&der::p256_pkcs8(&bytes(jwk, kid, "d")?)), Known::ES256)
+            let key = p256::SecretKey::from_slice(&scalar(bytes(jwk, kid, "d")?, 32)).map_err(|_| unusable())?;
+            let der = key.to_pkcs8_der().map_err(|_| unusable())?;
+            Signer::Known(EncodingKey::from_ec_der(der.as_bytes()), Known::ES256)
         }
         Algorithm::EdDSA => {
-            Signer::Known(EncodingKey::from_ed_der(&der::ed25519_pkcs8(&bytes(jwk, kid, "d")?)), Known::EdDSA)
+            let seed = bytes(jwk, kid, "d")?.try_into().map_err(|_| unusable())?;
+            let der = ed25519_dalek::SigningKey::from_bytes(&seed).to_pkcs8_der().map_err(|_| unusable())?;
+            Signer::Known(EncodingKey::from_ed_der(der.as_bytes()), Known::EdDSA)
         }
         Algorithm::RS256 | Algorithm::RS512 => {
-            let members = ["n", "e", "d", "p", "q", "dp", "dq", "qi"];
-            let numbers = members.iter().map(|m| bytes(jwk, kid, m)).collect::<Result<Vec<_>, _>>()?;
+            let number = |member| Ok::<_, KeyError>(BigUint::from_bytes_be(&bytes(jwk, kid, member)?));
+            let primes = vec![number("p")?, number("q")?];
+            let key = RsaPrivateKey::from_components(number("n")?, number("e")?, number("d")?, primes);
+            let der = key.map_err(|_| unusable())?.to_pkcs1_der().map_err(|_| unusable())?;
             let known = if algorithm == Algorithm::RS256 { Known::RS256 } else { Known::RS512 };
-            Signer::Known(EncodingKey::from_rsa_der(&der::rsa_pkcs1(&numbers)), known)
+            Signer::Known(EncodingKey::from_rsa_der(der.as_bytes()), known)
         }
         _ => Signer::Known(EncodingKey::from_secret(&bytes(jwk, kid, "k")?), Known::HS256),
     };
@@ -331,33 +318,13 @@ fn private_key(jwk: &Map<String, Value>, kid: &str, algorithm: Algorithm) -> Res
     Ok(signer)
 }
 
-fn public_key(
-    jwk: &Map<String, Value>,
-    kid: &str,
-    algorithm: Algorithm,
-) -> Result<(Verifier, Option<Value>), KeyError> {
-    use jsonwebtoken::Algorithm as Known;
-    let bad = |member| move |_| KeyError::Member(kid.to_owned(), member);
-    let (verifier, members): (Verifier, &[&'static str]) = match algorithm {
-        Algorithm::ES512 => {
-            let point = point(&bytes(jwk, kid, "x")?, &bytes(jwk, kid, "y")?, 66);
-            let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(&point);
-            (Verifier::P521(Box::new(key.map_err(|_| KeyError::Member(kid.to_owned(), "x"))?)), &["crv", "x", "y"])
-        }
-        Algorithm::ES256 => {
-            let key = DecodingKey::from_ec_components(text(jwk, kid, "x")?, text(jwk, kid, "y")?).map_err(bad("x"))?;
-            (Verifier::Known(key, Known::ES256), &["crv", "x", "y"])
-        }
-        Algorithm::EdDSA => {
-            let key = DecodingKey::from_ed_components(text(jwk, kid, "x")?).map_err(bad("x"))?;
-            (Verifier::Known(key, Known::EdDSA), &["crv", "x"])
-        }
-        Algorithm::RS256 | Algorithm::RS512 => {
-            let key = DecodingKey::from_rsa_components(text(jwk, kid, "n")?, text(jwk, kid, "e")?).map_err(bad("n"))?;
-            let known = if algorithm == Algorithm::RS256 { Known::RS256 } else { Known::RS512 };
-            (Verifier::Known(key, known), &["n", "e"])
-        }
-        _ => return Ok((Verifier::secret(&bytes(jwk, kid, "k")?), None)),
+/// What the key set publishes of a key; `None` for symmetric ones.
+fn published(jwk: &Map<String, Value>, algorithm: Algorithm) -> Option<Value> {
+    let members: &[&str] = match algorithm {
+        Algorithm::ES256 | Algorithm::ES512 => &["crv", "x", "y"],
+        Algorithm::EdDSA => &["crv", "x"],
+        Algorithm::RS256 | Algorithm::RS512 => &["n", "e"],
+        _ => return None,
     };
     let mut public = Map::new();
     for member in ["kty", "kid", "alg"].iter().chain(members) {
@@ -367,61 +334,7 @@ fn public_key(
     }
     public.insert("use".to_owned(), json!("sig"));
     public.insert("key_ops".to_owned(), json!(["verify"]));
-    Ok((verifier, Some(Value::Object(public))))
-}
-
-/// The few ASN.1 shapes private JWKs are turned into.
-mod der {
-    fn element(tag: u8, content: &[u8]) -> Vec<u8> {
-        let mut out = vec![tag];
-        match content.len() {
-            length @ 0..=127 => out.push(length as u8),
-            length => {
-                let bytes: Vec<u8> = length.to_be_bytes().into_iter().skip_while(|b| *b == 0).collect();
-                out.push(0x80 | bytes.len() as u8);
-                out.extend(bytes);
-            }
-        }
-        out.extend(content);
-        out
-    }
-
-    fn integer(bytes: &[u8]) -> Vec<u8> {
-        let mut content: Vec<u8> = bytes.iter().copied().skip_while(|b| *b == 0).collect();
-        if content.first().is_none_or(|first| first & 0x80 != 0) {
-            content.insert(0, 0);
-        }
-        element(0x02, &content)
-    }
-
-    fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
-        element(0x30, &parts.concat())
-    }
-
-    const EC_PUBLIC_KEY: [u8; 9] = [0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-    const PRIME256V1: [u8; 10] = [0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
-    const ED25519: [u8; 5] = [0x06, 0x03, 0x2b, 0x65, 0x70];
-
-    /// PKCS#8 around an RFC 5915 key without its public half.
-    pub fn p256_pkcs8(d: &[u8]) -> Vec<u8> {
-        let mut scalar = vec![0; 32_usize.saturating_sub(d.len())];
-        scalar.extend(d);
-        let key = sequence(&[integer(&[1]), element(0x04, &scalar)]);
-        let algorithm = sequence(&[EC_PUBLIC_KEY.to_vec(), PRIME256V1.to_vec()]);
-        sequence(&[integer(&[0]), algorithm, element(0x04, &key)])
-    }
-
-    /// PKCS#8 around an RFC 8410 key.
-    pub fn ed25519_pkcs8(d: &[u8]) -> Vec<u8> {
-        sequence(&[integer(&[0]), sequence(&[ED25519.to_vec()]), element(0x04, &element(0x04, d))])
-    }
-
-    /// PKCS#1: version, n, e, d, p, q, dp, dq, qi.
-    pub fn rsa_pkcs1(numbers: &[Vec<u8>]) -> Vec<u8> {
-        let mut parts = vec![integer(&[0])];
-        parts.extend(numbers.iter().map(|n| integer(n)));
-        sequence(&parts)
-    }
+    Some(Value::Object(public))
 }
 
 #[cfg(test)]

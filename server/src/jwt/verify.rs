@@ -3,13 +3,16 @@
 use base64::Engine as _;
 use serde::Deserialize;
 
-use super::keys::{Algorithm, BASE64URL, Check, KeySet};
+use super::keys::{Check, KeySet};
+use super::material::{Algorithm, BASE64URL};
 use super::{Claims, ClaimsError, DecodeError, JwtError};
 
 #[derive(Deserialize)]
 struct Header {
     alg: String,
     kid: Option<String>,
+    /// Extensions that must be understood (RFC 7515, 4.1.11): none are.
+    crit: Option<serde::de::IgnoredAny>,
     #[serde(default)]
     #[allow(dead_code, reason = "only its type is checked")]
     typ: Option<String>,
@@ -31,6 +34,9 @@ pub fn verify(token: &str, keys: &KeySet) -> Result<Claims, JwtError> {
     let header: Header =
         serde_json::from_slice(&decode(header_part)?).map_err(|_| JwtError::from(DecodeError::Unreadable))?;
     let claims = decode(claims_part)?;
+    if header.crit.is_some() {
+        return Err(DecodeError::Unreadable.into());
+    }
     if header.alg == "none" {
         return Err(DecodeError::Unsecured.into());
     }
@@ -87,6 +93,9 @@ mod tests {
         assert_eq!(refused(&none, &keys), DecodeError::Unsecured);
         let token = hs(jsonwebtoken::Algorithm::HS256, None, &json!({}));
         assert_eq!(refused(&format!("{token}!"), &keys), DecodeError::Unreadable);
+        let (_, signed) = token.split_once('.').expect("parts");
+        let critical = format!("{}.{signed}", BASE64URL.encode(r#"{"alg":"HS256","crit":["b64"]}"#));
+        assert_eq!(refused(&critical, &keys), DecodeError::Unreadable);
     }
 
     #[test]

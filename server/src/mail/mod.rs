@@ -1,7 +1,7 @@
-//! Outgoing mail: a message and the trait of whoever delivers it.
+//! Outgoing mail: the message type and the `Sender` trait.
 //!
-//! Senders: SMTP (`smtp`), the development inbox and a memory for tests. In the full server messages first
-//! become outbox rows in the transaction that causes them and are delivered after commit.
+//! Senders are SMTP (`smtp`), the development inbox and an in-memory one for tests. The full server first writes messages to the
+//! outbox, in the transaction that causes them, and delivers them after the commit.
 
 mod config;
 pub mod inbox;
@@ -13,7 +13,12 @@ pub use config::{FromAddress, MailConfig, SmtpConfig};
 pub use memory::Memory;
 pub use smtp::Smtp;
 
+use std::time::Duration;
+
 use futures_util::future::BoxFuture;
+
+/// How long handing one message over may take, from connecting to the last answer.
+pub const SEND_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A mail ready to be sent: one recipient, a text part and an HTML part that say the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +46,11 @@ pub enum MailError {
 /// Delivers messages. `send` returns once the next hop has accepted the message.
 pub trait Sender: Send + Sync {
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>>;
+
+    /// Goes as far as is possible without a message: fails where none could be handed over.
+    fn rehearse(&self) -> BoxFuture<'_, Result<(), MailError>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// Accepts and forgets; what `--only auth` does without SMTP, and `mail = drop`.

@@ -1,25 +1,30 @@
 //! Delivers what transactions have put into `ferrobase.outbox`: after commit, with retries, at least once.
 //!
-//! A row is locked while it is being sent and deleted when the next hop has accepted it. A crash in between leaves
-//! the row, and the mail is sent again: twice is better than never. Several servers share one outbox without
-//! sending twice, because each skips the rows that another holds.
+//! A row is leased while it is being sent (it falls due again when the lease ends) and deleted when the next hop has
+//! accepted it. No connection and no lock is held meanwhile. After a crash in between, the mail is sent again: twice is
+//! better than never. Several servers share one outbox without sending twice, because a leased row is not due.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
 
-use super::{MailError, Message, Sender};
-use crate::db::{DbError, Pool, tls};
+use super::{MailError, Message, SEND_DEADLINE, Sender};
+use crate::db::{self, DbError, Pool};
 
 /// How many mails are sent at the same time. Each lane goes its own way: one that waits for a slow mail server holds
 /// up no other.
 const LANES: usize = 4;
 /// Retries fall due without anybody notifying; so often they are looked for.
 const POLL: Duration = Duration::from_secs(2);
+/// How long a row is leased: longer than it can take to send the mail and to write down what became of it.
+const LEASE: Duration = SEND_DEADLINE.saturating_mul(3);
+/// How long mails that are being sent may take when the server is asked to stop.
+const GRACE: Duration = Duration::from_secs(3);
 /// With the waits of [`retry_after`] about a day; then a person has to look.
 const MAX_ATTEMPTS: i32 = 36;
 
@@ -43,7 +48,7 @@ pub fn spawn(pool: Pool, url: String, sender: Arc<dyn Sender>) -> Outbox {
 }
 
 impl Outbox {
-    /// Finishes the mails that are being sent and ends; what is left waits for the next start.
+    /// Finishes the mails that are being sent, if that is soon, and ends; what is left waits for the next start.
     pub async fn stop(self) {
         // The receivers live as long as the lanes; if those have ended there is nothing to stop.
         let _ = self.stop.send(true);
@@ -57,7 +62,7 @@ async fn lane(pool: Pool, sender: Arc<dyn Sender>, mut woken: watch::Receiver<()
     while !*stopped.borrow() {
         // Seen before looking, so that what commits while we look wakes us again.
         woken.mark_unchanged();
-        match deliver_next(&pool, &*sender).await {
+        match deliver(&pool, &*sender, given_up(stopped.clone())).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, "the mail outbox cannot be read now"),
@@ -77,53 +82,111 @@ async fn notified(woken: &mut watch::Receiver<()>) {
     }
 }
 
+/// Ready some time after the server was asked to stop.
+async fn given_up(mut stopped: watch::Receiver<bool>) {
+    if stopped.wait_for(|stopped| *stopped).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(GRACE).await;
+}
+
 /// Sends the mail that is due first. False when none is.
 pub async fn deliver_next(pool: &Pool, sender: &dyn Sender) -> Result<bool, DbError> {
-    let mut connection = pool.connection().await?;
-    let transaction = connection.transaction().await?;
-    let row = transaction
+    deliver(pool, sender, std::future::pending()).await
+}
+
+/// A mail that is ours to send for now.
+struct Leased {
+    id: i64,
+    attempts: i32,
+    /// Also tells whether the lease is still ours.
+    until: DateTime<Utc>,
+    message: Message,
+}
+
+async fn deliver(pool: &Pool, sender: &dyn Sender, given_up: impl Future<Output = ()>) -> Result<bool, DbError> {
+    let Some(mail) = lease(pool).await? else { return Ok(false) };
+    let sent = tokio::select! {
+        sent = sender.send(&mail.message) => sent,
+        () = given_up => {
+            tracing::info!(mail = mail.id, "a mail is left for the next start");
+            give_back(pool, &mail).await?;
+            return Ok(true);
+        }
+    };
+    match sent {
+        Ok(()) => delete(pool, &mail).await?,
+        Err(error) => put_off(pool, &mail, &error).await?,
+    }
+    Ok(true)
+}
+
+/// Takes the mail that is due first; no other server takes it before the lease ends.
+async fn lease(pool: &Pool) -> Result<Option<Leased>, DbError> {
+    let row = pool
+        .lease()
+        .await?
         .query_opt(
-            "select id, recipient, subject, body_text, body_html, headers, attempts
-             from ferrobase.outbox
-             where failed_at is null and next_attempt_at <= now()
-             order by next_attempt_at, id
-             limit 1
-             for update skip locked",
-            &[],
+            "update ferrobase.outbox set next_attempt_at = now() + $1 * interval '1 second'
+             where id = (
+               select id from ferrobase.outbox
+               where failed_at is null and next_attempt_at <= now()
+               order by next_attempt_at, id
+               limit 1
+               for update skip locked
+             )
+             returning id, recipient, subject, body_text, body_html, headers, attempts, next_attempt_at",
+            &[&LEASE.as_secs_f64()],
         )
         .await?;
-    let Some(row) = row else { return Ok(false) };
-    let id: i64 = row.get("id");
-    let message = Message {
-        to: row.get("recipient"),
-        subject: row.get("subject"),
-        text: row.get("body_text"),
-        html: row.get("body_html"),
-        headers: headers(&row.get("headers")),
-    };
-    match sender.send(&message).await {
-        Ok(()) => {
-            transaction.execute("delete from ferrobase.outbox where id = $1", &[&id]).await?;
-        }
-        Err(error) => {
-            let attempts = row.get::<_, i32>("attempts") + 1;
-            // A mail server may answer anything, PostgreSQL stores no NUL.
-            let reason = error.to_string().replace('\0', " ");
-            let gives_up = matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= MAX_ATTEMPTS;
-            tracing::warn!(mail = id, attempts, gives_up, %error, "a mail was not delivered");
-            transaction
-                .execute(
-                    "update ferrobase.outbox
-                     set attempts = $2, last_error = $3, next_attempt_at = now() + $4 * interval '1 second',
-                         failed_at = case when $5 then now() end
-                     where id = $1",
-                    &[&id, &attempts, &reason, &retry_after(attempts).as_secs_f64(), &gives_up],
-                )
-                .await?;
-        }
-    }
-    transaction.commit().await?;
-    Ok(true)
+    row.map(|row| {
+        Ok(Leased {
+            id: row.try_get("id")?,
+            attempts: row.try_get("attempts")?,
+            until: row.try_get("next_attempt_at")?,
+            message: Message {
+                to: row.try_get("recipient")?,
+                subject: row.try_get("subject")?,
+                text: row.try_get("body_text")?,
+                html: row.try_get("body_html")?,
+                headers: headers(&row.try_get("headers")?),
+            },
+        })
+    })
+    .transpose()
+}
+
+async fn delete(pool: &Pool, mail: &Leased) -> Result<(), DbError> {
+    let sql = "delete from ferrobase.outbox where id = $1 and next_attempt_at = $2";
+    pool.lease().await?.execute(sql, &[&mail.id, &mail.until]).await?;
+    Ok(())
+}
+
+/// Makes the mail due again at once.
+async fn give_back(pool: &Pool, mail: &Leased) -> Result<(), DbError> {
+    let sql = "update ferrobase.outbox set next_attempt_at = now() where id = $1 and next_attempt_at = $2";
+    pool.lease().await?.execute(sql, &[&mail.id, &mail.until]).await?;
+    Ok(())
+}
+
+/// Notes why the mail was not taken, and when to try again, if ever.
+async fn put_off(pool: &Pool, mail: &Leased, error: &MailError) -> Result<(), DbError> {
+    let attempts = mail.attempts + 1;
+    // A mail server may answer anything, PostgreSQL stores no NUL.
+    let reason = error.to_string().replace('\0', " ");
+    let gives_up = matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= MAX_ATTEMPTS;
+    tracing::warn!(mail = mail.id, attempts, gives_up, %error, "a mail was not delivered");
+    pool.lease()
+        .await?
+        .execute(
+            "update ferrobase.outbox
+             set attempts = $3, last_error = $4, next_attempt_at = now() + $5 * interval '1 second',
+                 failed_at = case when $6 then now() end
+             where id = $1 and next_attempt_at = $2",
+            &[&mail.id, &mail.until, &attempts, &reason, &retry_after(attempts).as_secs_f64(), &gives_up],
+        )
+        .await?;
+    Ok(())
 }
 
 /// Doubles from a second to an hour.
@@ -152,8 +215,12 @@ async fn listen(url: String, wake: watch::Sender<()>) {
 }
 
 /// Listens until the connection ends.
-async fn listen_once(url: &str, wake: &watch::Sender<()>) -> Result<(), tokio_postgres::Error> {
-    let (client, mut connection) = tokio_postgres::connect(url, tls()).await?;
+async fn listen_once(url: &str, wake: &watch::Sender<()>) -> Result<(), DbError> {
+    let mut config: tokio_postgres::Config = url.parse()?;
+    if config.get_application_name().is_none() {
+        config.application_name("ferrobase mail");
+    }
+    let (client, mut connection) = db::connect(&config).await?;
     let begun = client.batch_execute("listen ferrobase_outbox");
     tokio::pin!(begun);
     let mut listening = false;
@@ -168,7 +235,7 @@ async fn listen_once(url: &str, wake: &watch::Sender<()>) -> Result<(), tokio_po
             message = std::future::poll_fn(|context| connection.poll_message(context)) => match message {
                 Some(Ok(AsyncMessage::Notification(_))) => wake.send_replace(()),
                 Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(error),
+                Some(Err(error)) => return Err(error.into()),
                 None => return Ok(()),
             },
         }

@@ -10,18 +10,17 @@ use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
 
 use super::config::SmtpConfig;
-use super::{MailError, Message, Sender};
-
-/// How long one conversation with the mail server may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
+use super::{MailError, Message, SEND_DEADLINE, Sender};
 
 /// Port on which TLS begins with the connection.
 const IMPLICIT_TLS: u16 = 465;
 
-/// Sends each message to the configured server, on a connection of its own.
+/// Sends each message over its own connection to the configured server.
 pub struct Smtp {
     transport: AsyncSmtpTransport<Tokio1Executor>,
     from: Mailbox,
+    /// Limits the whole conversation. lettre's own timeout covers only the connect.
+    deadline: Duration,
 }
 
 impl Smtp {
@@ -37,13 +36,22 @@ impl Smtp {
         let mut builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&config.host)
             .port(config.port)
             .tls(tls)
-            .timeout(Some(TIMEOUT));
+            .timeout(Some(SEND_DEADLINE));
         if let Some((user, password)) = &config.login {
             builder = builder.credentials(Credentials::new(user.clone(), password.reveal().to_owned()));
         }
         let name = Some(config.from.name.clone()).filter(|name| !name.is_empty());
         let address = config.from.address.parse().map_err(unusable)?;
-        Ok(Self { transport: builder.build(), from: Mailbox::new(name, address) })
+        Ok(Self { transport: builder.build(), from: Mailbox::new(name, address), deadline: SEND_DEADLINE })
+    }
+
+    /// Replaces the default deadline, [`SEND_DEADLINE`].
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    fn is_late(&self) -> MailError {
+        MailError::Refused(format!("no end after {:?}", self.deadline))
     }
 
     fn letter(&self, message: &Message) -> Result<lettre::Message, MailError> {
@@ -61,7 +69,7 @@ impl Smtp {
         let mut letter = letter.map_err(unusable)?;
         for (name, value) in &message.headers {
             let name = HeaderName::new_from_ascii(name.clone()).map_err(unusable)?;
-            // A line break would begin a header of the sender's choice.
+            // A line break would let the sender add headers of their own.
             if value.contains(['\r', '\n']) {
                 return Err(MailError::Unusable(format!("the header {name} holds a line break")));
             }
@@ -75,7 +83,7 @@ fn unusable(error: impl std::fmt::Display) -> MailError {
     MailError::Unusable(error.to_string())
 }
 
-/// Replies that are about our own login (RFC 4954): the message may well be taken once that is put right.
+/// Replies about our own login (RFC 4954). The server may accept the message once the login is fixed.
 const LOGIN_REPLIES: [u16; 4] = [530, 534, 535, 538];
 
 fn refused(error: lettre::transport::smtp::Error) -> MailError {
@@ -91,8 +99,21 @@ impl Sender for Smtp {
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>> {
         Box::pin(async move {
             let letter = self.letter(message)?;
-            self.transport.send(letter).await.map_err(refused)?;
-            Ok(())
+            match tokio::time::timeout(self.deadline, self.transport.send(letter)).await {
+                Ok(sent) => sent.map(drop).map_err(refused),
+                Err(_) => Err(self.is_late()),
+            }
+        })
+    }
+
+    fn rehearse(&self) -> BoxFuture<'_, Result<(), MailError>> {
+        Box::pin(async move {
+            match tokio::time::timeout(self.deadline, self.transport.test_connection()).await {
+                Ok(Ok(true)) => Ok(()),
+                Ok(Ok(false)) => Err(MailError::Refused("the connection was closed".to_owned())),
+                Ok(Err(error)) => Err(refused(error)),
+                Err(_) => Err(self.is_late()),
+            }
         })
     }
 }

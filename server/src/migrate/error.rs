@@ -2,7 +2,8 @@
 
 use tokio_postgres::error::{DbError, ErrorPosition};
 
-use crate::db::with_causes;
+use super::statements::Statement;
+use crate::db::{OpenError, with_causes};
 
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
@@ -23,8 +24,25 @@ pub enum MigrateError {
          new migration"
     )]
     Edited { file: String, applied_at: String },
-    #[error("{file}:{line}: {message}")]
-    Sql { file: String, line: usize, message: String },
+    #[error(
+        "the database was made by a version of the application before 0.1.0 and stands at {file}: start it once with \
+         version 0.1.0, then with this one"
+    )]
+    OldHistory { file: String },
+    #[error(
+        "{0} is neither a numbered migration nor named functions.sql, views.sql, triggers.sql, policies.sql or rights.sql"
+    )]
+    UnknownFile(String),
+    #[error("{file}:{line}: {message}, at: {statement}{kept}")]
+    Sql {
+        file: String,
+        line: usize,
+        message: String,
+        /// How the statement begins.
+        statement: String,
+        /// What stays of this file and of those before it.
+        kept: String,
+    },
     #[error("seeding is refused: the database holds {count} user(s) that no seed made (such as {example})")]
     ForeignUsers { count: i64, example: String },
     #[error(
@@ -46,6 +64,14 @@ impl From<tokio_postgres::Error> for MigrateError {
 }
 
 /// The database's own words on one line: message, detail, hint and SQLSTATE.
+pub fn unopened(error: OpenError) -> MigrateError {
+    MigrateError::Connect(match error {
+        OpenError::Refused(refusal) => describe(&refusal),
+        OpenError::Unreachable(text) | OpenError::Silent(text) => text,
+    })
+}
+
+/// One line about what went wrong.
 pub fn describe(error: &tokio_postgres::Error) -> String {
     let Some(db) = error.as_db_error() else { return one_line(&with_causes(error)) };
     let mut text = one_line(db.message());
@@ -60,12 +86,51 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A failure of `sql`, which begins at character `offset` of `whole`, with the line it points at.
-pub fn in_file(file: &str, whole: &str, offset: usize, error: &tokio_postgres::Error) -> MigrateError {
+/// How much of a failing statement an error shows, in characters.
+const SHOWN: usize = 160;
+
+/// A failure of `statement` in the file whose text is `whole`, with the line it points at.
+pub fn in_file(file: &str, whole: &str, statement: &Statement<'_>, error: &tokio_postgres::Error) -> MigrateError {
     let position = match error.as_db_error().and_then(DbError::position) {
-        Some(ErrorPosition::Original(position)) => offset + (*position as usize).saturating_sub(1),
-        _ => offset,
+        Some(ErrorPosition::Original(position)) => statement.offset + (*position as usize).saturating_sub(1),
+        _ => statement.offset,
     };
     let line = 1 + whole.chars().take(position).filter(|c| *c == '\n').count();
-    MigrateError::Sql { file: file.to_owned(), line, message: describe(error) }
+    let text = one_line(statement.text);
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    MigrateError::Sql { file: file.to_owned(), line, message: describe(error), statement: shown, kept: String::new() }
+}
+
+impl MigrateError {
+    /// Whether the database refused with this SQLSTATE.
+    pub(super) fn has_state(&self, code: &str) -> bool {
+        match self {
+            Self::Sql { message, .. } | Self::Database(message) => message.ends_with(&format!("({code})")),
+            _ => false,
+        }
+    }
+
+    /// Says that what was committed in the middle of the failing file stays.
+    pub(super) fn of_partly_kept_file(&mut self, is_kept: bool) {
+        if let Self::Sql { kept, .. } = self {
+            kept.push_str(if is_kept {
+                " (what the file had committed before it stays)"
+            } else {
+                " (nothing of the file was kept)"
+            });
+        }
+    }
+
+    /// Says which files were applied before the failing one.
+    pub(super) fn after(mut self, applied: &[String]) -> Self {
+        if let Self::Sql { kept, .. } = &mut self
+            && let [.., last] = applied
+        {
+            kept.push_str(&format!("; applied before it: {} file(s), the last {last}", applied.len()));
+        }
+        self
+    }
 }

@@ -13,6 +13,10 @@ use super::MigrateError;
 struct PlatformSql;
 
 #[derive(RustEmbed)]
+#[folder = "$CARGO_MANIFEST_DIR/../sql/auth"]
+struct AuthSql;
+
+#[derive(RustEmbed)]
 #[folder = "$CARGO_MANIFEST_DIR/../sql/app"]
 #[allow_missing = true]
 struct AppSql;
@@ -48,7 +52,7 @@ pub struct SqlFile {
 }
 
 impl SqlFile {
-    fn new(file: &str, text: String) -> Self {
+    pub fn new(file: &str, text: String) -> Self {
         let stem = file.strip_suffix(".sql").unwrap_or(file);
         let (version, name) = match stem.split_once('_') {
             Some((digits, name)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => (digits, name),
@@ -68,12 +72,61 @@ pub fn platform() -> Result<Vec<SqlFile>, MigrateError> {
     embedded::<PlatformSql>()
 }
 
+/// Those of the schema `auth`, in name order.
+pub fn auth() -> Result<Vec<SqlFile>, MigrateError> {
+    embedded::<AuthSql>()
+}
+
+/// The names of definition files, in the order in which they run: views call functions, policies and grants name both. Among files
+/// of one name, the one beside the numbered files runs first, then those of the subjects by name.
+const DEFINITIONS: [&str; 5] = ["functions.sql", "views.sql", "triggers.sql", "policies.sql", "rights.sql"];
+
+/// Lists the earlier files of the application that today's replace, with their checksums.
+const SUPERSEDED: &str = "superseded.sha256";
+
+/// Holds the earlier files that came after the last release. A database of that release has not run them.
+const HISTORY: &str = "history/";
+
+/// The earlier files of the application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superseded {
+    /// Checksum and name, in name order; without their text.
+    pub files: Vec<(String, SqlFile)>,
+    /// Those after the last release, with their text.
+    pub unreleased: Vec<SqlFile>,
+}
+
+impl Superseded {
+    /// `list` has the lines of `sha256sum`.
+    fn new(list: &str, files: Vec<SqlFile>) -> Self {
+        let line = |line: &str| {
+            let (checksum, name) = line.split_once("  ")?;
+            Some((checksum.to_owned(), SqlFile::new(name.trim(), String::new())))
+        };
+        let unreleased = files
+            .into_iter()
+            .filter_map(|file| Some(SqlFile::new(file.file.strip_prefix(HISTORY)?, file.text)))
+            .collect();
+        Self { files: list.lines().filter_map(line).collect(), unreleased }
+    }
+}
+
+/// The sort key of a definition file; `None` if it is not one.
+fn definition_order(path: &str) -> Option<(usize, &str)> {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    Some((DEFINITIONS.iter().position(|name| *name == file)?, folder))
+}
+
+fn is_numbered(path: &str) -> bool {
+    !path.contains('/') && path.starts_with(|c: char| c.is_ascii_digit())
+}
+
 impl Source {
     /// The files in name order, no two of the same version. A folder without any is an error, an embedded set
     /// without any is simply empty.
     pub fn read(&self) -> Result<Vec<SqlFile>, MigrateError> {
         let files = match self {
-            Self::App => embedded::<AppSql>()?,
+            Self::App => embedded::<AppSql>()?.into_iter().filter(|file| is_numbered(&file.file)).collect(),
             Self::Demo => embedded::<DemoSql>()?,
             Self::Folder(dir) => {
                 let supabase = dir.join("supabase/migrations");
@@ -96,6 +149,37 @@ impl Source {
         }
         Ok(files)
     }
+}
+
+impl Source {
+    /// The application's functions, views, triggers, policies and rights, in the order in which they run. Folders have none.
+    pub fn definitions(&self) -> Result<Vec<SqlFile>, MigrateError> {
+        match self {
+            Self::App => in_order(embedded::<AppSql>()?),
+            Self::Demo | Self::Folder(_) | Self::SeedFolder(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The earlier files that those of [`read`](Self::read) replace.
+    pub(super) fn superseded(&self) -> Result<Option<Superseded>, MigrateError> {
+        if *self != Self::App {
+            return Ok(None);
+        }
+        let Some(file) = AppSql::get(SUPERSEDED) else { return Ok(None) };
+        let text = std::str::from_utf8(&file.data).map_err(|e| unreadable(SUPERSEDED, &e.to_string()))?;
+        Ok(Some(Superseded::new(text, embedded::<AppSql>()?)))
+    }
+}
+
+/// The definitions among the files of a folder and its subfolders.
+fn in_order(files: Vec<SqlFile>) -> Result<Vec<SqlFile>, MigrateError> {
+    let is_definition = |file: &SqlFile| !is_numbered(&file.file) && !file.file.starts_with(HISTORY);
+    let mut definitions: Vec<SqlFile> = files.into_iter().filter(is_definition).collect();
+    if let Some(unknown) = definitions.iter().find(|file| definition_order(&file.file).is_none()) {
+        return Err(MigrateError::UnknownFile(unknown.file.clone()));
+    }
+    definitions.sort_by(|a, b| definition_order(&a.file).cmp(&definition_order(&b.file)));
+    Ok(definitions)
 }
 
 fn embedded<E: RustEmbed>() -> Result<Vec<SqlFile>, MigrateError> {
@@ -130,7 +214,7 @@ fn folder(dir: &Path) -> Result<Vec<SqlFile>, MigrateError> {
     paths.iter().map(|path| file(path)).collect()
 }
 
-fn file(path: &Path) -> Result<SqlFile, MigrateError> {
+pub fn file(path: &Path) -> Result<SqlFile, MigrateError> {
     let text = std::fs::read_to_string(path).map_err(|e| unreadable(&path.display().to_string(), &e.to_string()))?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     Ok(SqlFile::new(&name, text))
@@ -192,6 +276,36 @@ mod tests {
         let files = Files::new("twice", &["10.sql", "100_b.sql", "10_c.sql"]);
         let error = Source::Folder(files.0.clone()).read().expect_err("refused").to_string();
         assert!(error.starts_with("the files 10.sql and 10_c.sql have the same version 10"), "{error}");
+    }
+
+    #[test]
+    fn definitions_run_by_kind_then_by_subject() {
+        let files = |names: &[&str]| names.iter().map(|name| SqlFile::new(name, String::new())).collect::<Vec<_>>();
+        let names = [
+            "0001_t.sql",
+            "history/0000_t.sql",
+            "a/policies.sql",
+            "a/views.sql",
+            "b/functions.sql",
+            "policies.sql",
+            "a/functions.sql",
+        ];
+        let ordered = in_order(files(&names)).expect("definitions");
+        let ordered: Vec<&str> = ordered.iter().map(|file| file.file.as_str()).collect();
+        assert_eq!(ordered, ["a/functions.sql", "b/functions.sql", "a/views.sql", "policies.sql", "a/policies.sql"]);
+        for stray in ["a/tables.sql", "tables.sql", "a/0002_t.sql"] {
+            let error = in_order(files(&[stray])).expect_err("refused").to_string();
+            assert!(error.starts_with(&format!("{stray} is neither a numbered migration nor named")), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_a_database_of_the_last_release_has_yet_to_run_is_as_it_was() {
+        let superseded = Source::App.superseded().expect("files").expect("a list");
+        assert_eq!(superseded.files.len(), 36);
+        let known: Vec<_> = superseded.files.iter().map(|(sum, file)| (sum.clone(), file.file.clone())).collect();
+        let kept: Vec<_> = superseded.unreleased.iter().map(|file| (file.checksum(), file.file.clone())).collect();
+        assert_eq!(kept, known[31..]);
     }
 
     #[test]

@@ -6,11 +6,11 @@ use sha2::Sha256;
 use tokio_postgres::Config;
 use tokio_postgres::error::SqlState;
 
-use super::error::describe;
+use super::error::{describe, unopened};
 use super::session::Session;
 use super::{MigrateError, platform};
 use crate::config::Reader;
-use crate::db::tls;
+use crate::db::{self, OpenError};
 
 /// Database URLs of the server's pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub struct PlatformUrls {
     pub auth_url: String,
     /// Logs in as `ferrobase_admin`: outbox and inbox.
     pub service_url: String,
+    /// Logs in as `supabase_replication_admin`, or as the owner where that role is not ours or may not replicate:
+    /// realtime follows the database's log.
+    pub replication_url: String,
 }
 
 /// URLs that an operator has given for a job; the job's role is then none of our business.
@@ -30,11 +33,17 @@ pub struct GivenUrls {
     pub rest: Option<String>,
     /// `GOTRUE_DB_DATABASE_URL`.
     pub auth: Option<String>,
+    /// `FERROBASE_REPLICATION_URL`.
+    pub replication: Option<String>,
 }
 
 impl GivenUrls {
     pub fn read(reader: &Reader<'_>) -> Self {
-        Self { rest: reader.text(&["PGRST_DB_URI"]), auth: reader.text(&["GOTRUE_DB_DATABASE_URL"]) }
+        Self {
+            rest: reader.text(&["PGRST_DB_URI"]),
+            auth: reader.text(&["GOTRUE_DB_DATABASE_URL"]),
+            replication: reader.text(&["FERROBASE_REPLICATION_URL"]),
+        }
     }
 }
 
@@ -67,7 +76,7 @@ pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result
                 return Err(MigrateError::NoKey);
             }
             if session.is_none() {
-                session = Some(Session::connect_alone(owner_url).await?);
+                session = Some(Session::connect_alone_for_platform(owner_url).await?);
             }
             if let Some(session) = &session {
                 set_password(session, role, setting, &password).await?;
@@ -79,7 +88,56 @@ pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result
         urls.push(url);
     }
     let [rest_url, auth_url, service_url] = urls.try_into().unwrap_or_default();
-    Ok(PlatformUrls { rest_url, auth_url, service_url })
+    let replication_url = match &given.replication {
+        Some(url) => url.clone(),
+        None => replication_login(owner_url, &key, &mut session).await?,
+    };
+    Ok(PlatformUrls { rest_url, auth_url, service_url, replication_url })
+}
+
+/// The login that follows the database's log. Who may not make a role that replicates, follows it as the owner.
+async fn replication_login(owner_url: &str, key: &[u8], session: &mut Option<Session>) -> Result<String, MigrateError> {
+    const ROLE: &str = "supabase_replication_admin";
+    let password = derive(key, ROLE);
+    let url = with_login(owner_url, ROLE, &password);
+    if may_replicate(&url).await? == Some(true) {
+        return Ok(url);
+    }
+    if session.is_none() {
+        *session = Some(Session::connect_alone_for_platform(owner_url).await?);
+    }
+    let Some(session) = session else { return Ok(owner_url.to_owned()) };
+    let is_fit = session
+        .client
+        .query_opt("select rolreplication and rolcanlogin from pg_catalog.pg_roles where rolname = $1", &[&ROLE])
+        .await?
+        .is_some_and(|row| row.get(0));
+    if !is_fit || key.is_empty() {
+        return Ok(owner_url.to_owned());
+    }
+    match set_password(session, ROLE, "FERROBASE_REPLICATION_URL", &password).await {
+        Ok(()) => {}
+        // Another server's, or out of the owner's reach.
+        Err(error) => {
+            tracing::debug!(%error, "the log is followed as the owner of the database");
+            return Ok(owner_url.to_owned());
+        }
+    }
+    Ok(if may_replicate(&url).await? == Some(true) { url } else { owner_url.to_owned() })
+}
+
+/// Whether whoever logs in by this URL may replicate; none if the login is refused.
+async fn may_replicate(url: &str) -> Result<Option<bool>, MigrateError> {
+    if !accepts(url).await? {
+        return Ok(None);
+    }
+    let config: Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
+    let (client, connection) = db::connect(&config).await.map_err(unopened)?;
+    let driver = tokio::spawn(connection);
+    let row =
+        client.query_one("select rolreplication from pg_catalog.pg_roles where rolname = current_user", &[]).await?;
+    driver.abort();
+    Ok(Some(row.get(0)))
 }
 
 /// Hex of HMAC-SHA256 over the role's name.
@@ -108,16 +166,16 @@ fn with_login(url: &str, user: &str, password: &str) -> String {
 /// Whether this login is taken; errors other than a refusal are errors.
 async fn accepts(url: &str) -> Result<bool, MigrateError> {
     let config: Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
-    match config.connect(tls()).await {
+    match db::connect(&config).await {
         Ok(_) => Ok(true),
-        Err(error) => match error.code() {
-            Some(code)
-                if *code == SqlState::INVALID_PASSWORD || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION =>
-            {
-                Ok(false)
-            }
-            _ => Err(MigrateError::Connect(describe(&error))),
-        },
+        Err(OpenError::Refused(error))
+            if [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION]
+                .iter()
+                .any(|code| error.code() == Some(code)) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(unopened(error)),
     }
 }
 

@@ -1,30 +1,31 @@
 //! Brings a database up to date: checksummed files in name order, one instance at a time.
 //!
-//! Three kinds of SQL, each with its own rule: the platform's files run again when they change ([`platform`]), a
-//! project's migrations run once and may not change ([`dir`]), demo data is loaded into an otherwise empty database
-//! ([`seed`]). [`prepare`] is what `serve` calls first: the platform, and logins for the server's own roles.
+//! A project that was made for the Supabase CLI has rules of its own ([`project`]).
+//!
+//! [`runner`] runs every set of files and [`ledger`] remembers them. The sets, each with its rule for a file that changed: the
+//! platform's files run again ([`platform`]), those of the schema `auth` and of a project ran once ([`auth`], [`project`]), an
+//! application's numbered files may not change and its definitions run again ([`dir`]), demo data is loaded into an otherwise
+//! empty database ([`seed`]). [`prepare`] is what `serve` calls first: the platform, and logins for the server's own roles.
 
+mod application;
+mod auth;
+mod emulated;
 mod error;
 mod files;
-mod folder;
+mod ledger;
 mod logins;
 mod platform;
+pub mod project;
+mod runner;
 mod seed;
 mod session;
 mod statements;
 
+pub use application::dir;
+pub use auth::auth;
 pub use error::MigrateError;
-pub use files::Source;
-pub use folder::dir;
+pub use files::{Source, SqlFile};
 pub use logins::{GivenUrls, PlatformUrls, prepare};
 pub use platform::platform;
+pub use runner::Applied;
 pub use seed::{Seeded, has_demo_accounts, seed};
-
-/// What a migration run did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
-    /// Names of the files that were run, in order.
-    pub files: Vec<String>,
-    /// How many had been applied before.
-    pub unchanged: usize,
-}

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use super::session::{Record, Session};
-use super::{Applied, MigrateError, files};
+use super::ledger::Ledger;
+use super::runner::{Applied, Plan, Set, Unit, WhenChanged, unwatched};
+use super::session::Session;
+use super::{MigrateError, files};
 
 /// Roles without which the server cannot work; missing ones mean that this database came from another cluster.
 const ROLES: [&str; 7] = [
@@ -33,54 +35,28 @@ pub async fn platform(url: &str) -> Result<Applied, MigrateError> {
 }
 
 fn is_race(error: &MigrateError) -> bool {
-    let text = error.to_string();
-    text.contains("tuple concurrently") || text.contains("(23505)") || text.contains("(42710)")
+    error.to_string().contains("tuple concurrently") || error.has_state("23505") || error.has_state("42710")
 }
 
 async fn once(url: &str) -> Result<Applied, MigrateError> {
-    let session = Session::connect_alone(url).await?;
-    let client = &session.client;
-    client
-        .batch_execute(
-            "set client_min_messages = warning;
-             create schema if not exists ferrobase;
-             create table if not exists ferrobase.platform_files (
-               name text primary key, checksum text not null, applied_at timestamptz not null default now());
-             create table if not exists ferrobase.seeded_users (user_id uuid primary key);
-             create table if not exists ferrobase.seed_files (
-               name text primary key, checksum text not null, applied_at timestamptz not null default now())",
-        )
-        .await?;
-    let roles = client
+    let files = files::platform()?;
+    let session = Session::connect_alone_for_platform(url).await?;
+    let set = Set { files: &files, ledger: Ledger::Platform, when_changed: WhenChanged::RunAgain, unit: Unit::File };
+    let mut plan = Plan::of(&session, set).await?;
+    let roles = session
+        .client
         .query_one("select count(*) from pg_catalog.pg_roles where rolname = any ($1)", &[&ROLES.as_slice()])
-        .await?
-        .get::<_, i64>(0);
-    if roles < ROLES.len() as i64 {
-        client.execute("delete from ferrobase.platform_files", &[]).await?;
+        .await?;
+    if roles.get::<_, i64>(0) < ROLES.len() as i64 {
+        plan.run_all();
     }
-    let known: Vec<(String, String)> = client
-        .query("select name, checksum from ferrobase.platform_files", &[])
-        .await?
-        .iter()
-        .map(|row| (row.get(0), row.get(1)))
-        .collect();
-    let mut applied = Applied::default();
-    for file in files::platform()? {
-        let checksum = file.checksum();
-        if known.iter().any(|(name, sum)| *name == file.file && *sum == checksum) {
-            applied.unchanged += 1;
-            continue;
-        }
-        let record = Record {
-            sql: "insert into ferrobase.platform_files (name, checksum) values ($1, $2)
-                  on conflict (name) do update set checksum = excluded.checksum, applied_at = now()",
-            values: &[&file.file, &checksum],
-        };
-        session.run(&file, &record).await?;
-        applied.files.push(file.file);
-    }
+    let applied = plan.carry_out(&session, &unwatched).await?;
     session.reset().await?;
     grant_create(&session).await?;
+    if !applied.files.is_empty() {
+        // No event trigger has seen the changes.
+        session.tell_api().await?;
+    }
     Ok(applied)
 }
 
@@ -96,7 +72,7 @@ async fn grant_create(session: &Session) -> Result<(), MigrateError> {
              begin
                foreach admin in array array['supabase_auth_admin', 'supabase_storage_admin'] loop
                  if not pg_catalog.has_database_privilege(admin, current_database(), 'create') then
-                   execute format('grant create on database %I to %I', current_database(), admin);
+                   execute pg_catalog.format('grant create on database %I to %I', current_database(), admin);
                  end if;
                end loop;
              exception when insufficient_privilege then

@@ -1,8 +1,9 @@
 //! Demo data: loaded into a database that holds nobody's own accounts, and again without effect.
 
 use super::MigrateError;
-use super::error::in_file;
 use super::files::Source;
+use super::ledger::Ledger;
+use super::runner::{Plan, Set, Unit, WhenChanged, unwatched};
 use super::session::Session;
 
 /// What a call of [`seed`] did.
@@ -24,38 +25,13 @@ pub async fn seed(url: &str, source: &Source) -> Result<Seeded, MigrateError> {
         return Ok(Seeded::Loaded(Vec::new()));
     }
     let session = Session::connect_alone(url).await?;
-    let client = &session.client;
-    let recorded: Vec<(String, String)> = client
-        .query("select name, checksum from ferrobase.seed_files", &[])
-        .await?
-        .iter()
-        .map(|row| (row.get(0), row.get(1)))
-        .collect();
-    let loaded_before = |name: &str, sum: &str| recorded.iter().any(|(n, s)| n == name && s == sum);
-    if files.iter().all(|file| loaded_before(&file.file, &file.checksum())) {
+    let set = Set { files: &files, ledger: Ledger::DemoSeed, when_changed: WhenChanged::RunAgain, unit: Unit::Set };
+    let plan = Plan::of(&session, set).await?;
+    if plan.is_empty() {
         return Ok(Seeded::AlreadyLoaded);
     }
     refuse_foreign_users(&session).await?;
-    session.reset().await?;
-    client.batch_execute("begin").await?;
-    for file in &files {
-        client.batch_execute(&file.text).await.map_err(|e| in_file(&file.file, &file.text, 0, &e))?;
-        client.batch_execute("reset role; set local search_path = \"$user\", public, extensions").await?;
-        client
-            .execute(
-                "insert into ferrobase.seed_files (name, checksum) values ($1, $2)
-                 on conflict (name) do update set checksum = excluded.checksum, applied_at = now()",
-                &[&file.file, &file.checksum()],
-            )
-            .await?;
-    }
-    if has_users_table(&session).await? {
-        client
-            .batch_execute("insert into ferrobase.seeded_users select id from auth.users on conflict do nothing")
-            .await?;
-    }
-    client.batch_execute("commit").await?;
-    Ok(Seeded::Loaded(files.into_iter().map(|file| file.file).collect()))
+    Ok(Seeded::Loaded(plan.carry_out(&session, &unwatched).await?.files))
 }
 
 /// Whether accounts made by a seed exist; their passwords are public knowledge.

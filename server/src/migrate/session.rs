@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use futures_util::SinkExt;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use super::MigrateError;
-use super::error::{describe, in_file};
+use super::emulated::emulated;
+use super::error::{describe, in_file, unopened};
 use super::files::SqlFile;
-use super::statements::{Mode, mode, split};
-use crate::db::tls;
+use super::statements::{Role, split};
+use crate::db;
 
 /// Key of the advisory lock that lets one instance at a time change a database ("ferro" in ASCII).
 const LOCK: i64 = 0x66_65_72_72_6f;
@@ -17,25 +19,64 @@ const LOCK: i64 = 0x66_65_72_72_6f;
 /// How long to wait before asking for the lock again.
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
+/// Where a project's migrations find what they name without a schema.
+const PROJECT: &str = "\"$user\", public, extensions";
+
+/// Where the platform's do, which run as a superuser: a project can put functions of its own everywhere else.
+const PLATFORM: &str = "pg_catalog, pg_temp";
+
+/// Functions of event triggers are a project's too; PostgreSQL before 17 cannot do without them.
+const WITHOUT_EVENT_TRIGGERS: &str = "do $$ begin
+  if pg_catalog.current_setting('is_superuser') = 'on'
+     and pg_catalog.current_setting('event_triggers', true) is not null then
+    set event_triggers = off;
+  end if;
+end $$";
+
 /// A connection that nobody else uses. The driver task ends when the client is dropped.
 pub struct Session {
     pub client: Client,
+    /// Whether functions of the platform stand in for statements that PostgreSQL keeps for superusers.
+    emulates: bool,
+    /// Whether it does the platform's work and sees nothing of a project.
+    is_platforms: bool,
     _driver: JoinHandle<()>,
 }
 
 impl Session {
+    /// For a project's own work.
     pub async fn connect(url: &str) -> Result<Self, MigrateError> {
+        Self::open(url, false).await
+    }
+
+    /// For the platform's work, as its administrator: nothing that a project has made is found or fired by accident.
+    pub async fn connect_for_platform(url: &str) -> Result<Self, MigrateError> {
+        Self::open(url, true).await
+    }
+
+    async fn open(url: &str, is_platforms: bool) -> Result<Self, MigrateError> {
         let mut config: tokio_postgres::Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
         config.application_name("ferrobase migrate");
-        let (client, connection) = config.connect(tls()).await.map_err(|e| MigrateError::Connect(describe(&e)))?;
+        let (client, connection) = db::connect(&config).await.map_err(unopened)?;
         let driver = tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a migration connection ended");
             }
         });
-        let session = Self { client, _driver: driver };
+        let mut session = Self { client, emulates: false, is_platforms, _driver: driver };
+        if is_platforms {
+            session.keep_out_projects().await?;
+        }
         session.require_version().await?;
+        let stand_in = "select to_regprocedure('ferrobase.create_event_trigger(text, text, text[], regprocedure)')
+                               is not null and not (select rolsuper from pg_roles where rolname = current_user)";
+        session.emulates = session.client.query_one(stand_in, &[]).await?.get(0);
         Ok(session)
+    }
+
+    async fn keep_out_projects(&self) -> Result<(), MigrateError> {
+        self.client.batch_execute(&format!("set search_path = {PLATFORM}; {WITHOUT_EVENT_TRIGGERS}")).await?;
+        Ok(())
     }
 
     /// Connects and waits until no other instance migrates this database. The lock goes with the connection.
@@ -43,7 +84,16 @@ impl Session {
     /// It is asked for again and again: a statement that waits for the lock would hold a snapshot, for whose end
     /// `create index concurrently` of the instance that has the lock waits in turn.
     pub async fn connect_alone(url: &str) -> Result<Self, MigrateError> {
-        let session = Self::connect(url).await?;
+        Self::connect(url).await?.alone().await
+    }
+
+    /// [`Self::connect_for_platform`] and the same.
+    pub async fn connect_alone_for_platform(url: &str) -> Result<Self, MigrateError> {
+        Self::connect_for_platform(url).await?.alone().await
+    }
+
+    async fn alone(self) -> Result<Self, MigrateError> {
+        let session = self;
         // The owner's role may carry time limits that are meant for requests.
         session.client.batch_execute("set statement_timeout = 0; set lock_timeout = 0").await?;
         let mut is_told = false;
@@ -67,59 +117,66 @@ impl Session {
         }
     }
 
-    /// Forgets roles, settings and open transactions of an earlier file, and finds extensions without a schema name.
+    /// A clean slate for a file outside a transaction.
     pub async fn reset(&self) -> Result<(), MigrateError> {
+        self.client.batch_execute("rollback").await?;
+        self.clean().await
+    }
+
+    /// Forgets roles and settings of an earlier file, and finds extensions without a schema name.
+    pub async fn clean(&self) -> Result<(), MigrateError> {
+        let path = if self.is_platforms { PLATFORM } else { PROJECT };
         self.client
-            .batch_execute(
-                "rollback; reset session authorization; reset role; reset all; \
-                 set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning; \
-                 set search_path = \"$user\", public, extensions",
-            )
+            .batch_execute(&format!(
+                "reset session authorization; reset role; reset all; set search_path = {path}; \
+                 set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning"
+            ))
             .await?;
+        if self.is_platforms {
+            self.keep_out_projects().await?;
+        }
         Ok(())
     }
 
-    /// Runs a file and `record` after it: in one transaction, unless the file cannot run in one.
-    ///
-    /// A file of single statements that fails half-way leaves what was done before the failing one.
-    pub async fn run(&self, file: &SqlFile, record: &Record<'_>) -> Result<(), MigrateError> {
+    /// Tells the API to read its schema cache anew, where event triggers do not.
+    pub async fn tell_api(&self) -> Result<(), MigrateError> {
         self.reset().await?;
-        let statements = split(&file.text);
-        let outcome = match mode(&statements) {
-            Mode::Transaction => {
-                self.client.batch_execute("begin").await?;
-                self.whole(file).await
-            }
-            Mode::OwnTransactions => self.whole(file).await,
-            Mode::Single => {
-                for statement in &statements {
-                    self.client
-                        .batch_execute(statement.text)
-                        .await
-                        .map_err(|e| in_file(&file.file, &file.text, statement.offset, &e))?;
+        self.client.batch_execute("notify pgrst, 'reload schema'").await?;
+        Ok(())
+    }
+
+    /// Runs the statements of a file; `kept` becomes true as soon as something of the file has been committed.
+    pub(super) async fn statements(&self, file: &SqlFile, kept: &mut bool) -> Result<(), MigrateError> {
+        for statement in &split(&file.text) {
+            let role = statement.role();
+            let located = |e: tokio_postgres::Error| in_file(&file.file, &file.text, statement, &e);
+            match role {
+                Role::Begins => continue,
+                Role::Alone => {
+                    self.client.batch_execute("commit").await.map_err(located)?;
+                    *kept = true;
                 }
-                Ok(())
+                Role::Plain | Role::Ends => {}
             }
-        };
-        if let Err(error) = outcome {
-            self.reset().await?;
-            return Err(error);
+            match statement.data {
+                Some(data) => self.copy(statement.text, data).await.map_err(located)?,
+                None => match emulated(statement.text).filter(|_| self.emulates) {
+                    Some(instead) => self.client.batch_execute(&instead).await.map_err(located)?,
+                    None => self.client.batch_execute(statement.text).await.map_err(located)?,
+                },
+            }
+            if role == Role::Ends || role == Role::Alone {
+                *kept = true;
+                self.client.batch_execute("begin").await?;
+            }
         }
-        // The file may have changed role and search path; the record names its table in full.
-        self.client.batch_execute("reset session authorization; reset role").await?;
-        self.client.execute(record.sql, record.values).await?;
-        // Deferred constraints are checked only now; the last line is as near to their cause as we get.
-        let end = file.text.chars().count();
-        self.client.batch_execute("commit").await.map_err(|e| in_file(&file.file, &file.text, end, &e))
+        Ok(())
     }
 
-    async fn whole(&self, file: &SqlFile) -> Result<(), MigrateError> {
-        self.client.batch_execute(&file.text).await.map_err(|e| in_file(&file.file, &file.text, 0, &e))
+    async fn copy(&self, statement: &str, data: &str) -> Result<(), tokio_postgres::Error> {
+        let sink = self.client.copy_in(statement).await?;
+        let mut sink = std::pin::pin!(sink);
+        sink.send(bytes::Bytes::copy_from_slice(data.as_bytes())).await?;
+        sink.finish().await.map(drop)
     }
-}
-
-/// The bookkeeping statement that goes with a file.
-pub struct Record<'a> {
-    pub sql: &'a str,
-    pub values: &'a [&'a (dyn tokio_postgres::types::ToSql + Sync)],
 }

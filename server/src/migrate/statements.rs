@@ -5,44 +5,55 @@
 pub struct Statement<'a> {
     pub text: &'a str,
     pub offset: usize,
+    /// The same with the comments before it, as the Supabase CLI records it.
+    pub commented: &'a str,
+    /// The lines that follow a `copy … from stdin`, up to `\\.`.
+    pub data: Option<&'a str>,
 }
 
 /// The statements of `sql` in order; pieces of nothing but blanks and comments are left out.
 ///
-/// Understands quoted strings (also `E'…'`), quoted identifiers, dollar quotes, nested comments, parentheses and
-/// `BEGIN ATOMIC … END` bodies. Unterminated constructs run to the end; the server then says what is wrong.
+/// Understands quoted strings (also `E'…'`), quoted identifiers, dollar quotes, nested comments, parentheses,
+/// `BEGIN ATOMIC … END` bodies and the data of `COPY … FROM stdin`. Lines for `psql` alone (`\\restrict`) are left out.
+/// Unterminated constructs run to the end; the server then says what is wrong.
 pub fn split(sql: &str) -> Vec<Statement<'_>> {
     Lexer::new(sql).collect()
 }
 
-/// How a file has to be run.
+/// What a statement means for the transaction that it runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// As a whole, in one transaction of ours.
-    Transaction,
-    /// As a whole: it begins and commits by itself.
-    OwnTransactions,
-    /// Statement by statement: one of them refuses to run in a transaction.
-    Single,
+pub enum Role {
+    Plain,
+    /// Begins a transaction: it is in one already.
+    Begins,
+    /// Commits it or rolls it back; the next statement needs a new one.
+    Ends,
+    /// Refuses to run in one.
+    Alone,
 }
 
-/// Finds out how a file of these statements has to be run.
-pub fn mode(statements: &[Statement<'_>]) -> Mode {
-    let words: Vec<Vec<String>> = statements.iter().map(|s| leading_words(s.text, 6)).collect();
-    if words.iter().any(|w| refuses_transaction(w)) {
-        return Mode::Single;
+impl Statement<'_> {
+    pub fn role(&self) -> Role {
+        let words = leading_words(self.text, 6);
+        let word = |n: usize| words.get(n).map_or("", String::as_str);
+        match word(0) {
+            _ if refuses_transaction(&words) => Role::Alone,
+            "begin" => Role::Begins,
+            "start" if word(1) == "transaction" => Role::Begins,
+            "rollback" if word(1) == "to" || word(2) == "to" => Role::Plain,
+            "commit" | "rollback" if word(1) == "prepared" => Role::Alone,
+            "commit" | "end" | "rollback" | "abort" => Role::Ends,
+            _ => Role::Plain,
+        }
     }
-    let controls = words.iter().any(|w| {
-        matches!(w.first().map(String::as_str), Some("begin" | "commit" | "end" | "rollback" | "abort"))
-            || (w.first().is_some_and(|w| w == "start") && w.get(1).is_some_and(|w| w == "transaction"))
-    });
-    if controls { Mode::OwnTransactions } else { Mode::Transaction }
 }
 
 fn refuses_transaction(words: &[String]) -> bool {
     let word = |n: usize| words.get(n).map_or("", String::as_str);
     match word(0) {
         "vacuum" => true,
+        // With the name of a table it may run in a transaction.
+        "cluster" => words.len() == 1,
         "create" | "drop" | "reindex" | "refresh" if words.iter().any(|w| w == "concurrently") => true,
         "create" | "drop" => matches!(word(1), "database" | "tablespace" | "subscription"),
         "alter" => word(1) == "system" || (word(1) == "table" && words.iter().any(|w| w == "concurrently")),
@@ -67,15 +78,22 @@ fn leading_words(sql: &str, most: usize) -> Vec<String> {
     words
 }
 
+fn is_copy_from_stdin(statement: &str) -> bool {
+    let words: Vec<String> = statement.split_whitespace().map(str::to_lowercase).collect();
+    words.first().is_some_and(|word| word == "copy") && words.windows(2).any(|two| two == ["from", "stdin"])
+}
+
 struct Lexer<'a> {
     sql: &'a str,
     /// Byte position.
     at: usize,
+    /// A byte position before it, and how many characters come before that.
+    counted: (usize, usize),
 }
 
 impl<'a> Lexer<'a> {
     fn new(sql: &'a str) -> Self {
-        Self { sql, at: 0 }
+        Self { sql, at: 0, counted: (0, 0) }
     }
 
     fn rest(&self) -> &'a str {
@@ -151,6 +169,22 @@ impl<'a> Lexer<'a> {
         true
     }
 
+    /// From behind the semicolon of a `copy` to past the line `\\.`.
+    fn take_data(&mut self) -> Option<&'a str> {
+        let begin = self.at + self.rest().find('\n')? + 1;
+        let after = self.sql.get(begin..)?;
+        let mut length = 0;
+        for line in after.split_inclusive('\n') {
+            if line.trim_end() == "\\." {
+                self.at = begin + length + line.len();
+                return after.get(..length);
+            }
+            length += line.len();
+        }
+        self.at = self.sql.len();
+        Some(after)
+    }
+
     fn skip_word(&mut self) -> String {
         let word: String = self.rest().chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '$').collect();
         self.at += word.len();
@@ -162,9 +196,17 @@ impl<'a> Iterator for Lexer<'a> {
     type Item = Statement<'a>;
 
     fn next(&mut self) -> Option<Statement<'a>> {
+        let mut outset = self.at;
         self.skip_blank();
-        while self.rest().starts_with(';') {
-            self.at += 1;
+        loop {
+            if self.rest().starts_with(';') {
+                self.at += 1;
+            } else if self.rest().starts_with('\\') {
+                self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+            } else {
+                break;
+            }
+            outset = self.at;
             self.skip_blank();
         }
         let begin = self.at;
@@ -217,8 +259,11 @@ impl<'a> Iterator for Lexer<'a> {
             self.step();
         }
         let text = self.sql.get(begin..self.at).unwrap_or("").trim_end();
-        let offset = self.sql.get(..begin).map_or(0, |before| before.chars().count());
-        Some(Statement { text, offset })
+        let commented = self.sql.get(outset..self.at).unwrap_or("").trim();
+        self.counted.1 += self.sql.get(self.counted.0..begin).map_or(0, |between| between.chars().count());
+        self.counted.0 = begin;
+        let data = if is_copy_from_stdin(text) { self.take_data() } else { None };
+        Some(Statement { text, offset: self.counted.1, commented, data })
     }
 }
 
@@ -260,18 +305,38 @@ mod tests {
     }
 
     #[test]
-    fn a_file_runs_in_a_transaction_unless_it_cannot() {
+    fn a_statement_runs_in_the_transaction_of_its_file_unless_it_cannot() {
         for (sql, expected) in [
-            ("create table t (); insert into t default values", Mode::Transaction),
-            ("comment on table t is 'vacuum'; do $$ begin commit; end $$", Mode::Transaction),
-            ("create table concurrently_done ()", Mode::Transaction),
-            ("/* x */ CREATE UNIQUE INDEX Concurrently i on t (a)", Mode::Single),
-            ("vacuum analyze t", Mode::Single),
-            ("alter system set x = 1", Mode::Single),
-            ("begin; create table t (); commit", Mode::OwnTransactions),
-            ("start transaction; commit", Mode::OwnTransactions),
+            ("create table t ()", Role::Plain),
+            ("comment on table t is 'vacuum'", Role::Plain),
+            ("do $$ begin commit; end $$", Role::Plain),
+            ("create table concurrently_done ()", Role::Plain),
+            ("cluster t using i", Role::Plain),
+            ("rollback to savepoint a", Role::Plain),
+            ("/* x */ CREATE UNIQUE INDEX Concurrently i on t (a)", Role::Alone),
+            ("vacuum analyze t", Role::Alone),
+            ("alter system set x = 1", Role::Alone),
+            ("begin", Role::Begins),
+            ("start transaction", Role::Begins),
+            ("commit", Role::Ends),
+            ("END", Role::Ends),
         ] {
-            assert_eq!(mode(&split(sql)), expected, "{sql}");
+            let statements = split(sql);
+            assert_eq!(statements.iter().map(Statement::role).collect::<Vec<_>>(), [expected], "{sql}");
         }
+    }
+
+    #[test]
+    fn comments_go_with_the_statement_that_follows_as_the_cli_records_them() {
+        let sql = "-- one\nselect 1; -- after\n\n/* two */ select 2;\n-- rest\n";
+        let commented: Vec<&str> = split(sql).iter().map(|s| s.commented).collect();
+        assert_eq!(commented, ["-- one\nselect 1", "-- after\n\n/* two */ select 2"]);
+    }
+
+    #[test]
+    fn lines_for_psql_are_left_out_and_the_data_of_copy_is_none_of_the_sql() {
+        let sql = "\\restrict abc\n\nCOPY public.t (a) FROM stdin;\n1;\n'\n\\.\n\nselect 1;\n\\unrestrict abc\n";
+        let found: Vec<_> = split(sql).iter().map(|s| (s.text, s.data)).collect();
+        assert_eq!(found, [("COPY public.t (a) FROM stdin", Some("1;\n'\n")), ("select 1", None)]);
     }
 }

@@ -54,9 +54,10 @@ fn status(code: u16) -> HttpResponse {
 }
 
 impl Admin {
-    /// 503 while the schema cache is not loaded or being retried, 500 when the API accepts no connections.
+    /// 503 while the schema cache is not loaded or being retried, and while the database does not answer; 500 when the API
+    /// accepts no connections.
     async fn readiness(&self) -> u16 {
-        if !self.rest.live.is_loaded() {
+        if !self.rest.live.is_loaded() || self.rest.live.pool().answers().await.is_err() {
             503
         } else if !self.main_socket.accepts().await {
             500

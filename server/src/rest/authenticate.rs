@@ -141,13 +141,6 @@ fn now() -> i64 {
 }
 
 /// The token of an `Authorization` header: what follows `Bearer` (any case). Other schemes are no token.
-///
-/// ```
-/// use ferrobase::rest::authenticate::bearer_token;
-/// assert_eq!(bearer_token("bearer  abc "), Some("abc"));
-/// assert_eq!(bearer_token("Bearer"), Some(""));
-/// assert_eq!(bearer_token("Basic abc"), None);
-/// ```
 pub fn bearer_token(header: &str) -> Option<&str> {
     let header = header.trim();
     let (scheme, token) = header.split_once(char::is_whitespace).unwrap_or((header, ""));
@@ -172,6 +165,13 @@ mod tests {
 
     fn token(claims: &Value) -> String {
         encode(&Header::default(), claims, &EncodingKey::from_secret(SECRET.as_bytes())).expect("token")
+    }
+
+    #[test]
+    fn only_what_follows_bearer_is_a_token() {
+        assert_eq!(bearer_token("bearer  abc "), Some("abc"));
+        assert_eq!(bearer_token("Bearer"), Some(""));
+        assert_eq!(bearer_token("Basic abc"), None);
     }
 
     #[test]

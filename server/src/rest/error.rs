@@ -6,6 +6,7 @@ mod database;
 
 use serde_json::Value;
 
+use super::spool::{NoRoom, SpoolError};
 use crate::schema_cache::LookupError;
 
 pub use database::{DatabaseFault, RaiseFault};
@@ -18,6 +19,16 @@ pub enum Limit {
     Url,
     Body,
     BodyNesting,
+    BodyKeys,
+}
+
+/// In what way a read asks for too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dear {
+    Depth,
+    Embeds,
+    /// As PostgreSQL estimates it.
+    Cost,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +93,18 @@ pub enum ApiError {
     NoSchemaCache,
     Database(DatabaseFault),
     TooLarge(Limit),
+    /// A read beyond what the role may ask for.
+    TooDear {
+        kind: Dear,
+        asked: f64,
+        most: f64,
+    },
+    /// Long answers that are not read yet fill their room.
+    NoRoom,
+    /// The bodies of other requests fill the room there is.
+    NoRoomForBody,
+    /// A long answer could not be kept; the cause is in the log.
+    Spool,
     /// A query string that is not UTF-8; answered in plain text.
     NotUtf8,
 }
@@ -89,6 +112,24 @@ pub enum ApiError {
 impl From<LookupError> for ApiError {
     fn from(error: LookupError) -> Self {
         Self::Lookup(error)
+    }
+}
+
+impl From<NoRoom> for ApiError {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
+impl From<SpoolError> for ApiError {
+    fn from(error: SpoolError) -> Self {
+        match error {
+            SpoolError::NoRoom(_) => Self::NoRoom,
+            SpoolError::File(error) => {
+                tracing::error!(%error, "a long answer could not be kept in a temporary file");
+                Self::Spool
+            }
+        }
     }
 }
 
@@ -106,19 +147,20 @@ impl ApiError {
             | Self::Aggregates
             | Self::MaxAffected { .. }
             | Self::SpreadAggregates
-            | Self::MaxAffectedSingle => 400,
+            | Self::MaxAffectedSingle
+            | Self::TooDear { .. } => 400,
             Self::RpcMethod(_) | Self::PutFilters | Self::Method(_) => 405,
             Self::Range(_) => 416,
             Self::Schema { .. } | Self::MediaTypes(_) | Self::NotSingular { .. } => 406,
             Self::Path | Self::RootDisabled => 404,
-            Self::ResponseHeaders | Self::ResponseStatus | Self::NotUtf8 => 500,
-            Self::NoSchemaCache => 503,
+            Self::ResponseHeaders | Self::ResponseStatus | Self::NotUtf8 | Self::Spool => 500,
+            Self::NoSchemaCache | Self::NoRoom | Self::NoRoomForBody => 503,
             Self::Lookup(error) => error.status(),
             Self::Token(error) => error.status(),
             Self::Database(fault) => fault.status(),
             Self::TooLarge(Limit::Url) => 414,
             Self::TooLarge(Limit::Body) => 413,
-            Self::TooLarge(Limit::Parameters | Limit::Nesting | Limit::BodyNesting) => 400,
+            Self::TooLarge(Limit::Parameters | Limit::Nesting | Limit::BodyNesting | Limit::BodyKeys) => 400,
         }
     }
 
@@ -150,10 +192,12 @@ impl ApiError {
             Self::Lookup(error) => error.code(),
             Self::Token(error) => error.code(),
             Self::NoSchemaCache => "PGRST002",
+            Self::NoRoom | Self::NoRoomForBody => "PGRST003",
+            Self::Spool => "PGRSTX00",
             Self::Database(fault) => return fault.code(),
             Self::TooLarge(Limit::Parameters | Limit::Nesting | Limit::Url) => "PGRST100",
-            Self::TooLarge(Limit::Body | Limit::BodyNesting) => "PGRST102",
-            Self::NotUtf8 => "PGRST100",
+            Self::TooLarge(Limit::Body | Limit::BodyNesting | Limit::BodyKeys) => "PGRST102",
+            Self::NotUtf8 | Self::TooDear { .. } => "PGRST100",
         };
         code.to_owned()
     }
@@ -197,7 +241,14 @@ impl ApiError {
             Self::TooLarge(Limit::Nesting) => "The query string is nested too deeply",
             Self::TooLarge(Limit::Url) => "The request URL is too long",
             Self::TooLarge(Limit::BodyNesting) => "The request body is nested too deeply",
+            Self::TooLarge(Limit::BodyKeys) => "The request body has too many keys",
             Self::TooLarge(Limit::Body) => "The request body is too large",
+            Self::TooDear { kind: Dear::Depth, .. } => "The embedded resources are nested too deeply",
+            Self::TooDear { kind: Dear::Embeds, .. } => "There are too many embedded resources",
+            Self::TooDear { kind: Dear::Cost, .. } => "The request is estimated to cost too much",
+            Self::NoRoom => "Too many long answers wait to be read.",
+            Self::NoRoomForBody => "Too many request bodies are being received.",
+            Self::Spool => "The answer could not be kept.",
             Self::NotUtf8 => "Something went wrong",
         };
         text.to_owned()
@@ -225,6 +276,15 @@ impl ApiError {
             Self::SpreadAggregates => {
                 "Aggregates are not implemented for one-to-many or many-to-many spreads.".to_owned()
             }
+            Self::TooDear { kind: Dear::Depth, asked, most } => {
+                format!("{asked} levels are embedded in one another, {most} are allowed for this role.")
+            }
+            Self::TooDear { kind: Dear::Embeds, asked, most } => {
+                format!("{asked} resources are embedded, {most} are allowed for this role.")
+            }
+            Self::TooDear { kind: Dear::Cost, asked, most } => {
+                format!("PostgreSQL estimates {asked:.0} units, {most:.0} are allowed for this role.")
+            }
             Self::Lookup(error) => return error.details(),
             Self::Token(error) => return error.details().map(Value::from),
             Self::Database(fault) => return fault.details().map(Value::String),
@@ -245,6 +305,9 @@ impl ApiError {
             | Self::MaxAffectedSingle
             | Self::NoSchemaCache
             | Self::TooLarge(_)
+            | Self::NoRoom
+            | Self::NoRoomForBody
+            | Self::Spool
             | Self::NotUtf8 => return None,
         };
         Some(Value::String(text))
@@ -263,6 +326,9 @@ impl ApiError {
             }
             Self::Lookup(error) => error.hint(),
             Self::Database(fault) => fault.hint(),
+            Self::TooDear { .. } => {
+                Some("Embed fewer resources in one another, or set a limit on each level.".to_owned())
+            }
             Self::TooLarge(Limit::Parameters) => Some("Send fewer filters, or gather values with 'in'.".to_owned()),
             _ => None,
         }
@@ -275,6 +341,7 @@ impl ApiError {
                 error.www_authenticate().map(|value| vec![("WWW-Authenticate".to_owned(), value)]).unwrap_or_default()
             }
             Self::Database(fault) => fault.headers(),
+            Self::NoRoom | Self::NoRoomForBody => vec![("Retry-After".to_owned(), "5".to_owned())],
             _ => Vec::new(),
         }
     }

@@ -2,22 +2,28 @@
 //!
 //! Reference: PostgREST `src/library/PostgREST/MainTx.hs`.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
 use bytes::{Bytes, BytesMut};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::authenticate::Identity;
-use super::error::{ApiError, DatabaseFault};
+use super::costs::Shape;
+use super::error::{ApiError, DatabaseFault, Dear};
 use super::live::Settings;
 use super::openapi::{self, Offer};
+use super::plan::types::ReadNode;
 use super::plan::{DatabasePlan, Work};
-use super::request::media::MediaType;
+use super::request::media::{MediaType, PlanOption};
 use super::request::prefer::{Count, Tx};
 use super::request::{ApiRequest, Mutation};
+use super::spool::{Sink, Spool};
 use super::sql::builder::Sql;
 use super::sql::settings::{TransactionSettings, begin, pre_request_query, settings_query};
-use super::sql::{StreamStatements, statements, stream_statements};
+use super::sql::{RowFormat, StreamStatements, statements, stream_statements};
 use super::state::Rest;
-use crate::db::{self, DbError, End, Piece, Pool, Query, Row, StreamUnit, Unit};
+use crate::db::{Asker, DbError, End, Piece, Pool, Query, Row, RowStream, StreamUnit, Unit};
 use crate::schema_cache::{IsolationLevel, SchemaCache};
 
 /// The one row that the main statement gives.
@@ -41,125 +47,183 @@ pub struct ResultSet {
 #[derive(Debug)]
 pub enum Outcome {
     Rows(ResultSet),
-    /// More rows than are worth waiting for; how many is not known yet.
-    Stream(RowStream),
+    /// A long body, kept aside. Where PostgreSQL has not given all of it yet, how many rows it has is not known.
+    Long {
+        result: ResultSet,
+        body: LongBody,
+    },
     /// The query plan.
     Explained(Bytes),
 }
 
-/// The JSON text of a long result: what has come already, and the rest as it comes.
+/// A body that is read piece by piece.
 #[derive(Debug)]
-pub struct RowStream {
-    begun: Option<BytesMut>,
-    /// None when all has come, or when it has failed.
-    rows: Option<Box<db::RowStream>>,
-    /// Of [`Rest::streams`].
-    _permit: OwnedSemaphorePermit,
+pub struct LongBody {
+    pub spool: Spool,
+    /// In bytes, where all of it has come.
+    pub length: Option<u64>,
 }
 
-impl RowStream {
-    /// The next piece; none behind the closing bracket. An error ends the stream in mid-text.
-    pub async fn next(&mut self) -> Option<Result<Bytes, DbError>> {
-        if let Some(begun) = self.begun.take() {
-            return Some(Ok(begun.freeze()));
+/// Undoes for one transaction what the API's sessions begin with.
+const USUAL_JIT: &str = "select set_config('jit', reset_val, true) from pg_catalog.pg_settings \
+                         where name = 'jit' and source = 'session'";
+
+impl Rest {
+    /// The error of a statement: one that was cancelled, by its role's timeout mostly, has taken long.
+    fn noted(&self, shape: Shape, error: DbError) -> DbError {
+        if matches!(&error, DbError::Refused(refusal) if refusal.code == "57014") {
+            self.costs.note(shape, LONG);
         }
-        match self.rows.as_mut()?.next(encode).await {
-            Ok(Piece::Rows(piece)) => Some(Ok(piece.freeze())),
-            Ok(Piece::Done { .. }) => {
-                self.rows = None;
-                Some(Ok(Bytes::from_static(b"]")))
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a result ended before all its rows were sent");
-                self.rows = None;
-                Some(Err(error))
-            }
-        }
+        error
     }
 }
 
-/// A row as an element of the array.
-fn encode(number: u64, row: &Row, out: &mut BytesMut) {
-    out.extend_from_slice(if number == 0 { b"[" } else { b", \n " });
-    out.extend_from_slice(row.slice(0).unwrap_or(b"null"));
-}
+/// What a statement with a long result is taken to take: its connection is not soon given back.
+const LONG: Duration = Duration::from_millis(500);
 
-/// A result up to this length, in bytes, is gathered and answered whole; a longer one too while as many are being sent on
-/// as may be.
+/// A result up to this length, in bytes, is gathered and answered whole.
 const GATHERED: usize = 1 << 20;
 
-/// Reads rows as they come. A result that is soon complete is answered like any other.
+/// Reads rows as they come. A result that is soon complete is answered like any other; of one that is not, the head is
+/// sent as soon as that is known, unless a limit says that it ends: then the head says how many rows there are.
 async fn execute_streaming(
-    Rest { pool, streams, .. }: &Rest,
+    Rest { pool, spools, costs, .. }: &Rest,
     prelude: &Prelude,
-    role: &str,
+    asker: &Asker<'_>,
     statements: &StreamStatements,
-) -> Result<Outcome, DbError> {
+    shape: Shape,
+    fault: impl Fn(DbError) -> ApiError,
+) -> Result<Outcome, ApiError> {
+    let role = asker.role;
+    let format = statements.format;
+    let encode = |number: u64, row: &Row, out: &mut BytesMut| format.encode(number, row, out);
     let unit = StreamUnit {
-        role,
+        asker: *asker,
         begin: prelude.begin,
         before: prelude.steps(role),
         rows: statements.rows.query(role),
         after: statements.response.query(""),
     };
-    let mut rows = pool.stream(&unit).await?;
+    let mut rows = pool.stream(&unit).await.map_err(&fault)?;
+    let started = Instant::now();
     let mut piece = rows.next(encode).await;
-    if piece.as_ref().is_err_and(is_stale_statement) {
-        // The schema changed under a prepared statement, and nothing has been read yet.
-        rows.forget_statements();
-        drop(rows);
-        rows = pool.stream(&unit).await?;
+    if matches!(&piece, Err(DbError::Refused(refusal)) if refusal.may_be_stale()) {
+        rows.restart(&unit).await.map_err(&fault)?;
         piece = rows.next(encode).await;
     }
     let mut body = BytesMut::new();
+    let mut long: Option<(Sink, Spool, u64)> = None;
     loop {
-        match piece? {
-            Piece::Rows(rows) if body.is_empty() => body = rows,
-            Piece::Rows(rows) => body.extend_from_slice(&rows),
+        match piece.map_err(&fault)? {
+            Piece::Rows(rows) => match &mut long {
+                Some((sink, _, length)) => {
+                    *length += rows.len() as u64;
+                    sink.push(rows.freeze()).await?;
+                }
+                None if body.is_empty() => body = rows,
+                None => body.extend_from_slice(&rows),
+            },
             Piece::Done { rows, after } => {
-                body.extend_from_slice(if rows == 0 { b"[]" } else { b"]" });
+                costs.note(shape, started.elapsed());
                 let setting = |column: usize| after.first().map_or(Ok(None), |row| row.text(column));
-                return Ok(Outcome::Rows(ResultSet {
+                let mut result = ResultSet {
                     page: i64::try_from(rows).unwrap_or(i64::MAX),
-                    body: body.freeze(),
-                    headers: setting(0)?,
-                    status: setting(1)?,
+                    headers: setting(0).map_err(&fault)?,
+                    status: setting(1).map_err(&fault)?,
                     ..ResultSet::default()
-                }));
+                };
+                let end = format.end(rows);
+                return match long {
+                    Some((mut sink, spool, length)) => {
+                        sink.push(Bytes::from_static(end)).await?;
+                        sink.end(Ok(()));
+                        let length = Some(length + end.len() as u64);
+                        Ok(Outcome::Long { result, body: LongBody { spool, length } })
+                    }
+                    None => {
+                        body.extend_from_slice(end);
+                        result.body = body.freeze();
+                        Ok(Outcome::Rows(result))
+                    }
+                };
             }
         }
-        if body.len() > GATHERED
-            && let Ok(permit) = streams.clone().try_acquire_owned()
-        {
-            return Ok(Outcome::Stream(RowStream { begun: Some(body), rows: Some(Box::new(rows)), _permit: permit }));
+        if long.is_none() && body.len() > GATHERED {
+            let (mut sink, mut spool) = spools.open().await?;
+            let begun = std::mem::take(&mut body).freeze();
+            let length = begun.len() as u64;
+            sink.push(begun).await?;
+            if !statements.is_limited {
+                costs.note(shape, LONG);
+                spool.filled_by(actix_web::rt::spawn(fill(rows, format, sink)));
+                return Ok(Outcome::Long { result: ResultSet::default(), body: LongBody { spool, length: None } });
+            }
+            long = Some((sink, spool, length));
         }
         piece = rows.next(encode).await;
     }
 }
 
-fn is_stale_statement(error: &DbError) -> bool {
-    matches!(error, DbError::Refused(refusal) if refusal.is_stale_statement())
+/// Takes the rest of a result as fast as PostgreSQL gives it.
+async fn fill(mut rows: RowStream, format: RowFormat, mut sink: Sink) {
+    let encode = |number: u64, row: &Row, out: &mut BytesMut| format.encode(number, row, out);
+    let outcome = loop {
+        let (piece, is_done) = match rows.next(encode).await {
+            Ok(Piece::Rows(piece)) => (piece.freeze(), false),
+            Ok(Piece::Done { rows, .. }) => (Bytes::from_static(format.end(rows)), true),
+            Err(error) => break Err(error.to_string()),
+        };
+        if let Err(error) = sink.push(piece).await {
+            break Err(error.to_string());
+        }
+        if is_done {
+            break Ok(());
+        }
+        if sink.is_ahead() {
+            tokio::task::yield_now().await;
+        }
+    };
+    // First the connection, which is closed if its transaction has not ended.
+    drop(rows);
+    if let Err(error) = &outcome {
+        tracing::warn!(%error, "a result ended before all its rows were sent");
+    }
+    sink.end(outcome);
 }
 
-/// Runs `plan` as `identity`. All checks on the result are made before anything is committed.
+/// Runs `plan` for `caller`. All checks on the result are made before anything is committed.
 pub async fn execute(
     rest: &Rest,
     settings: &Settings,
-    identity: &Identity,
+    caller: &Caller<'_>,
     request: &ApiRequest,
     plan: &DatabasePlan,
     cache: &SchemaCache,
 ) -> Result<Outcome, ApiError> {
+    let identity = caller.identity;
     let config = &settings.config;
     let fault = database_fault(settings, identity);
     let prelude = Prelude::new(settings, identity, request, Some(plan));
     if let Some(statements) = stream_statements(plan, request, cache) {
-        return execute_streaming(rest, &prelude, &identity.role, &statements).await.map_err(&fault);
+        let shape = rest.costs.shape(statements.rows.text());
+        require_affordable(rest, settings, caller, plan, &prelude, (&statements.rows, shape)).await?;
+        let fault = |error: DbError| fault(rest.noted(shape, error));
+        return execute_streaming(rest, &prelude, &caller.asker(rest, shape), &statements, shape, fault).await;
     }
     let statements = statements(plan, request, config.max_rows);
+    let shape = rest.costs.shape(statements.main.text());
+    if !matches!(plan.media, MediaType::Plan { .. }) {
+        require_affordable(rest, settings, caller, plan, &prelude, (&statements.main, shape)).await?;
+    }
 
     let role = &*identity.role;
     let mut steps = prelude.steps(role);
+    if let MediaType::Plan { options, .. } = &plan.media
+        && options.contains(&PlanOption::Settings)
+    {
+        // What the plan is asked to show is what others have set.
+        steps.insert(0, Query { text: USUAL_JIT, params: &[], role: "" });
+    }
     let main = steps.len();
     steps.push(statements.main.query(role));
     steps.extend(statements.explain.as_ref().map(|sql| sql.query(role)));
@@ -170,16 +234,17 @@ pub async fn execute(
         None => config.tx_end.rollback,
     };
     // A read has nothing to keep or undo, so its end need not wait for the checks.
-    let end = match (rolls_back, has_checks(request, plan) && !plan.read_only) {
-        (true, _) => End::Rollback,
-        (false, true) => End::Decide,
-        (false, false) => End::Commit,
-    };
-    let answers = rest.pool.run(&Unit { role, begin: prelude.begin, steps, end }).await.map_err(&fault)?;
+    let decided = if rolls_back { End::Rollback } else { End::Commit };
+    // What fails at the end (a deferred constraint) counts after the checks, however it ends.
+    let end = if has_checks(request, plan) && !plan.read_only { End::Decide } else { decided };
+    let asker = caller.asker(rest, shape);
+    let unit = Unit { asker, begin: prelude.begin, steps, end };
+    let answers = rest.pool.run(&unit).await.map_err(|error| fault(rest.noted(shape, error)))?;
+    rest.costs.note(shape, answers.took);
     let rows = answers.rows.get(main).map(Vec::as_slice).unwrap_or_default();
     if let MediaType::Plan { .. } = plan.media {
         if let Some(open) = answers.open {
-            open.end(true).await.map_err(&fault)?;
+            open.end(decided).await.map_err(&fault)?;
         }
         return Ok(Outcome::Explained(explained(rows)));
     }
@@ -190,7 +255,7 @@ pub async fn execute(
     };
     let checked = check(request, plan, &result);
     if let Some(open) = answers.open {
-        open.end(checked.is_ok()).await.map_err(&fault)?;
+        open.end(if checked.is_ok() { decided } else { End::Decide }).await.map_err(&fault)?;
     }
     checked?;
     if statements.explain.is_some() {
@@ -227,6 +292,88 @@ pub async fn inspect(
     let offer = offer.map_err(|error| fault(error.into()))?;
     open.commit().await.map_err(&fault)?;
     Ok(offer)
+}
+
+/// Who asks.
+pub struct Caller<'a> {
+    pub identity: &'a Identity,
+    pub client: Option<IpAddr>,
+}
+
+impl<'a> Caller<'a> {
+    fn asker(&self, rest: &Rest, shape: Shape) -> Asker<'a> {
+        Asker { role: &self.identity.role, client: self.client, is_quick: rest.costs.is_quick(shape) }
+    }
+}
+
+/// Reads that embed fewer resources in one another are not estimated.
+const DEEP: usize = 3;
+/// For tables that were never analyzed, PostgreSQL takes a handful of rows for thousands, and so on each level.
+const NEVER_ANALYZED: f64 = 1000.0;
+
+/// Refuses a read that PostgreSQL expects to cost more than the role may ask for. It is asked once per text and role.
+async fn require_affordable(
+    rest: &Rest,
+    settings: &Settings,
+    caller: &Caller<'_>,
+    plan: &DatabasePlan,
+    prelude: &Prelude,
+    (statement, shape): (&Sql, Shape),
+) -> Result<(), ApiError> {
+    let role = &*caller.identity.role;
+    let most = settings.config.limits.of(settings.is_anon(role)).cost;
+    if most == 0.0 || plan.read.children.is_empty() || plan.read.embedded().1 < DEEP {
+        return Ok(());
+    }
+    let epoch = rest.live.schema_epoch();
+    let cost = match rest.costs.estimate(shape, role, epoch) {
+        Some(cost) => cost,
+        None => {
+            // What is wrong with the statement is told when it is run.
+            let Some(cost) = estimate(rest, caller, plan, prelude, statement).await else { return Ok(()) };
+            rest.costs.keep_estimate(shape, role, epoch, cost);
+            cost
+        }
+    };
+    if cost > most { Err(ApiError::TooDear { kind: Dear::Cost, asked: cost, most }) } else { Ok(()) }
+}
+
+/// What PostgreSQL expects `statement` to cost.
+async fn estimate(
+    rest: &Rest,
+    caller: &Caller<'_>,
+    plan: &DatabasePlan,
+    prelude: &Prelude,
+    statement: &Sql,
+) -> Option<f64> {
+    let role = &*caller.identity.role;
+    let explain = statement.explained();
+    let mut relations = BTreeSet::new();
+    relations_of(&plan.read, &mut relations);
+    let mut analyzed = Sql::new();
+    analyzed.raw("SELECT coalesce(bool_and(c.reltuples >= 0), true)::int FROM pg_catalog.pg_class c ");
+    analyzed.raw("JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'm') ");
+    analyzed.raw("AND (n.nspname, c.relname) IN (");
+    analyzed.list(", ", &relations, |sql, (schema, name)| {
+        sql.raw("(").bind(schema).raw(", ").bind(name).raw(")");
+    });
+    analyzed.raw(")");
+    let mut steps = prelude.steps(role);
+    steps.extend([explain.query(role), analyzed.query("")]);
+    let asker = Asker { role, client: caller.client, is_quick: true };
+    let unit = Unit { asker, begin: prelude.begin, steps, end: End::Commit };
+    let answers = rest.pool.run(&unit).await.ok()?;
+    let [.., plan, analyzed] = answers.rows.as_slice() else { return None };
+    let cost = planned(plan, "Total Cost")?.as_f64()?;
+    let is_analyzed = analyzed.first().is_none_or(|row| row.int4(0).ok().flatten() != Some(0));
+    Some(if is_analyzed { cost } else { cost / NEVER_ANALYZED })
+}
+
+fn relations_of<'a>(node: &'a ReadNode, found: &mut BTreeSet<(&'a str, &'a str)>) {
+    found.insert((&node.from.schema, &node.from.name));
+    for child in &node.children {
+        relations_of(child, found);
+    }
 }
 
 /// How failures look to `identity`: whether a refusal means 'sign in' or 'you may not'.
@@ -338,6 +485,11 @@ fn explained(rows: &[Row]) -> Bytes {
 
 /// The planner's estimate of rows.
 fn planned_rows(rows: &[Row]) -> Option<i64> {
-    let plan: serde_json::Value = serde_json::from_slice(rows.first()?.slice(0)?).ok()?;
-    plan.get(0)?.get("Plan")?.get("Plan Rows")?.as_i64()
+    planned(rows, "Plan Rows")?.as_i64()
+}
+
+/// A number of an `EXPLAIN`, of the plan as a whole.
+fn planned(rows: &[Row], name: &str) -> Option<serde_json::Value> {
+    let mut plan: serde_json::Value = serde_json::from_slice(rows.first()?.slice(0)?).ok()?;
+    Some(plan.get_mut(0)?.get_mut("Plan")?.get_mut(name)?.take())
 }

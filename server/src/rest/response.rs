@@ -6,7 +6,7 @@ use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::{ApiError, RangeFault};
-use super::execute::{Outcome, ResultSet, RowStream};
+use super::execute::{LongBody, Outcome, ResultSet};
 use super::openapi::{self, Offer};
 use super::plan::{DatabasePlan, Work};
 use super::request::media::MediaType;
@@ -24,7 +24,7 @@ pub struct Response {
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
     /// Sent instead of `body`.
-    pub stream: Option<RowStream>,
+    pub long: Option<LongBody>,
     /// Without a body and without `Content-Length`: HEAD.
     pub headers_only: bool,
 }
@@ -96,11 +96,9 @@ pub fn respond(
 ) -> Result<Response, ApiError> {
     match outcome {
         Outcome::Explained(text) => Ok(typed(Response::new(200), &plan.media, request).with_body(text)),
-        Outcome::Stream(rows) => {
-            // How many rows there will be is not known while the head is sent.
-            let unknown = ResultSet::default();
-            let mut response = respond(request, plan, Outcome::Rows(unknown), minimal)?;
-            response.stream = Some(rows);
+        Outcome::Long { result, body } => {
+            let mut response = respond(request, plan, Outcome::Rows(result), minimal)?;
+            response.long = Some(body);
             Ok(response)
         }
         Outcome::Rows(result) => {

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use actix_web::body::SizedStream;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
-use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use bytes::Bytes;
 
 use super::access_log;
 use super::authenticate::bearer_token;
+use super::body;
 use super::cors;
 use super::error::{ApiError, Limit};
-use super::execute;
+use super::execute::{self, Caller, LongBody};
 use super::live::Settings;
 use super::plan::{self, DatabasePlan, Plan, PlanRules};
 use super::request::{self, RawRequest, RequestRules};
@@ -23,9 +24,9 @@ use super::state::{COMPATIBLE_VERSION, Rest};
 use super::streaming;
 use crate::config::RestConfig;
 use crate::config::rest::OpenApiMode;
+use crate::http::client::client_address;
+use crate::http::span;
 
-/// Longest request body, in bytes.
-pub const MAX_BODY: usize = 128 << 20;
 /// Longest path and query together, in bytes; the HTTP library itself takes no more than 65,534.
 pub const MAX_URL: usize = 60_000;
 
@@ -66,7 +67,19 @@ impl Timing {
     }
 }
 
+/// The route of a path below `mount`, for the request's span.
+fn route_of(mount: &str, path: &str) -> String {
+    let target = path.strip_prefix(mount).unwrap_or(path).trim_start_matches('/');
+    let route = match target {
+        "" => "",
+        _ if target.starts_with("rpc/") => "rpc/{function}",
+        _ => "{relation}",
+    };
+    format!("{mount}/{route}")
+}
+
 async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> HttpResponse {
+    span::routed(&request, || route_of(&rest.mount, request.path()));
     let settings = rest.live.settings();
     let config = &settings.config;
     let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -111,21 +124,24 @@ async fn answer(
         let token = authorization.as_deref().and_then(bearer_token);
         settings.authenticator.authenticate(token).map_err(ApiError::Token)
     })?;
+    span::acts_as(&identity.role);
     *acting = Some(identity.role.clone());
     let cache = rest.cache().ok_or(ApiError::NoSchemaCache)?;
-    let raw = raw_request(request, body, &rest.mount).await?;
+    let mut raw = raw_request(request, &rest.mount)?;
     let rules = RequestRules {
         schemas: &config.schemas,
         root_function: config.root_spec.as_ref().map(|function| function.name.as_str()),
         root_disabled: config.openapi.mode == OpenApiMode::Disabled,
         tx_override: config.tx_end.allow_override,
     };
+    raw.body = body::read(request, body, &raw, &rules, rest, &identity).await?;
     let parsed = timing.measure("parse", || request::parse(&raw, &rules))?;
     let plan_rules = PlanRules {
         max_rows: config.max_rows,
         aggregates: config.aggregates,
         legacy_target_names: config.legacy_target_names,
         plan_enabled: config.plan_enabled,
+        limit: config.limits.of(settings.is_anon(&identity.role)),
     };
     let planned = timing.measure("plan", || plan::plan(&parsed, &cache, &plan_rules))?;
     let mut answer = match planned {
@@ -141,7 +157,9 @@ async fn answer(
         }
         Plan::Database(plan) => {
             let started = timing.start();
-            let outcome = execute::execute(rest, settings, &identity, &parsed, &plan, &cache).await;
+            let client = client_address(request, &config.trusted_proxies);
+            let caller = Caller { identity: &identity, client };
+            let outcome = execute::execute(rest, settings, &caller, &parsed, &plan, &cache).await;
             timing.note("transaction", started);
             let answered = outcome.and_then(|outcome| {
                 timing.measure("response", || response::respond(&parsed, &plan, outcome, !config.verbose_errors))
@@ -180,17 +198,13 @@ fn with_warning(mut answer: Response, plan: &DatabasePlan) -> Response {
     answer
 }
 
-async fn raw_request(request: &HttpRequest, body: web::Payload, mount: &str) -> Result<RawRequest, ApiError> {
+/// All but the body.
+fn raw_request(request: &HttpRequest, mount: &str) -> Result<RawRequest, ApiError> {
     let uri = request.uri();
     let path = uri.path().strip_prefix(mount).unwrap_or(uri.path());
     let query = uri.query().unwrap_or_default();
     if path.len() + query.len() > MAX_URL {
         return Err(ApiError::TooLarge(Limit::Url));
-    }
-    let announced =
-        request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > MAX_BODY as u64) {
-        return Err(ApiError::TooLarge(Limit::Body));
     }
     let headers =
         request.headers().iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
@@ -199,32 +213,8 @@ async fn raw_request(request: &HttpRequest, body: web::Payload, mount: &str) -> 
         path: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
         query: query.to_owned(),
         headers,
-        body: read_body(body).await?,
+        body: Bytes::new(),
     })
-}
-
-/// The whole body, refused as soon as it is known to be too long.
-async fn read_body(mut payload: web::Payload) -> Result<Bytes, ApiError> {
-    let mut first: Option<Bytes> = None;
-    let mut gathered = BytesMut::new();
-    while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|error| ApiError::Body(format!("The request body cannot be read: {error}")))?;
-        if gathered.len() + first.as_ref().map_or(0, Bytes::len) + chunk.len() > MAX_BODY {
-            return Err(ApiError::TooLarge(Limit::Body));
-        }
-        // Mostly there is one chunk, which need not be copied.
-        match (&first, gathered.is_empty()) {
-            (None, true) => first = Some(chunk),
-            (Some(_), _) => {
-                if let Some(start) = first.take() {
-                    gathered.extend_from_slice(&start);
-                }
-                gathered.extend_from_slice(&chunk);
-            }
-            (None, false) => gathered.extend_from_slice(&chunk),
-        }
-    }
-    Ok(first.unwrap_or_else(|| gathered.freeze()))
 }
 
 fn send(
@@ -236,8 +226,11 @@ fn send(
 ) -> HttpResponse {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut builder = HttpResponse::build(status);
-    if let Some(reason) = answer.reason.as_deref().and_then(reason_phrase) {
-        builder.reason(reason);
+    match answer.reason.as_deref().and_then(reason_phrase) {
+        Some(reason) => drop(builder.reason(reason)),
+        // Of a status that nobody else knows there is nothing to say.
+        None if status.canonical_reason().is_none() => drop(builder.reason("")),
+        None => {}
     }
     for (name, value) in &answer.headers {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_str()), header_value(value)) {
@@ -256,12 +249,16 @@ fn send(
             builder.insert_header((name, value));
         }
     }
-    if let Some(rows) = answer.stream {
-        let rows = futures_util::stream::unfold(rows, |mut rows| async move {
-            let piece = rows.next().await?;
-            Some((piece, rows))
+    if let Some(LongBody { spool, length }) = answer.long {
+        let pieces = futures_util::stream::unfold(spool, |mut spool| async move {
+            let piece = spool.next().await?;
+            Some((piece, spool))
         });
-        builder.streaming(streaming::pieces(Box::pin(rows), streaming::PATIENCE))
+        let pieces = streaming::pieces(Box::pin(pieces), streaming::PATIENCE);
+        match length {
+            Some(length) => builder.body(SizedStream::new(length, pieces)),
+            None => builder.streaming(pieces),
+        }
     } else if answer.headers_only {
         // Not an empty body, which would be announced with its length.
         builder.body(actix_web::body::None::new()).map_into_boxed_body()

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::Semaphore;
-
+use super::costs::Costs;
 use super::live::Live;
+use super::spool::Spools;
 use crate::config::RestConfig;
 use crate::db::{DbError, ExclusiveOptions, ExclusivePool};
+use crate::http::bodies::Bodies;
 use crate::schema_cache::SchemaCache;
 
 /// Version of the reference that this API is compatible with; part of `Warning` and `application_name`.
@@ -18,9 +19,12 @@ pub const COMPATIBLE_VERSION: &str = "16.2";
 pub struct Rest {
     pub live: Arc<Live>,
     pub pool: ExclusivePool,
-    /// One permit for each connection that may serve a result as slowly as its client reads: half of them, so that clients
-    /// that hardly read keep nobody else from the database.
-    pub streams: Arc<Semaphore>,
+    /// What statements cost.
+    pub costs: Arc<Costs>,
+    /// The budget of request bodies, for all APIs of this server.
+    pub bodies: Bodies,
+    /// Where long answers are kept while their clients read them.
+    pub spools: Spools,
     /// The path under which the API is mounted, without a slash at its end; empty for the root.
     pub mount: Arc<str>,
     /// [`Live::session_epoch`] of the pool's connections.
@@ -32,7 +36,7 @@ impl Rest {
     pub fn new(live: Arc<Live>, mount: &str) -> Result<Self, DbError> {
         let settings = live.settings();
         let config: &RestConfig = &settings.config;
-        let streams = Arc::new(Semaphore::new(config.pool.size / 2));
+        let (spools, bodies) = (Spools::new(&config.spill), Bodies::new(config.bodies));
         let pool = {
             let options = ExclusiveOptions {
                 size: config.pool.size,
@@ -41,18 +45,22 @@ impl Rest {
                 max_idle: config.pool.max_idle_time,
                 application_name: format!("PostgREST {COMPATIBLE_VERSION}"),
                 prepare: config.prepared_statements,
+                pulse: Some(live.pool().pulse().clone()),
                 ..ExclusiveOptions::default()
             };
             ExclusivePool::new(config.db_uri.reveal(), options)?
         };
-        Ok(Self { live, pool, streams, mount: mount.trim_end_matches('/').into(), epoch: Arc::new(AtomicU64::new(0)) })
+        let mount = mount.trim_end_matches('/').into();
+        let costs = Arc::default();
+        Ok(Self { live, pool, costs, bodies, spools, mount, epoch: Arc::new(AtomicU64::new(0)) })
     }
 
-    /// The schema cache as of now. Connections stay when it changes, other than PostgREST's: PostgreSQL itself finds out
-    /// which prepared statements no longer fit, and one opened anew has to learn the catalogs at some request's cost.
-    /// They are replaced when a new one would begin with other settings.
+    /// The schema cache as of now. Connections stay when it changes, other than PostgREST's, because one opened anew has to
+    /// learn the catalogs at some request's cost; what they have prepared is prepared anew. They are replaced when a new
+    /// one would begin with other settings.
     pub fn cache(&self) -> Option<Arc<SchemaCache>> {
         let cache = self.live.cache()?;
+        self.pool.renew_statements(self.live.schema_epoch());
         let sessions = self.live.session_epoch();
         if self.epoch.load(Ordering::Relaxed) != sessions && self.epoch.swap(sessions, Ordering::Relaxed) != sessions {
             self.pool.flush();

@@ -1,4 +1,4 @@
-//! A long result on its way to a client, which may have stopped reading.
+//! A long answer on its way to a client, which may have stopped reading.
 
 use std::cell::RefCell;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 
-/// How long a client may leave a result unread before it is given up with the connection to PostgreSQL that it holds.
+/// How long a client may leave an answer unread before it is given up with the memory and files that hold it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The rest of a result while nobody reads it.

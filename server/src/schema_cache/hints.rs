@@ -27,15 +27,23 @@ pub fn similar_table(cache: &SchemaCache, schema: &str, name: &str) -> Option<St
     Some(format!("Perhaps you meant the table '{schema}.{found}'"))
 }
 
-/// For `PGRST200`: another origin if that one has no relationships, else another target; none if both are there.
+/// For `PGRST200`: another origin if that one has no relationships, else another target; none if both are there. Only
+/// relations that are exposed are named, other than by the reference.
 pub fn similar_relation(cache: &SchemaCache, schema: &str, origin: &str, target: &str) -> Option<String> {
-    let targets: Vec<&str> = cache.relationships_of(schema, origin).map(|r| &*r.target().name).collect();
+    let is_exposed = |schema: &str, name: &str| cache.find_table(schema, name).is_some();
+    let targets: Vec<&str> = cache
+        .relationships_of(schema, origin)
+        .map(|r| r.target())
+        .filter(|target| is_exposed(&target.schema, &target.name))
+        .map(|target| &*target.name)
+        .collect();
     let (wrong, (_, found)) = if targets.is_empty() {
         // Relations of other schemas count as well, as long as they lead into this one.
         let origins: Vec<&str> = cache
             .relationships
             .iter()
             .filter(|(_, _, relationships)| relationships.iter().any(|r| &**r.seen_from() == schema))
+            .filter(|(schema, name, _)| is_exposed(schema, name))
             .map(|(_, name, _)| &**name)
             .collect();
         (origin, nearest(&origins, origin, LOOSE_SCORE)?)

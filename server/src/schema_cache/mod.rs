@@ -1,7 +1,7 @@
-//! What the database looks like: relations, relationships, functions; loaded aside, swapped in whole.
+//! The database schema: relations, relationships and functions. It is loaded in the background and replaced as a whole.
 //!
-//! [`SchemaCache`] answers every question that planning a request asks, without a database. [`introspect`] reads
-//! it from the catalogs, [`SchemaCacheHandle`] is where the newest one is found.
+//! [`SchemaCache`] has everything that planning a request needs, without a query. [`introspect`] reads it from the catalogs.
+//! [`SchemaCacheHandle`] holds the newest one.
 //! Reference: PostgREST `SchemaCache.hs`.
 
 mod error;

@@ -1,35 +1,27 @@
 //! Removing objects: rows as the caller, then their files.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::backend::Place;
 use super::error::StorageError;
+use super::fields::Fields;
 use super::key::ObjectKey;
+use super::list::with_short_times;
 use super::queries::{self, Object};
-use super::{Storage, bucket_and_key};
+use super::{Scope, Storage, bucket_and_key, bucket_in};
+use crate::jwt::caller::Caller;
 
-#[derive(Deserialize)]
-struct DeleteRequest {
-    prefixes: Vec<String>,
-}
+/// Keys whose rows go in one transaction.
+const BATCH: usize = 500;
+/// Most keys of one call where limits are hard.
+const HARD_LIMIT: usize = 1000;
 
-/// `DELETE /object/{bucket}/{key}`.
+/// `DELETE /object/{bucket}/{key}`. Whoever may not see an object is told what they would be told if there were none.
 pub async fn one(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let (bucket, key) = bucket_and_key(&request)?;
-    let service = storage.as_service().await?;
-    let there = queries::find_object(&service, &bucket, key.as_str()).await?;
-    service.rollback().await?;
-    there.ok_or(StorageError::NoSuchKey)?;
-    let tx = storage.as_caller(&caller, &request, "storage.object.delete").await?;
-    let gone = queries::delete_objects(&tx, &bucket, &[key.as_str().to_owned()]).await?;
-    if gone.is_empty() {
-        tx.rollback().await?;
-        return Err(StorageError::AccessDenied("Access denied".to_owned()));
-    }
-    tx.commit().await?;
-    remove_files(&storage, &bucket, gone.iter().map(|(object, _)| object)).await;
+    let (bucket, key) = bucket_and_key(&request, "/object/")?;
+    storage.delete_object(&caller, &Scope::of(&request, "storage.object.delete"), &bucket, &key).await?;
     Ok(HttpResponse::Ok().json(json!({ "message": "Successfully deleted" })))
 }
 
@@ -40,23 +32,68 @@ pub async fn many(
     body: web::Bytes,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let bucket = super::bucket(&request)?;
-    let asked: DeleteRequest = serde_json::from_slice(&body)
-        .map_err(|_| StorageError::InvalidRequest("body must have required property 'prefixes'".to_owned()))?;
-    let tx = storage.as_caller(&caller, &request, "storage.object.delete_many").await?;
-    let gone = queries::delete_objects(&tx, &bucket, &asked.prefixes).await?;
-    tx.commit().await?;
-    remove_files(&storage, &bucket, gone.iter().map(|(object, _)| object)).await;
-    let rows: Vec<Value> = gone.into_iter().map(|(_, row)| row).collect();
+    let bucket = bucket_in(&request, "/object/")?;
+    let names = Fields::of_body(&body)?.some_strings("prefixes", usize::MAX)?;
+    if storage.config.hard_limits && names.len() > HARD_LIMIT {
+        return Err(StorageError::InvalidRequest(format!(
+            "Bulk object requests are limited to {HARD_LIMIT} objects per request."
+        )));
+    }
+    let scope = Scope::of(&request, "storage.object.delete_many");
+    let mut rows: Vec<Value> = Vec::new();
+    for batch in names.chunks(BATCH) {
+        let tx = storage.as_caller(&caller, &scope).await?;
+        let gone = queries::delete_objects(&tx, &bucket, batch).await?;
+        tx.commit().await?;
+        storage.remove_files(&bucket, gone.iter().map(|(object, _)| object)).await;
+        rows.extend(gone.into_iter().map(|(_, row)| shown(row)));
+    }
     Ok(HttpResponse::Ok().json(rows))
 }
 
-/// The rows are gone for good; a file that cannot be removed is only litter.
-async fn remove_files(storage: &Storage, bucket: &str, objects: impl Iterator<Item = &Object>) {
-    for object in objects {
-        let (Ok(key), Some(version)) = (ObjectKey::parse(&object.name), object.version.as_deref()) else { continue };
-        if let Err(error) = storage.files.remove(bucket, &key, version).await {
-            tracing::warn!(bucket, key = key.as_str(), version, %error, "a deleted object's file stays behind");
+/// A row's columns as answers show them: those that clients know.
+pub fn shown(row: Value) -> Value {
+    let mut row = with_short_times(row);
+    if let Some(fields) = row.as_object_mut() {
+        for internal in ["path_tokens", "archived_at", "is_delete_marker", "is_versioned"] {
+            fields.remove(internal);
         }
+        // A text in the reference's schema, which makes an empty one of null.
+        for text in ["owner", "owner_id"] {
+            if fields.get(text).is_some_and(Value::is_null) {
+                fields.insert(text.to_owned(), Value::String(String::new()));
+            }
+        }
+    }
+    row
+}
+
+impl Storage {
+    /// Removes an object as the caller.
+    pub(super) async fn delete_object(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        bucket: &str,
+        key: &ObjectKey,
+    ) -> Result<(), StorageError> {
+        let tx = self.as_caller(caller, scope).await?;
+        let gone = queries::delete_objects(&tx, bucket, &[key.as_str().to_owned()]).await?;
+        if gone.is_empty() {
+            let seen = queries::find_object(&tx, bucket, key.as_str()).await?;
+            tx.rollback().await?;
+            return Err(match seen {
+                Some(_) => StorageError::AccessDenied("Access denied".to_owned()),
+                None => StorageError::NoSuchKey,
+            });
+        }
+        tx.commit().await?;
+        self.remove_files(bucket, gone.iter().map(|(object, _)| object)).await;
+        Ok(())
+    }
+
+    /// The rows are gone for good; a file that cannot be removed is only litter.
+    pub async fn remove_files(&self, bucket: &str, objects: impl Iterator<Item = &Object>) {
+        self.files.discard(objects.map(|object| Place::named(bucket, &object.name, object.version()))).await;
     }
 }

@@ -1,208 +1,310 @@
 //! Serving bytes: own, public and signed reads, ranges, conditional requests, and `info`.
 
 use actix_web::body::SizedStream;
-use actix_web::guard::{self, Guard};
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::http::{Method, StatusCode};
-use actix_web::{HttpRequest, HttpResponse, web};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
+use super::backend::Place;
 use super::error::StorageError;
-use super::key::ObjectKey;
+use super::key::{self, ObjectKey};
 use super::queries::{self, Object};
-use super::signed::Scope;
-use super::upload::{header_text, token_in_query};
-use super::{Storage, bucket_and_key};
-use crate::jwt::caller::Caller;
+use super::signed::Scope as UrlScope;
+use super::upload::token_in_query;
+use super::{Scope, Storage, bucket_and_key, header_text};
 
-/// Bytes read from a file at a time.
-const CHUNK: usize = 64 * 1024;
+/// What `encodeURIComponent` encodes.
+const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
 
-/// GET and HEAD.
-pub fn reads() -> impl Guard {
-    guard::Any(guard::Get()).or(guard::Head())
-}
+/// How often a file is opened that overwrites keep removing.
+const SEND_TRIES: usize = 4;
 
 /// Who may keep a copy of an answer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Audience {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
     Everyone,
     Caller,
     /// Whoever holds the link, until this time (unix seconds).
     Link(i64),
 }
 
-/// `/object/{bucket}/{key}` and `/object/authenticated/…`: public buckets are open, others as the caller sees.
+/// An object that may be served, and to whom.
+pub struct Found {
+    pub bucket: String,
+    pub key: ObjectKey,
+    pub object: Object,
+    pub audience: Audience,
+}
+
+impl Found {
+    pub fn place(&self) -> Place {
+        Place::object(&self.bucket, &self.key, self.object.version())
+    }
+}
+
+/// Sends what was found. An overwrite may have removed its file since, and then the newer one is found and sent.
+pub async fn send_found(
+    mut found: Found,
+    find: impl AsyncFn() -> Result<Found, StorageError>,
+    send: impl AsyncFn(&Found) -> Result<HttpResponse, StorageError>,
+) -> Result<HttpResponse, StorageError> {
+    for _ in 1..SEND_TRIES {
+        match send(&found).await {
+            Err(StorageError::NoSuchFile) => {}
+            answer => return answer,
+        }
+        let now = find().await?;
+        if now.object.version == found.object.version {
+            return Err(StorageError::NoSuchFile);
+        }
+        found = now;
+    }
+    send(&found).await
+}
+
+/// `/object/{bucket}/{key}`: public buckets are open, others as the caller sees; a token that is none is as good as no
+/// token.
 pub async fn own(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
-    let (bucket, key) = bucket_and_key(&request)?;
-    let must_sign_in = request.path().contains("/object/authenticated/");
-    let caller = match storage.require_caller(&request) {
-        Ok(caller) => Some(caller),
-        Err(error) if must_sign_in => return Err(error),
-        Err(_) => None,
+    let find = async || storage.find_own(&request, "/object/", false, "storage.object.get_authenticated").await;
+    send_found(find().await?, find, async |found| storage.send(&request, found).await).await
+}
+
+/// `/object/authenticated/…`: the same for those who have a token.
+pub async fn authenticated(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
+    let operation = match *request.method() {
+        Method::HEAD => "object.head_authenticated_info",
+        _ => "storage.object.get_authenticated",
     };
-    let (object, audience) = if is_public(&storage, &bucket).await? {
-        (find_as_service(&storage, &bucket, &key).await?, Audience::Everyone)
-    } else {
-        let caller = caller.ok_or(StorageError::NoSuchBucket)?;
-        (
-            find_as(&storage, &caller, &request, &bucket, &key, "storage.object.get_authenticated").await?,
-            Audience::Caller,
-        )
-    };
-    send(&storage, &request, &bucket, &key, object, audience).await
+    let find = async || storage.find_own(&request, "/object/authenticated/", true, operation).await;
+    send_found(find().await?, find, async |found| storage.send(&request, found).await).await
 }
 
 /// `/object/public/…`: public buckets only.
 pub async fn public(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
-    let (bucket, key) = bucket_and_key(&request)?;
-    if !is_public(&storage, &bucket).await? {
-        return Err(StorageError::NoSuchBucket);
-    }
-    let object = find_as_service(&storage, &bucket, &key).await?;
-    send(&storage, &request, &bucket, &key, object, Audience::Everyone).await
+    let find = async || storage.find_public(&request, "/object/public/").await;
+    send_found(find().await?, find, async |found| storage.send(&request, found).await).await
 }
 
 /// `/object/sign/…?token=`: the token is the permission.
 pub async fn signed(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
-    let (bucket, key) = bucket_and_key(&request)?;
-    let token = token_in_query(&request)?;
-    let claims = storage.signer.verify(&token, Scope::Download, &format!("{bucket}/{}", key.as_str()))?;
-    let object = find_as_service(&storage, &bucket, &key).await?;
-    send(&storage, &request, &bucket, &key, object, Audience::Link(claims.exp)).await
+    let (found, transformations) = storage.find_signed(&request, "/object/sign/").await?;
+    // Signed for a picture made of it, not for the file itself.
+    if transformations.is_some() {
+        return Err(StorageError::InvalidSignature("Invalid signature"));
+    }
+    let find = async || Ok(storage.find_signed(&request, "/object/sign/").await?.0);
+    send_found(found, find, async |found| storage.send(&request, found).await).await
 }
 
 /// `GET /object/info/…`: the row, with the user's metadata.
 pub async fn info(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
-    let (bucket, key) = bucket_and_key(&request)?;
-    let caller = storage.require_caller(&request)?;
-    let object = find_as(&storage, &caller, &request, &bucket, &key, "object.get_authenticated_info").await?;
-    let text = |name: &str| object.metadata.get(name).cloned().unwrap_or(Value::Null);
-    Ok(HttpResponse::Ok().json(json!({
-        "id": object.id,
-        "name": object.name,
-        "version": object.version,
-        "bucket_id": bucket,
-        "size": text("size"),
-        "content_type": text("mimetype"),
-        "cache_control": text("cacheControl"),
-        "etag": text("eTag"),
-        "metadata": object.user_metadata,
-        "last_modified": object.updated_at,
-        "created_at": object.created_at,
-    })))
+    let (literal, must_sign_in) = match super::tail(&request, "/object/info/authenticated/") {
+        Ok(_) => ("/object/info/authenticated/", true),
+        Err(_) => ("/object/info/", false),
+    };
+    let operation = "object.get_authenticated_info";
+    let found = storage.find_own(&request, literal, must_sign_in, operation).await?;
+    Ok(storage.tell(&request, &found))
 }
 
-async fn is_public(storage: &Storage, bucket: &str) -> Result<bool, StorageError> {
-    let tx = storage.as_service().await?;
-    let found = queries::find_bucket(&tx, bucket).await?;
-    tx.rollback().await?;
-    Ok(found.ok_or(StorageError::NoSuchBucket)?.public)
+/// `GET /object/info/public/…`.
+pub async fn info_public(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
+    let found = storage.find_public(&request, "/object/info/public/").await?;
+    Ok(storage.tell(&request, &found))
 }
 
-async fn find_as_service(storage: &Storage, bucket: &str, key: &ObjectKey) -> Result<Object, StorageError> {
-    let tx = storage.as_service().await?;
-    let found = queries::find_object(&tx, bucket, key.as_str()).await?;
-    tx.rollback().await?;
-    found.ok_or(StorageError::NoSuchKey)
+impl Storage {
+    /// An object of a public bucket, or as the caller sees it; one transaction either way.
+    pub async fn find_own(
+        &self,
+        request: &HttpRequest,
+        literal: &str,
+        must_sign_in: bool,
+        operation: &str,
+    ) -> Result<Found, StorageError> {
+        let caller = match self.require_caller(request) {
+            Ok(caller) => Some(caller),
+            Err(error) if must_sign_in => return Err(error),
+            Err(_) => None,
+        };
+        let (bucket, key) = bucket_and_key(request, literal)?;
+        let scope = Scope::of(request, operation);
+        let (object, audience) = match caller {
+            Some(caller) => {
+                let tx = self.before_caller(&caller, &scope).await?;
+                let found = queries::find_bucket_and_object(&tx, &bucket, key.as_str(), &caller.role).await;
+                tx.rollback().await?;
+                let (rules, object) = found?;
+                (object, if rules.public { Audience::Everyone } else { Audience::Caller })
+            }
+            None => (self.find_in_public(&bucket, &key).await?, Audience::Everyone),
+        };
+        Ok(Found { object: object.ok_or(StorageError::NoSuchKey)?, bucket, key, audience })
+    }
+
+    /// An object of a public bucket.
+    pub async fn find_public(&self, request: &HttpRequest, literal: &str) -> Result<Found, StorageError> {
+        let (bucket, key) = bucket_and_key(request, literal)?;
+        let object = self.find_in_public(&bucket, &key).await?.ok_or(StorageError::NoSuchKey)?;
+        Ok(Found { bucket, key, object, audience: Audience::Everyone })
+    }
+
+    async fn find_in_public(&self, bucket: &str, key: &ObjectKey) -> Result<Option<Object>, StorageError> {
+        let tx = self.as_service().await?;
+        let found = queries::find_bucket_and_object(&tx, bucket, key.as_str(), "service_role").await;
+        tx.rollback().await?;
+        match found? {
+            (rules, object) if rules.public => Ok(object),
+            _ => Err(StorageError::NoSuchBucket),
+        }
+    }
+
+    /// The object of a signed URL, and the transformations that it is bound to.
+    pub async fn find_signed(
+        &self,
+        request: &HttpRequest,
+        literal: &str,
+    ) -> Result<(Found, Option<String>), StorageError> {
+        let (bucket, key) = bucket_and_key(request, literal)?;
+        let token = token_in_query(request)?;
+        let claims = self.signer.verify(&token, UrlScope::Download, &format!("{bucket}/{}", key.as_str()))?;
+        let tx = self.as_service().await?;
+        let object = queries::find_object(&tx, &bucket, key.as_str()).await?;
+        tx.rollback().await?;
+        let object = object.ok_or(StorageError::NoSuchKey)?;
+        Ok((Found { bucket, key, object, audience: Audience::Link(claims.exp) }, claims.transformations))
+    }
+
+    /// What is known of an object.
+    fn tell(&self, request: &HttpRequest, found: &Found) -> HttpResponse {
+        let object = &found.object;
+        let known = |name: &str| object.metadata.get(name).cloned().unwrap_or(Value::Null);
+        if *request.method() == Method::HEAD {
+            let mut response = self.headers(request, found);
+            response.insert_header((header::CONTENT_TYPE, "application/json"));
+            return no_body(response, object.size());
+        }
+        HttpResponse::Ok().json(json!({
+            "id": object.id,
+            "name": object.name,
+            "version": object.version,
+            "bucket_id": found.bucket,
+            "size": known("size"),
+            "content_type": known("mimetype"),
+            "cache_control": known("cacheControl"),
+            "etag": known("eTag"),
+            "metadata": object.user_metadata,
+            "last_modified": object.updated_at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true),
+            "created_at": object.created_at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true),
+        }))
+    }
+
+    /// The headers of every answer that an object gives.
+    pub fn headers(&self, request: &HttpRequest, found: &Found) -> HttpResponseBuilder {
+        let object = &found.object;
+        let etag = object.text("eTag");
+        let robots = Some(object.text("xRobotsTag")).filter(|text| key::check_robots_tag(text).is_ok());
+        let robots = robots.and_then(|text| HeaderValue::from_str(text).ok());
+        let mut response = HttpResponse::Ok();
+        response
+            .insert_header((header::ACCEPT_RANGES, "bytes"))
+            .insert_header((header::CONTENT_TYPE, served_type(object.text("mimetype"))))
+            .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+            .insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))
+            .insert_header(("X-Robots-Tag", robots.unwrap_or(HeaderValue::from_static("none"))))
+            .insert_header((header::LAST_MODIFIED, http_date(object.updated_at)));
+        if let Ok(value) = HeaderValue::from_str(etag) {
+            response.insert_header((header::ETAG, value));
+        }
+        // What is stored is not always fit for a header.
+        let fit = |text: String| HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("no-cache"));
+        let mut cache = object.text("cacheControl").to_owned();
+        if let Some(tag) = header_text(request, "if-none-match") {
+            let is_head = *request.method() == Method::HEAD;
+            if self.config.shared_max_age > 0 && (!is_head || tag == etag) {
+                cache.push_str(&format!(", s-maxage={}", self.config.shared_max_age));
+            }
+            if tag != etag {
+                cache.push_str(if is_head { ", must-revalidate" } else { ", stale-while-revalidate=30" });
+            }
+        }
+        match found.audience {
+            Audience::Everyone => response.insert_header((header::CACHE_CONTROL, fit(cache))),
+            Audience::Caller => response
+                .insert_header((header::CACHE_CONTROL, fit(format!("private, {cache}"))))
+                .insert_header((header::VARY, "Authorization")),
+            Audience::Link(until) => response.insert_header((
+                header::EXPIRES,
+                http_date(chrono::DateTime::from_timestamp(until, 0).unwrap_or_default()),
+            )),
+        };
+        if let Some(disposition) = disposition(request) {
+            response.insert_header((header::CONTENT_DISPOSITION, disposition));
+        }
+        response
+    }
+
+    /// The bytes, a part of them, or that they are as they were.
+    pub async fn send(&self, request: &HttpRequest, found: &Found) -> Result<HttpResponse, StorageError> {
+        let response = self.headers(request, found);
+        self.send_with(request, found, response).await
+    }
+
+    /// The same, with headers of another protocol.
+    pub async fn send_with(
+        &self,
+        request: &HttpRequest,
+        found: &Found,
+        mut response: HttpResponseBuilder,
+    ) -> Result<HttpResponse, StorageError> {
+        let object = &found.object;
+        check_match(request, object)?;
+        if is_unchanged(request, object) {
+            return Ok(response.status(StatusCode::NOT_MODIFIED).finish());
+        }
+        if *request.method() == Method::HEAD {
+            return Ok(no_body(response, object.size()));
+        }
+        // A part of what the client has no more is of no use.
+        let same = header_text(request, "if-range").is_none_or(|tag| tag == object.text("eTag"));
+        let range = match header_text(request, "range") {
+            Some(text) if same => Some(parse_range(text, object.size()).ok_or(StorageError::InvalidRange)?),
+            _ => None,
+        };
+        let file = self.files.open(&found.place(), range).await?.ok_or(StorageError::NoSuchFile)?;
+        let length = match range {
+            Some((first, last)) => {
+                response
+                    .status(StatusCode::PARTIAL_CONTENT)
+                    .insert_header((header::CONTENT_RANGE, format!("bytes {first}-{last}/{}", object.size())));
+                last - first + 1
+            }
+            None => file.size,
+        };
+        Ok(response.body(SizedStream::new(length, file.bytes)))
+    }
 }
 
-async fn find_as(
-    storage: &Storage,
-    caller: &Caller,
-    request: &HttpRequest,
-    bucket: &str,
-    key: &ObjectKey,
-    operation: &str,
-) -> Result<Object, StorageError> {
-    let tx = storage.as_caller(caller, request, operation).await?;
-    let found = queries::find_object(&tx, bucket, key.as_str()).await?;
-    tx.rollback().await?;
-    found.ok_or(StorageError::NoSuchKey)
-}
-
-async fn send(
-    storage: &Storage,
-    request: &HttpRequest,
-    bucket: &str,
-    key: &ObjectKey,
-    object: Object,
-    audience: Audience,
-) -> Result<HttpResponse, StorageError> {
-    let text = |name: &str| object.metadata.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
-    let size = object.metadata.get("size").and_then(Value::as_u64).unwrap_or(0);
-    let etag = text("eTag");
-    let mut response = HttpResponse::Ok();
+/// An answer to HEAD: how long the body would be.
+pub fn no_body(mut response: HttpResponseBuilder, length: u64) -> HttpResponse {
     response
-        .insert_header((header::ACCEPT_RANGES, "bytes"))
-        .insert_header((header::CONTENT_TYPE, served_type(&text("mimetype"))))
-        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))
-        .insert_header(("X-Robots-Tag", "none"))
-        .insert_header((header::LAST_MODIFIED, http_date(object.updated_at)));
-    if let Ok(value) = HeaderValue::from_str(&etag) {
-        response.insert_header((header::ETAG, value));
-    }
-    // What is stored is not always fit for a header.
-    let cache_control = |text: String| HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("no-cache"));
-    match audience {
-        Audience::Everyone => response.insert_header((header::CACHE_CONTROL, cache_control(text("cacheControl")))),
-        Audience::Caller => response
-            .insert_header((header::CACHE_CONTROL, cache_control(format!("private, {}", text("cacheControl")))))
-            .insert_header((header::VARY, "Authorization")),
-        Audience::Link(until) => response.insert_header((
-            header::EXPIRES,
-            http_date(chrono::DateTime::from_timestamp(until, 0).unwrap_or_default()),
-        )),
-    };
-    if let Some(disposition) = disposition(request) {
-        response.insert_header((header::CONTENT_DISPOSITION, disposition));
-    }
-    if is_unchanged(request, &etag, object.updated_at) {
-        return Ok(response.status(StatusCode::NOT_MODIFIED).finish());
-    }
-    let range = match header_text(request, "range") {
-        Some(text) => Some(parse_range(text, size).ok_or(StorageError::InvalidRange)?),
-        None => None,
-    };
-    let (first, length) = match range {
-        Some((first, last)) => {
-            response
-                .status(StatusCode::PARTIAL_CONTENT)
-                .insert_header((header::CONTENT_RANGE, format!("bytes {first}-{last}/{size}")));
-            (first, last - first + 1)
-        }
-        None => (0, size),
-    };
-    if request.method() == Method::HEAD {
-        return Ok(response
-            .no_chunking(length)
-            .body(SizedStream::new(length, futures_util::stream::empty::<Result<_, actix_web::Error>>())));
-    }
-    let version = object.version.as_deref().unwrap_or("");
-    let Some(mut file) = storage.files.open(bucket, key, version).await? else { return Err(StorageError::NoSuchKey) };
-    if first > 0 {
-        file.seek(std::io::SeekFrom::Start(first)).await?;
-    }
-    let chunks = futures_util::stream::try_unfold((file, length), |(mut file, left)| async move {
-        if left == 0 {
-            return Ok::<_, std::io::Error>(None);
-        }
-        let mut buffer = vec![0; CHUNK.min(usize::try_from(left).unwrap_or(CHUNK))];
-        let read = file.read(&mut buffer).await?;
-        if read == 0 {
-            return Ok(None);
-        }
-        buffer.truncate(read);
-        Ok(Some((web::Bytes::from(buffer), (file, left - read as u64))))
-    });
-    Ok(response.body(SizedStream::new(length, chunks)))
+        .no_chunking(length)
+        .body(SizedStream::new(length, futures_util::stream::empty::<Result<_, actix_web::Error>>()))
 }
 
 /// HTML is never served as HTML: an upload must not become a page of this origin.
-fn served_type(stored: &str) -> String {
+pub fn served_type(stored: &str) -> String {
     if stored.to_ascii_lowercase().contains("text/html") {
         return "text/plain".to_owned();
     }
@@ -212,7 +314,7 @@ fn served_type(stored: &str) -> String {
     stored.to_owned()
 }
 
-fn http_date(at: chrono::DateTime<chrono::Utc>) -> String {
+pub fn http_date(at: chrono::DateTime<chrono::Utc>) -> String {
     at.format("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
@@ -222,21 +324,36 @@ fn disposition(request: &HttpRequest) -> Option<String> {
     if name.is_empty() {
         return Some("attachment;".to_owned());
     }
-    let encoded = utf8_percent_encode(&name, NON_ALPHANUMERIC);
+    let encoded = utf8_percent_encode(&name, COMPONENT);
     Some(format!("attachment; filename={encoded}; filename*=UTF-8''{encoded}"))
 }
 
-fn is_unchanged(request: &HttpRequest, etag: &str, updated_at: chrono::DateTime<chrono::Utc>) -> bool {
+/// `If-Match` and `If-Unmodified-Since`.
+pub fn check_match(request: &HttpRequest, object: &Object) -> Result<(), StorageError> {
+    let holds = match header_text(request, "if-match") {
+        Some(tags) => tags.trim() == "*" || tags.split(',').any(|tag| tag.trim() == object.text("eTag")),
+        None => date_in(request, "if-unmodified-since").is_none_or(|since| object.updated_at.timestamp() <= since),
+    };
+    if holds { Ok(()) } else { Err(StorageError::PreconditionFailed) }
+}
+
+/// `If-None-Match`, else `If-Modified-Since`, which counts whole seconds.
+pub fn is_unchanged(request: &HttpRequest, object: &Object) -> bool {
+    let etag = object.text("eTag");
     if let Some(tags) = header_text(request, "if-none-match") {
-        return !etag.is_empty() && tags.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag);
+        let same = |tag: &str| tag.trim() == "*" || tag.trim().trim_start_matches("W/") == etag;
+        return !etag.is_empty() && tags.split(',').any(same);
     }
-    header_text(request, "if-modified-since")
-        .and_then(|text| chrono::DateTime::parse_from_rfc2822(text).ok())
-        .is_some_and(|since| updated_at.timestamp() <= since.timestamp())
+    date_in(request, "if-modified-since").is_some_and(|since| object.updated_at.timestamp() <= since)
+}
+
+fn date_in(request: &HttpRequest, name: &str) -> Option<i64> {
+    let text = header_text(request, name)?;
+    chrono::DateTime::parse_from_rfc2822(text).ok().map(|at| at.timestamp())
 }
 
 /// The first and last byte of a single range; `None` if it cannot be satisfied.
-fn parse_range(text: &str, size: u64) -> Option<(u64, u64)> {
+pub fn parse_range(text: &str, size: u64) -> Option<(u64, u64)> {
     let (first, last) = text.trim().strip_prefix("bytes=")?.split_once('-')?;
     let range = match (first.trim(), last.trim()) {
         ("", "") => return None,
@@ -268,6 +385,15 @@ mod tests {
             assert_eq!(parse_range(text, 10), expected, "{text}");
         }
         assert_eq!(parse_range("bytes=0-0", 0), None);
+    }
+
+    #[test]
+    fn a_download_has_the_name_that_a_browser_would_encode() {
+        let request = |query: &str| actix_web::test::TestRequest::get().uri(&format!("/x?{query}")).to_http_request();
+        let named = "attachment; filename=my_file%20(1).svg; filename*=UTF-8''my_file%20(1).svg";
+        assert_eq!(disposition(&request("download=my_file%20(1).svg")).as_deref(), Some(named));
+        assert_eq!(disposition(&request("download=")).as_deref(), Some("attachment;"));
+        assert_eq!(disposition(&request("cacheNonce=1")), None);
     }
 
     #[test]

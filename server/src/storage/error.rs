@@ -1,10 +1,14 @@
 //! What can go wrong at `/storage/v1` and how it looks: one place.
 //!
-//! The HTTP status differs from the body's `statusCode`: handled errors are 400 but for the few exceptions.
-//! Reference: supabase/storage `src/internal/errors/codes.ts`, `storage-error.ts`.
+//! The HTTP status differs from the body's `statusCode`: handled errors are 400 but for the few exceptions. Resumable
+//! uploads and the S3 protocol answer with the true status in a form of their own.
+//! Reference: supabase/storage `src/internal/errors/codes.ts`, `storage-error.ts`, `src/storage/database/errors.ts`.
 
-use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, ResponseError};
+use std::io::ErrorKind;
+
+use actix_web::http::header::{CACHE_CONTROL, RETRY_AFTER};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde_json::json;
 use tokio_postgres::error::SqlState;
 
@@ -16,17 +20,33 @@ pub enum StorageError {
     NoSuchBucket,
     #[error("Object not found")]
     NoSuchKey,
+    /// The row is there and its file is not.
+    #[error("The resource was not found")]
+    NoSuchFile,
+    #[error("Upload not found")]
+    NoSuchUpload,
     /// The text says why: a policy, a token.
     #[error("{0}")]
     AccessDenied(String),
+    /// The route is for another role.
+    #[error("Access denied: Invalid role")]
+    RoleRefused,
     #[error("The resource already exists")]
     AlreadyExists,
+    #[error("The resource already exists")]
+    BucketAlreadyExists,
+    #[error("The bucket you tried to delete is not empty")]
+    BucketNotEmpty,
+    #[error("Unable to empty the bucket because it contains too many objects")]
+    TooManyObjects,
     #[error("The object exceeded the maximum allowed size")]
     EntityTooLarge,
     #[error("mime type {0} is not supported")]
     InvalidMimeType(String),
     #[error("Invalid key: {0}")]
     InvalidKey(String),
+    #[error("Bucket name invalid")]
+    InvalidBucketName,
     #[error("invalid range provided")]
     InvalidRange,
     /// A signed URL's token that does not verify.
@@ -34,35 +54,104 @@ pub enum StorageError {
     InvalidToken(String),
     #[error("{0}")]
     InvalidSignature(&'static str),
+    #[error("The provided token has expired.")]
+    ExpiredToken,
+    #[error("{0}")]
+    InvalidParameter(String),
+    #[error("Invalid X-Robots-Tag header: {0}")]
+    InvalidRobotsTag(String),
+    #[error("The condition of the request does not hold")]
+    PreconditionFailed,
+    /// A request that its schema refuses.
+    #[error("{0}")]
+    Invalid(String),
+    /// A request that is well-formed and makes no sense.
     #[error("{0}")]
     InvalidRequest(String),
+    #[error("The related resource does not exist")]
+    RelatedNotFound,
+    #[error("{0}")]
+    Referenced(&'static str),
+    #[error("The resource is locked")]
+    Locked,
+    #[error("acquiring lock timeout")]
+    LockTimeout,
+    #[error("The connection to the database timed out")]
+    StatementTimeout,
+    #[error("The database is currently in read-only mode. Please try again later.")]
+    ReadOnly,
+    #[error("There is a database schema mismatch in a trigger or RLS policy")]
+    SchemaMismatch,
+    #[error("The database schema is invalid or incompatible.")]
+    InvalidDefinition,
+    #[error("Too many connections issued to the database")]
+    SlowDown,
+    /// No turn came in time at what costs much.
+    #[error("Too many requests")]
+    TooManyRequests,
+    /// The database or the file store cannot be reached, or has no room.
+    #[error("The storage server cannot work at the moment. Please try again later.")]
+    Unavailable(String),
     /// What a trigger of the project raised as `PTnnn`: a client error's status and its words, fit to show.
     #[error("{message}")]
     Refused { status: StatusCode, message: String },
     #[error("Route {0} not found")]
     NoSuchRoute(String),
-    #[error("database error")]
-    Database(DbError),
+    /// What only the S3 protocol knows, with its name there.
+    #[error("{message}")]
+    S3 { status: u16, code: &'static str, message: &'static str },
+    #[error("database error, code: {code}")]
+    Database { code: String, cause: DbError },
     #[error("Internal server error")]
     File(std::io::Error),
+    #[error("Internal server error")]
+    Internal(String),
 }
 
+/// What a schema says of a missing `Authorization` header.
+pub const NO_AUTHORIZATION: &str = "headers must have required property 'authorization'";
+/// What the verifier says of a token that is none.
+pub const NOT_A_TOKEN: &str = "Invalid Compact JWS";
+
 impl StorageError {
-    fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::NoSuchBucket => "NoSuchBucket",
-            Self::NoSuchKey => "NoSuchKey",
-            Self::AccessDenied(_) => "AccessDenied",
+            Self::NoSuchKey | Self::NoSuchFile => "NoSuchKey",
+            Self::NoSuchUpload => "NoSuchUpload",
+            Self::AccessDenied(_) | Self::RoleRefused => "AccessDenied",
             Self::AlreadyExists => "KeyAlreadyExists",
+            Self::BucketAlreadyExists => "BucketAlreadyExists",
+            Self::BucketNotEmpty => "ResourceNotEmpty",
             Self::EntityTooLarge => "EntityTooLarge",
             Self::InvalidMimeType(_) => "InvalidMimeType",
             Self::InvalidKey(_) => "InvalidKey",
+            Self::InvalidBucketName => "InvalidBucketName",
             Self::InvalidRange => "InvalidRange",
             Self::InvalidToken(_) => "InvalidJWT",
             Self::InvalidSignature(_) => "InvalidSignature",
-            Self::InvalidRequest(_) | Self::NoSuchRoute(_) | Self::Refused { .. } => "InvalidRequest",
-            Self::Database(_) => "DatabaseError",
-            Self::File(_) => "InternalError",
+            Self::ExpiredToken => "ExpiredToken",
+            Self::InvalidParameter(_) => "InvalidParameter",
+            Self::PreconditionFailed => "PreconditionFailed",
+            Self::Referenced(_) => "ResourceReferenced",
+            Self::Locked => "ResourceLocked",
+            Self::LockTimeout => "LockTimeout",
+            Self::StatementTimeout => "DatabaseTimeout",
+            Self::ReadOnly => "DatabaseReadOnly",
+            Self::SchemaMismatch => "DatabaseSchemaMismatch",
+            Self::InvalidDefinition => "DatabaseInvalidObjectDefinition",
+            Self::SlowDown => "SlowDown",
+            Self::Invalid(_)
+            | Self::InvalidRequest(_)
+            | Self::InvalidRobotsTag(_)
+            | Self::TooManyObjects
+            | Self::RelatedNotFound
+            | Self::NoSuchRoute(_)
+            | Self::TooManyRequests
+            | Self::Refused { .. } => "InvalidRequest",
+            Self::S3 { code, .. } => code,
+            Self::Database { .. } => "DatabaseError",
+            Self::Unavailable(_) | Self::File(_) | Self::Internal(_) => "InternalError",
         }
     }
 
@@ -71,33 +160,99 @@ impl StorageError {
         match self {
             Self::NoSuchBucket => "Bucket not found",
             Self::NoSuchKey => "not_found",
-            Self::AccessDenied(_) => "Unauthorized",
-            Self::AlreadyExists => "Duplicate",
+            Self::NoSuchFile => "Not found",
+            Self::AccessDenied(_) | Self::RoleRefused => "Unauthorized",
+            Self::AlreadyExists | Self::BucketAlreadyExists => "Duplicate",
             Self::EntityTooLarge => "Payload too large",
             Self::InvalidMimeType(_) => "invalid_mime_type",
+            Self::InvalidBucketName => "Invalid Input",
             Self::InvalidRange => "invalid_range",
-            Self::InvalidRequest(_) | Self::Refused { .. } => "Error",
+            Self::InvalidRobotsTag(_) => "invalid_x_robots_tag",
+            Self::LockTimeout => "acquiring_lock_timeout",
+            Self::SlowDown => "too_many_connections",
+            Self::Invalid(_) | Self::Refused { .. } => "Error",
             Self::NoSuchRoute(_) => "Not Found",
-            Self::InvalidKey(_)
+            Self::NoSuchUpload
+            | Self::BucketNotEmpty
+            | Self::TooManyObjects
+            | Self::InvalidKey(_)
             | Self::InvalidToken(_)
             | Self::InvalidSignature(_)
-            | Self::Database(_)
-            | Self::File(_) => self.code(),
+            | Self::ExpiredToken
+            | Self::InvalidParameter(_)
+            | Self::InvalidRequest(_)
+            | Self::PreconditionFailed
+            | Self::RelatedNotFound
+            | Self::Referenced(_)
+            | Self::Locked
+            | Self::StatementTimeout
+            | Self::ReadOnly
+            | Self::SchemaMismatch
+            | Self::InvalidDefinition
+            | Self::TooManyRequests
+            | Self::Unavailable(_)
+            | Self::S3 { .. }
+            | Self::Database { .. }
+            | Self::File(_)
+            | Self::Internal(_) => self.code(),
         }
     }
 
-    /// The number in the body.
-    fn inner_status(&self) -> u16 {
+    /// The number in the body; resumable uploads and S3 have it as their status.
+    pub fn true_status(&self) -> u16 {
         match self {
-            Self::NoSuchBucket | Self::NoSuchKey | Self::NoSuchRoute(_) => 404,
-            Self::AccessDenied(_) => 403,
-            Self::AlreadyExists => 409,
+            Self::NoSuchBucket
+            | Self::NoSuchKey
+            | Self::NoSuchFile
+            | Self::NoSuchUpload
+            | Self::RelatedNotFound
+            | Self::NoSuchRoute(_) => 404,
+            Self::AccessDenied(_) | Self::RoleRefused => 403,
+            Self::AlreadyExists
+            | Self::BucketAlreadyExists
+            | Self::BucketNotEmpty
+            | Self::TooManyObjects
+            | Self::Referenced(_) => 409,
+            Self::PreconditionFailed => 412,
             Self::EntityTooLarge => 413,
             Self::InvalidMimeType(_) => 415,
             Self::InvalidRange => 416,
-            Self::InvalidKey(_) | Self::InvalidToken(_) | Self::InvalidSignature(_) | Self::InvalidRequest(_) => 400,
+            Self::Locked => 423,
+            Self::SlowDown | Self::TooManyRequests => 429,
+            Self::InvalidKey(_)
+            | Self::InvalidBucketName
+            | Self::InvalidToken(_)
+            | Self::InvalidSignature(_)
+            | Self::ExpiredToken
+            | Self::InvalidParameter(_)
+            | Self::InvalidRobotsTag(_)
+            | Self::Invalid(_)
+            | Self::InvalidRequest(_) => 400,
             Self::Refused { status, .. } => status.as_u16(),
-            Self::Database(_) | Self::File(_) => 500,
+            Self::S3 { status, .. } => *status,
+            Self::LockTimeout
+            | Self::ReadOnly
+            | Self::SchemaMismatch
+            | Self::InvalidDefinition
+            | Self::Unavailable(_) => 503,
+            Self::StatementTimeout => 544,
+            Self::Database { .. } | Self::File(_) | Self::Internal(_) => 500,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn may_pass(&self) -> bool {
+        matches!(self.true_status(), 408 | 423 | 425 | 429 | 500..)
+    }
+
+    /// Tells the log what the answer does not.
+    pub fn log(&self) {
+        match self {
+            Self::Database { cause, .. } => tracing::error!(%cause, "a storage request failed in the database"),
+            Self::File(cause) => tracing::error!(%cause, "a storage request failed at the file store"),
+            Self::Internal(cause) => tracing::error!(%cause, "a storage request failed"),
+            Self::Unavailable(cause) => tracing::warn!(%cause, "a storage request could not be served"),
+            _ => {}
         }
     }
 }
@@ -106,35 +261,67 @@ impl ResponseError for StorageError {
     fn status_code(&self) -> StatusCode {
         match self {
             Self::InvalidRange => StatusCode::RANGE_NOT_SATISFIABLE,
+            Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchRoute(_) => StatusCode::NOT_FOUND,
-            Self::Database(_) | Self::File(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::RoleRefused => StatusCode::FORBIDDEN,
+            Self::SlowDown | Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::StatementTimeout => StatusCode::from_u16(544).unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
+            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Database { .. } | Self::File(_) | Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::NoSuchBucket
             | Self::NoSuchKey
+            | Self::NoSuchFile
+            | Self::NoSuchUpload
             | Self::AccessDenied(_)
             | Self::AlreadyExists
+            | Self::BucketAlreadyExists
+            | Self::BucketNotEmpty
+            | Self::TooManyObjects
             | Self::EntityTooLarge
             | Self::InvalidMimeType(_)
             | Self::InvalidKey(_)
+            | Self::InvalidBucketName
             | Self::InvalidToken(_)
             | Self::InvalidSignature(_)
+            | Self::ExpiredToken
+            | Self::InvalidParameter(_)
+            | Self::InvalidRobotsTag(_)
+            | Self::Invalid(_)
             | Self::InvalidRequest(_)
+            | Self::RelatedNotFound
+            | Self::Referenced(_)
+            | Self::Locked
+            | Self::LockTimeout
+            | Self::ReadOnly
+            | Self::SchemaMismatch
+            | Self::InvalidDefinition
+            | Self::S3 { .. }
             | Self::Refused { .. } => StatusCode::BAD_REQUEST,
         }
     }
 
     fn error_response(&self) -> HttpResponse {
+        self.log();
+        let mut response = HttpResponse::build(self.status_code());
         match self {
-            Self::Database(cause) => tracing::error!(%cause, "a storage request failed in the database"),
-            Self::File(cause) => tracing::error!(%cause, "a storage request failed at the file store"),
+            Self::NoSuchFile => drop(response.insert_header((CACHE_CONTROL, "no-store"))),
+            Self::Unavailable(_) => drop(response.insert_header((RETRY_AFTER, "1"))),
             _ => {}
         }
-        HttpResponse::build(self.status_code()).json(json!({
-            "statusCode": self.inner_status().to_string(),
+        response.json(json!({
+            "statusCode": self.true_status().to_string(),
             "error": self.label(),
             "code": self.code(),
             "message": self.to_string(),
         }))
     }
+}
+
+/// The answer to a path or method that nothing is served at.
+pub async fn unknown_route(request: HttpRequest) -> HttpResponse {
+    // What is said of HEAD is what is said of GET.
+    let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
+    StorageError::NoSuchRoute(format!("{method}:{}", request.path())).error_response()
 }
 
 /// The client error that a SQLSTATE `PTnnn` names, as at `/rest/v1`.
@@ -147,23 +334,50 @@ impl From<DbError> for StorageError {
     fn from(error: DbError) -> Self {
         let cause = match error {
             DbError::Role(message) => return Self::AccessDenied(message),
+            DbError::PoolBusy => return Self::SlowDown,
+            DbError::PoolTimeout | DbError::Connect(_) | DbError::Broken(_) => {
+                return Self::Unavailable(error.to_string());
+            }
             DbError::Postgres(ref cause) => cause,
-            _ => return Self::Database(error),
+            other => return Self::Database { code: "unknown".to_owned(), cause: other },
         };
-        let Some(db) = cause.as_db_error() else { return Self::Database(error) };
-        if *db.code() == SqlState::INSUFFICIENT_PRIVILEGE {
-            Self::AccessDenied("new row violates row-level security policy".to_owned())
-        } else if *db.code() == SqlState::UNIQUE_VIOLATION {
-            Self::AlreadyExists
-        } else if [SqlState::CHARACTER_NOT_IN_REPERTOIRE, SqlState::UNTRANSLATABLE_CHARACTER].contains(db.code()) {
+        let Some(refusal) = cause.as_db_error() else {
+            return Self::Unavailable(crate::db::with_causes(cause));
+        };
+        let code = refusal.code();
+        if *code == SqlState::INSUFFICIENT_PRIVILEGE {
+            let by_policy = refusal.message().contains("row-level security");
+            let message = if by_policy { "new row violates row-level security policy" } else { refusal.message() };
+            return Self::AccessDenied(message.to_owned());
+        }
+        if *code == SqlState::FOREIGN_KEY_VIOLATION {
+            if !refusal.detail().is_some_and(|detail| detail.contains("is still referenced from table")) {
+                return Self::RelatedNotFound;
+            }
+            let by_upload = refusal.constraint().is_some_and(|name| name.starts_with("s3_multipart_uploads"));
+            return Self::Referenced(if by_upload {
+                "The bucket could not be updated because it is referenced by a pending multipart upload."
+            } else {
+                "The resource could not be updated or removed due to a foreign key constraint"
+            });
+        }
+        if let Some(status) = raised_status(code.code()) {
+            return Self::Refused { status, message: refusal.message().to_owned() };
+        }
+        match code.code() {
+            "23505" => Self::AlreadyExists,
+            "55P03" => Self::Locked,
+            "57014" => Self::StatementTimeout,
+            "25006" => Self::ReadOnly,
+            "42P17" => Self::InvalidDefinition,
+            "42703" | "42P01" => Self::SchemaMismatch,
+            "22P02" => Self::InvalidParameter(refusal.message().to_owned()),
             // A NUL, in a name or in metadata.
-            Self::InvalidRequest("The request holds a character that cannot be stored".to_owned())
-        } else if let Some(status) = raised_status(db.code().code()) {
-            Self::Refused { status, message: db.message().to_owned() }
-        } else if db.code().code().starts_with("P0") {
-            Self::InvalidRequest(db.message().to_owned())
-        } else {
-            Self::Database(error)
+            "22021" | "22P05" => Self::InvalidRequest("The request holds a character that cannot be stored".to_owned()),
+            "53300" => Self::SlowDown,
+            "53100" | "57P01" | "57P02" | "57P03" => Self::Unavailable(refusal.message().to_owned()),
+            raised if raised.starts_with("P0") => Self::InvalidRequest(refusal.message().to_owned()),
+            other => Self::Database { code: other.to_owned(), cause: error },
         }
     }
 }
@@ -176,6 +390,9 @@ impl From<tokio_postgres::Error> for StorageError {
 
 impl From<std::io::Error> for StorageError {
     fn from(error: std::io::Error) -> Self {
-        Self::File(error)
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Unavailable(error.to_string()),
+            _ => Self::File(error),
+        }
     }
 }

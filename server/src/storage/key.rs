@@ -1,4 +1,4 @@
-//! Object keys and bucket rules, parsed at the edge.
+//! Names of buckets and objects, media types and `X-Robots-Tag`, parsed at the edge.
 
 use super::error::StorageError;
 
@@ -20,6 +20,98 @@ impl ObjectKey {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// A file that makes an empty folder show: it holds nothing and has any type.
+    pub fn is_placeholder(&self) -> bool {
+        self.0.ends_with(".emptyFolderPlaceholder")
+    }
+}
+
+/// Whether a bucket may have this name: the alphabet of keys without the slash, 1 to 100 characters.
+pub fn is_bucket_name(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_!.*'() &$=@;:+,?-".contains(c);
+    !text.is_empty() && text.len() <= 100 && text.chars().all(allowed) && text != "." && text != ".."
+}
+
+/// Whether a new bucket may have this name: no blanks around it, and none that is kept for analytics buckets.
+pub fn is_new_bucket_name(text: &str) -> bool {
+    is_bucket_name(text) && text.trim() == text && !text.ends_with("--table-s3")
+}
+
+/// Whether a bucket's list may hold this media type: `type/subtype`, perhaps with a charset, or anything that ends in
+/// a star.
+pub fn is_listed_type(text: &str) -> bool {
+    let part = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-+.".contains(c));
+    let exact = || {
+        let (kind, parameter) = text.split_once(';').map_or((text, None), |(kind, rest)| (kind, Some(rest)));
+        let known = parameter.is_none_or(|rest| {
+            let charset = rest.trim_start().strip_prefix("charset=");
+            charset.is_some_and(|c| !c.is_empty() && c.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
+        });
+        known && kind.split_once('/').is_some_and(|(kind, sub)| part(kind) && part(sub))
+    };
+    text.len() <= 1000 && (text.ends_with('*') || exact())
+}
+
+const ROBOTS_RULES: [&str; 8] =
+    ["all", "noindex", "nofollow", "none", "nosnippet", "indexifembedded", "notranslate", "noimageindex"];
+
+/// Whether search engines may be told this: rules, perhaps with values, perhaps for one of them by name.
+pub fn check_robots_tag(text: &str) -> Result<(), StorageError> {
+    let refused = |why: String| Err(StorageError::InvalidRobotsTag(why));
+    if text.trim().is_empty() {
+        return refused("X-Robots-Tag header value must be a non-empty string".to_owned());
+    }
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        // A date holds commas: it ends where something with a colon or a known rule begins.
+        let end = if rest.starts_with("unavailable_after:") {
+            let begins_rule = |after: &str| {
+                let word = after.trim_start().split([',', ':']).next().unwrap_or("").trim();
+                let named = after.trim_start().get(word.len()..).is_some_and(|tail| tail.starts_with(':'));
+                ROBOTS_RULES.contains(&word) || (named && word.starts_with(|c: char| c.is_ascii_alphabetic()))
+            };
+            rest.match_indices(',').map(|(at, _)| at).find(|at| begins_rule(&rest[at + 1..])).unwrap_or(rest.len())
+        } else {
+            rest.find(',').unwrap_or(rest.len())
+        };
+        let rule = rest[..end].trim();
+        rest = rest.get(end + 1..).unwrap_or("").trim();
+        if rule.is_empty() {
+            return refused("X-Robots-Tag header contains empty rule".to_owned());
+        }
+        if ROBOTS_RULES.contains(&rule) {
+            continue;
+        }
+        let Some((name, value)) = rule.split_once(':').map(|(name, value)| (name.trim(), value.trim())) else {
+            return refused(format!("Invalid X-Robots-Tag rule: \"{rule}\""));
+        };
+        let whole = |value: &str| value.parse::<i64>().is_ok_and(|n| n >= -1) && !value.starts_with('+');
+        match name {
+            "max-snippet" | "max-image-preview" | "max-video-preview" | "unavailable_after" if value.is_empty() => {
+                return refused(format!("X-Robots-Tag rule \"{name}\" requires a value"));
+            }
+            "max-snippet" | "max-video-preview" if !whole(value) => {
+                return refused(format!("X-Robots-Tag \"{name}\" value must be an integer >= -1, got: \"{value}\""));
+            }
+            "max-image-preview" if !["none", "standard", "large"].contains(&value) => {
+                return refused(format!(
+                    "X-Robots-Tag \"max-image-preview\" value must be one of: none, standard, large, got: \"{value}\""
+                ));
+            }
+            "unavailable_after" if !value.contains(|c: char| c.is_ascii_digit()) => {
+                return refused(format!(
+                    "X-Robots-Tag \"unavailable_after\" value must be a valid date, got: \"{value}\""
+                ));
+            }
+            "max-snippet" | "max-image-preview" | "max-video-preview" | "unavailable_after" => {}
+            agent if value.is_empty() => {
+                return refused(format!("X-Robots-Tag user agent \"{agent}\" has no rules specified"));
+            }
+            _ => check_robots_tag(value)?,
+        }
+    }
+    Ok(())
 }
 
 /// Whether `mime` is on a bucket's list. Parameters and letter case do not matter; `type/*`, `*` and `*/*` match.
@@ -49,6 +141,42 @@ mod tests {
         }
         assert!(ObjectKey::parse(&format!("u/{}", "a".repeat(255))).is_ok());
         assert!(ObjectKey::parse(&format!("u/{}", "a".repeat(256))).is_err());
+    }
+
+    #[test]
+    fn buckets_have_names_without_slash_and_new_ones_without_blanks_around() {
+        for good in ["a", "my bucket", "x_y.z", &"b".repeat(100)] {
+            assert!(is_new_bucket_name(good), "{good}");
+        }
+        for bad in ["", "a/b", "ä", " a", "a ", "..", "x--table-s3", &"b".repeat(101)] {
+            assert!(!is_new_bucket_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lists_hold_types_with_a_charset_or_a_star() {
+        for good in ["image/png", "text/plain; charset=utf-8", "text/plain;charset=utf-8", "image/*", "*/*", "*"] {
+            assert!(is_listed_type(good), "{good}");
+        }
+        for bad in ["", "png", "image/", "text/plain; a=b", "a b/c", &format!("a/{}", "b".repeat(1000))] {
+            assert!(!is_listed_type(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn robots_are_told_known_rules_alone() {
+        for good in [
+            "none",
+            "noindex, nofollow",
+            "max-snippet: -1, max-image-preview:large",
+            "unavailable_after: Wed, 21 Oct 2026 07:28:00 GMT, noindex",
+            "googlebot: noindex",
+        ] {
+            assert!(check_robots_tag(good).is_ok(), "{good}");
+        }
+        for bad in ["", "nope", "noindex,,none", "max-snippet: x", "max-image-preview: huge", "bot:", "bot: nope"] {
+            assert!(check_robots_tag(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

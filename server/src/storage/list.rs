@@ -1,77 +1,262 @@
-//! `POST /object/list/{bucket}`: what lies below a prefix, as far as the caller sees it.
+//! Listings: `POST /object/list/{bucket}` and `/object/list-v2/{bucket}`, as far as the caller sees.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Deserialize;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
 
-use super::Storage;
 use super::error::StorageError;
-use super::queries::{self, Listing};
+use super::fields::Fields;
+use super::queries::{self, Listing, PageAsked};
+use super::{Scope, Storage, bucket_in};
+use crate::jwt::caller::Caller;
 
-const MAX_LIMIT: i32 = 1500;
+const MAX_LIMIT: i64 = 1500;
+/// Most entries of one page of the newer listing.
+pub const MAX_PAGE: i32 = 1000;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListRequest {
-    prefix: String,
-    #[serde(default = "default_limit")]
-    limit: i32,
-    #[serde(default)]
-    offset: i32,
-    #[serde(default)]
-    sort_by: SortBy,
-    #[serde(default)]
-    search: String,
-}
-
-#[derive(Default, Deserialize)]
-struct SortBy {
-    column: Option<String>,
-    order: Option<String>,
-}
-
-fn default_limit() -> i32 {
-    100
-}
-
+/// What lies one level below a prefix, with names relative to it.
 pub async fn list(
     storage: web::Data<Storage>,
     request: HttpRequest,
     body: web::Bytes,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let bucket = super::bucket(&request)?;
-    let asked: ListRequest = serde_json::from_slice(&body)
-        .map_err(|e| StorageError::InvalidRequest(format!("body is not as expected: {e}")))?;
-    let sort_column = asked.sort_by.column.as_deref().unwrap_or("name");
-    if !["name", "updated_at", "created_at", "last_accessed_at"].contains(&sort_column) {
-        return Err(StorageError::InvalidRequest(
-            "body/sortBy/column must be equal to one of the allowed values".to_owned(),
-        ));
+    let bucket = bucket_in(&request, "/object/list/")?;
+    let asked = Fields::of_body(&body)?;
+    asked.require(&["prefix"])?;
+    let prefix = asked.string("prefix")?.unwrap_or_default();
+    let limit = asked.integer("limit", 1)?.unwrap_or(100).min(MAX_LIMIT);
+    let offset = asked.integer("offset", 0)?.unwrap_or(0).min(i64::from(i32::MAX));
+    let (mut column, mut order) = ("name", "asc");
+    if let Some(sort_by) = asked.object("sortBy")? {
+        sort_by.require(&["column"])?;
+        let columns = ["name", "updated_at", "created_at", "last_accessed_at"];
+        column = sort_by.one_of("column", &columns)?.unwrap_or(column);
+        order = sort_by.one_of("order", &["asc", "desc"])?.unwrap_or(order);
     }
-    let sort_order = asked.sort_by.order.as_deref().unwrap_or("asc");
-    if !["asc", "desc"].contains(&sort_order) {
-        return Err(StorageError::InvalidRequest(
-            "body/sortBy/order must be equal to one of the allowed values".to_owned(),
-        ));
-    }
-    let prefix = match asked.prefix.as_str() {
-        "" => String::new(),
-        text => format!("{}/", text.trim_end_matches('/')),
-    };
-    let tx = storage.as_caller(&caller, &request, "storage.object.list").await?;
+    let search = asked.string("search")?.unwrap_or_default();
+    let prefix = if prefix.is_empty() || prefix.ends_with('/') { prefix } else { format!("{prefix}/") };
+    let tx = storage.as_caller(&caller, &Scope::of(&request, "storage.object.list")).await?;
     let rows = queries::list_objects(
         &tx,
         &Listing {
             bucket: &bucket,
             prefix: &prefix,
-            search: &asked.search,
-            limit: asked.limit.clamp(0, MAX_LIMIT),
-            offset: asked.offset.max(0),
-            sort_column,
-            sort_order,
+            search: &search,
+            limit: i32::try_from(limit).unwrap_or(i32::MAX),
+            offset: i32::try_from(offset).unwrap_or(i32::MAX),
+            sort_column: column,
+            sort_order: order,
         },
     )
     .await?;
     tx.rollback().await?;
-    Ok(HttpResponse::Ok().json(rows))
+    Ok(HttpResponse::Ok().json(rows.into_iter().map(with_short_times).collect::<Vec<_>>()))
+}
+
+/// A page of full names, and where the next one begins.
+pub async fn list_v2(
+    storage: web::Data<Storage>,
+    request: HttpRequest,
+    body: web::Bytes,
+) -> Result<HttpResponse, StorageError> {
+    let caller = storage.require_token(&request)?;
+    let bucket = bucket_in(&request, "/object/list-v2/")?;
+    let fields = Fields::of_body(&body)?;
+    let prefix = fields.string("prefix")?.unwrap_or_default();
+    let limit = fields.integer("limit", 1)?.unwrap_or(i64::from(MAX_PAGE));
+    let cursor = fields.string("cursor")?.filter(|text| !text.is_empty());
+    let with_delimiter = fields.boolean("with_delimiter")?.unwrap_or(false);
+    let mut sorting = Sorting::default();
+    if let Some(sort_by) = fields.object("sortBy")? {
+        sort_by.require(&["column"])?;
+        sorting.column = sort_by.one_of("column", &["name", "updated_at", "created_at"])?.unwrap_or("name");
+        sorting.descending = sort_by.one_of("order", &["asc", "desc"])? == Some("desc");
+    }
+    let position = cursor.as_deref().map(Position::parse).transpose()?;
+    let asked = Asked {
+        bucket: &bucket,
+        prefix: &prefix,
+        delimiter: with_delimiter.then_some("/"),
+        limit: i32::try_from(limit).unwrap_or(MAX_PAGE).min(MAX_PAGE),
+        sorting,
+        position,
+    };
+    let page = storage.page(&caller, &Scope::of(&request, "storage.object.list_v2"), &asked).await?;
+    let mut answer = Map::new();
+    answer.insert("hasNext".to_owned(), json!(page.next.is_some()));
+    if let Some((position, key)) = page.next {
+        answer.insert("nextCursor".to_owned(), json!(position.to_text()));
+        answer.insert("nextCursorKey".to_owned(), json!(key));
+    }
+    answer.insert("folders".to_owned(), Value::Array(page.folders));
+    answer.insert("objects".to_owned(), Value::Array(page.objects));
+    Ok(HttpResponse::Ok().json(answer))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sorting {
+    pub column: &'static str,
+    pub descending: bool,
+}
+
+impl Default for Sorting {
+    fn default() -> Self {
+        Self { column: "name", descending: false }
+    }
+}
+
+/// What a page is asked for. Where a position is given, its sorting counts.
+pub struct Asked<'a> {
+    pub bucket: &'a str,
+    pub prefix: &'a str,
+    pub delimiter: Option<&'a str>,
+    pub limit: i32,
+    pub sorting: Sorting,
+    pub position: Option<Position>,
+}
+
+pub struct Page {
+    /// Full names that end with the delimiter.
+    pub folders: Vec<Value>,
+    pub objects: Vec<Value>,
+    /// Where the next page begins, and the last name of this one.
+    pub next: Option<(Position, String)>,
+}
+
+impl Storage {
+    /// One page of a bucket, as the caller sees it.
+    pub(super) async fn page(&self, caller: &Caller, scope: &Scope, asked: &Asked<'_>) -> Result<Page, StorageError> {
+        let start = Position { after: String::new(), after_value: String::new(), sorting: asked.sorting };
+        let from = asked.position.as_ref().unwrap_or(&start);
+        let tx = self.as_caller(caller, scope).await?;
+        let rows = queries::list_page(
+            &tx,
+            &PageAsked {
+                bucket: asked.bucket,
+                prefix: asked.prefix,
+                delimiter: asked.delimiter,
+                limit: asked.limit.saturating_add(1),
+                after: &from.after,
+                sort_column: from.sorting.column,
+                after_value: &from.after_value,
+                descending: from.sorting.descending,
+            },
+        )
+        .await?;
+        tx.rollback().await?;
+        let limit = usize::try_from(asked.limit).unwrap_or(0);
+        let more = rows.len() > limit;
+        let mut page = Page { folders: Vec::new(), objects: Vec::new(), next: None };
+        let mut last = None;
+        for mut row in rows.into_iter().take(limit) {
+            let name = row.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let at = row.get(from.sorting.column).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let is_folder = row.get("id").is_none_or(Value::is_null);
+            let full = match asked.delimiter {
+                Some(delimiter) if is_folder => format!("{name}{delimiter}"),
+                _ => name.clone(),
+            };
+            last = Some((full.clone(), at, name));
+            row["name"] = json!(full);
+            let row = with_short_times(row);
+            if is_folder {
+                page.folders.push(row);
+            } else {
+                page.objects.push(row);
+            }
+        }
+        if more && let Some((after, at, name)) = last {
+            let after_value = if from.sorting.column == "name" { String::new() } else { to_milliseconds(&at) };
+            page.next = Some((Position { after, after_value, sorting: from.sorting }, name));
+        }
+        Ok(page)
+    }
+}
+
+/// A row whose times are in milliseconds, as the reference's are.
+pub fn with_short_times(mut row: Value) -> Value {
+    for name in ["updated_at", "created_at", "last_accessed_at"] {
+        if let Some(time) = row.get_mut(name)
+            && let Some(text) = time.as_str()
+        {
+            *time = json!(to_milliseconds(text));
+        }
+    }
+    row
+}
+
+/// A time as a cursor holds it.
+fn to_milliseconds(at: &str) -> String {
+    let parsed = chrono::DateTime::parse_from_rfc3339(at).ok();
+    parsed.map_or_else(String::new, |at| at.to_utc().to_rfc3339_opts(chrono::SecondsFormat::Millis, true))
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The last name; a folder's with its delimiter.
+    pub after: String,
+    /// The value of the sort column there; empty for the name.
+    pub after_value: String,
+    pub sorting: Sorting,
+}
+
+impl Position {
+    /// Lines of a letter, a colon and a text, in base64.
+    pub fn to_text(&self) -> String {
+        let mut lines = format!("l:{}", self.after);
+        if self.sorting.descending {
+            lines.push_str("\no:desc");
+        }
+        if self.sorting.column != "name" {
+            lines.push_str(&format!("\nc:{}\na:{}", self.sorting.column, self.after_value));
+        }
+        STANDARD.encode(lines)
+    }
+
+    pub fn parse(text: &str) -> Result<Self, StorageError> {
+        let refused = || StorageError::InvalidParameter("Invalid Parameter continuation token".to_owned());
+        let lines = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(refused)?;
+        let mut position = Self { after: String::new(), after_value: String::new(), sorting: Sorting::default() };
+        for line in lines.split('\n') {
+            match line.split_once(':') {
+                Some(("l", name)) => position.after = name.to_owned(),
+                Some(("o", order)) => position.sorting.descending = order == "desc",
+                Some(("c", "created_at")) => position.sorting.column = "created_at",
+                Some(("c", "updated_at")) => position.sorting.column = "updated_at",
+                Some(("c", _)) => {}
+                Some(("a", at)) if at.is_empty() || chrono::DateTime::parse_from_rfc3339(at).is_ok() => {
+                    position.after_value = at.to_owned();
+                }
+                _ => return Err(refused()),
+            }
+        }
+        Ok(position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_as_it_went() {
+        let cases = [
+            Position { after: "a/b:c/".to_owned(), after_value: String::new(), sorting: Sorting::default() },
+            Position {
+                after: "a".to_owned(),
+                after_value: "2026-11-22T10:00:00.123Z".to_owned(),
+                sorting: Sorting { column: "updated_at", descending: true },
+            },
+        ];
+        for position in cases {
+            assert_eq!(Position::parse(&position.to_text()).expect("a cursor"), position);
+        }
+        for text in ["nonsense", "", &STANDARD.encode("x:1"), &STANDARD.encode("l:a\na:yesterday")] {
+            let refused = Position::parse(text).expect_err("refused");
+            assert_eq!(refused.to_string(), "Invalid Parameter continuation token", "{text}");
+        }
+    }
 }

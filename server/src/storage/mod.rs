@@ -1,57 +1,50 @@
 //! `/storage/v1`: objects in buckets, rows in PostgreSQL, bytes in files.
 //!
-//! Served: upload (raw and multipart), signed uploads, download (own, public, signed, ranges), info, signed
-//! URLs, listing, removal. Every permission is the caller's own statement on `storage.objects`, undone again;
-//! the write itself then happens as service_role. Reference: supabase/storage.
+//! A permission is checked by running the caller's own statement on `storage.objects` or `storage.buckets` and rolling it back. The
+//! write itself runs as service_role. No connection is held while bytes are transferred. Reference: supabase/storage.
 
 mod backend;
+mod buckets;
+mod config;
+mod copy;
 mod delete;
 mod download;
 mod error;
+mod fields;
 mod key;
 mod list;
+pub mod migrate;
 mod queries;
+mod receive;
+mod render;
+mod resumable;
+mod routes;
+mod s3;
 mod sign;
 mod signed;
+mod sigv4;
 mod sniff;
 pub mod sweep;
 mod upload;
 
-use std::path::PathBuf;
+use actix_web::HttpRequest;
 
-use actix_web::web::{self, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse, ResponseError};
-
-use crate::config::{Reader, Secret};
+use crate::config::Secret;
 use crate::db::{Pool, Transaction};
+use crate::http::span;
 use crate::jwt::bearer::{Bearer, BearerError};
 use crate::jwt::caller::Caller;
-use backend::FileBackend;
+use backend::Store;
+pub use config::{BackendConfig, Mode, StorageConfig};
 pub use error::StorageError;
 use key::ObjectKey;
+use render::Studio;
+use resumable::Writers;
+pub use routes::configure;
 use signed::UrlSigner;
 
-/// Settings of storage.
-#[derive(Clone, Debug)]
-pub struct StorageConfig {
-    /// `UPLOAD_FILE_SIZE_LIMIT`, bytes, default 50 MiB: no object is larger, whatever its bucket says.
-    pub file_size_limit: u64,
-    /// `FERROBASE_STORAGE_DIR`, default `<data dir>/storage`.
-    pub folder: PathBuf,
-}
-
-impl StorageConfig {
-    pub fn read(reader: &mut Reader<'_>, data_dir: &std::path::Path) -> Self {
-        Self {
-            file_size_limit: reader.parse_or(
-                &["UPLOAD_FILE_SIZE_LIMIT", "FILE_SIZE_LIMIT"],
-                "a whole number of bytes",
-                50 * 1024 * 1024,
-            ),
-            folder: reader.text(&["FERROBASE_STORAGE_DIR"]).map_or_else(|| data_dir.join("storage"), PathBuf::from),
-        }
-    }
-}
+/// How long a writer waits for another one of the same key.
+const LOCK_WAIT: &str = "5s";
 
 /// What the handlers share. Cheap to clone.
 #[derive(Clone)]
@@ -59,105 +52,157 @@ pub struct Storage {
     db: Pool,
     tokens: Bearer,
     signer: UrlSigner,
-    files: FileBackend,
-    file_size_limit: u64,
+    files: Store,
+    studio: Studio,
+    /// Requests of this process that write resumable uploads.
+    writers: Writers,
+    /// With a user's token it signs for that user at the S3 protocol.
+    anon_key: Option<Secret>,
+    config: std::sync::Arc<StorageConfig>,
 }
 
 impl Storage {
     /// `db` logs in as the authenticator; `secret` is the project's JWT secret.
-    pub fn new(config: &StorageConfig, db: Pool, tokens: Bearer, secret: &Secret) -> Self {
-        Self {
+    ///
+    /// Errors: the client of an S3 store cannot be built.
+    pub fn new(config: &StorageConfig, db: Pool, tokens: Bearer, secret: &Secret) -> anyhow::Result<Self> {
+        Ok(Self {
             db,
             tokens,
             signer: UrlSigner::new(secret),
-            files: FileBackend::new(config.folder.clone()),
-            file_size_limit: config.file_size_limit,
-        }
+            files: Store::of(&config.backend)?,
+            studio: Studio::default(),
+            writers: Writers::default(),
+            anon_key: None,
+            config: std::sync::Arc::new(config.clone()),
+        })
+    }
+
+    /// Names the project's anon key, which clients of the S3 protocol sign with beside a user's token.
+    pub fn with_anon_key(mut self, key: &str) -> Self {
+        self.anon_key = Some(Secret::new(key));
+        self
     }
 
     /// The caller of a route that needs a token.
     fn require_caller(&self, request: &HttpRequest) -> Result<Caller, StorageError> {
-        self.tokens.caller(request.headers()).map_err(|error| match error {
-            BearerError::Missing => {
-                StorageError::InvalidRequest("headers must have required property 'authorization'".to_owned())
-            }
-            BearerError::Invalid => StorageError::AccessDenied("Invalid Compact JWS".to_owned()),
+        let caller = self.tokens.caller(request.headers()).map_err(|error| match error {
+            BearerError::Missing => StorageError::Invalid(error::NO_AUTHORIZATION.to_owned()),
+            BearerError::Invalid => StorageError::AccessDenied(error::NOT_A_TOKEN.to_owned()),
             BearerError::Expired => StorageError::AccessDenied("\"exp\" claim timestamp check failed".to_owned()),
+        })?;
+        span::acts_as(&caller.role);
+        Ok(caller)
+    }
+
+    /// The caller of a route whose schema does not name the header: without it the verifier speaks.
+    fn require_token(&self, request: &HttpRequest) -> Result<Caller, StorageError> {
+        self.require_caller(request).map_err(|error| match error {
+            StorageError::Invalid(_) => StorageError::AccessDenied(error::NOT_A_TOKEN.to_owned()),
+            other => other,
         })
     }
 
     async fn as_service(&self) -> Result<Transaction, StorageError> {
-        Ok(self.db.as_caller(&Caller::anonymous("service_role"), &[("storage.allow_delete_query", "true")]).await?)
+        let settings = [("storage.allow_delete_query", "true"), ("lock_timeout", LOCK_WAIT)];
+        Ok(self.db.as_caller(&Caller::anonymous("service_role"), &settings).await?)
     }
 
     /// The transaction that writes the row of a file whose bytes are there. Triggers on `storage.objects` read what
     /// the bytes show in `storage.detected_mimetype`; at a trial of permission it is not set.
-    async fn as_service_landing(&self, detected: &str) -> Result<Transaction, StorageError> {
-        let settings = [("storage.allow_delete_query", "true"), ("storage.detected_mimetype", detected)];
-        Ok(self.db.as_caller(&Caller::anonymous("service_role"), &settings).await?)
-    }
-
-    async fn as_caller(
-        &self,
-        caller: &Caller,
-        request: &HttpRequest,
-        operation: &str,
-    ) -> Result<Transaction, StorageError> {
+    async fn as_service_landing(&self, operation: &str, detected: &str) -> Result<Transaction, StorageError> {
         let settings = [
             ("storage.operation", operation),
             ("storage.allow_delete_query", "true"),
-            ("request.method", request.method().as_str()),
-            ("request.path", request.path()),
+            ("storage.detected_mimetype", detected),
+            ("lock_timeout", LOCK_WAIT),
+        ];
+        Ok(self.db.as_caller(&Caller::anonymous("service_role"), &settings).await?)
+    }
+
+    /// A transaction with the caller's claims and role, and all that policies may ask of the request.
+    async fn as_caller(&self, caller: &Caller, scope: &Scope) -> Result<Transaction, StorageError> {
+        let subject = caller.subject().unwrap_or_default();
+        let settings = [
+            ("request.jwt.claim.role", caller.role.as_str()),
+            ("request.jwt.claim.sub", &subject),
+            ("request.headers", &scope.headers),
+            ("request.method", &scope.method),
+            ("request.path", &scope.path),
+            ("storage.operation", &scope.operation),
+            ("storage.allow_delete_query", "true"),
         ];
         Ok(self.db.as_caller(caller, &settings).await?)
     }
+
+    /// The same, begun as service_role: for statements that need no permission and precede one that does, as
+    /// [`queries::set_role`] then says.
+    async fn before_caller(&self, caller: &Caller, scope: &Scope) -> Result<Transaction, StorageError> {
+        let begun = Caller { role: "service_role".to_owned(), claims: caller.claims.clone() };
+        self.as_caller(&begun, scope).await
+    }
+
+    /// The most bytes an object of this bucket may have.
+    fn size_limit(&self, bucket: &queries::Bucket) -> u64 {
+        let own = bucket.file_size_limit.and_then(|limit| u64::try_from(limit).ok());
+        own.map_or(self.config.file_size_limit, |own| own.min(self.config.file_size_limit))
+    }
 }
 
-/// Longest body of names, bytes: a thousand of the longest, written as JSON.
-const MOST_JSON: usize = 4 << 20;
-
-/// The bucket of a route, decoded.
-fn bucket(request: &HttpRequest) -> Result<String, StorageError> {
-    decoded(request, "bucket")
+/// What policies may ask of a request.
+#[derive(Clone, Debug)]
+struct Scope {
+    operation: String,
+    method: String,
+    path: String,
+    headers: String,
 }
 
-/// The bucket and key of a route, decoded.
-fn bucket_and_key(request: &HttpRequest) -> Result<(String, ObjectKey), StorageError> {
-    Ok((bucket(request)?, ObjectKey::parse(&decoded(request, "key")?)?))
+impl Scope {
+    fn of(request: &HttpRequest, operation: &str) -> Self {
+        let headers: serde_json::Map<String, serde_json::Value> = request
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into()))
+            .collect();
+        Self {
+            operation: operation.to_owned(),
+            method: request.method().to_string(),
+            path: request.path().to_owned(),
+            headers: serde_json::Value::Object(headers).to_string(),
+        }
+    }
 }
 
-fn decoded(request: &HttpRequest, part: &str) -> Result<String, StorageError> {
-    let raw = request.match_info().query(part);
+/// A header's text.
+fn header_text<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
+    request.headers().get(name)?.to_str().ok()
+}
+
+/// What follows the first `literal` in the request's path, as the client encoded it.
+fn tail<'a>(request: &'a HttpRequest, literal: &str) -> Result<&'a str, StorageError> {
+    let path = request.uri().path();
+    let found = path.find(literal).map(|at| &path[at + literal.len()..]);
+    found.ok_or_else(|| StorageError::NoSuchRoute(format!("{}:{}", request.method(), request.path())))
+}
+
+/// Decodes a segment or more of a path.
+fn decoded(raw: &str) -> Result<String, StorageError> {
     let text = percent_encoding::percent_decode_str(raw).decode_utf8();
     text.map(|text| text.into_owned()).map_err(|_| StorageError::InvalidKey(raw.to_owned()))
 }
 
-/// Mounts the routes below the scope they are given.
-pub fn configure(service: &mut ServiceConfig) {
-    // The more special paths first: '/object/{bucket}/…' would take them all.
-    service
-        .app_data(web::PayloadConfig::new(MOST_JSON))
-        .route("/object/upload/sign/{bucket}/{key:.+}", web::post().to(sign::sign_upload))
-        .route("/object/upload/sign/{bucket}/{key:.+}", web::put().to(upload::upload_signed))
-        .route("/object/sign/{bucket}/{key:.+}", web::post().to(sign::sign_download))
-        .route("/object/sign/{bucket}/{key:.+}", web::get().to(download::signed))
-        .route("/object/sign/{bucket}", web::post().to(sign::sign_downloads))
-        .route("/object/list/{bucket}", web::post().to(list::list))
-        .route("/object/list-v2/{bucket}", web::route().to(unknown_route))
-        .route("/object/info/public/{bucket}/{key:.+}", web::route().to(unknown_route))
-        .route("/object/info/authenticated/{bucket}/{key:.+}", web::get().to(download::info))
-        .route("/object/info/{bucket}/{key:.+}", web::get().to(download::info))
-        .route("/object/public/{bucket}/{key:.+}", web::route().guard(download::reads()).to(download::public))
-        .route("/object/authenticated/{bucket}/{key:.+}", web::route().guard(download::reads()).to(download::own))
-        .route("/object/{bucket}/{key:.+}", web::route().guard(download::reads()).to(download::own))
-        .route("/object/{bucket}/{key:.+}", web::post().to(upload::insert))
-        .route("/object/{bucket}/{key:.+}", web::put().to(upload::replace))
-        .route("/object/{bucket}/{key:.+}", web::delete().to(delete::one))
-        .route("/object/{bucket}", web::delete().to(delete::many))
-        .route("/status", web::get().to(HttpResponse::Ok))
-        .default_service(web::to(unknown_route));
+/// The bucket that a path ends with, decoded.
+fn bucket_in(request: &HttpRequest, literal: &str) -> Result<String, StorageError> {
+    let raw = tail(request, literal)?;
+    let name = decoded(raw.split('/').next().unwrap_or_default())?;
+    // No bucket is called so; PostgreSQL would not even take the question.
+    if name.contains('\0') { Err(StorageError::NoSuchBucket) } else { Ok(name) }
 }
 
-async fn unknown_route(request: HttpRequest) -> HttpResponse {
-    StorageError::NoSuchRoute(format!("{}:{}", request.method(), request.path())).error_response()
+/// The bucket and the key that a path ends with, decoded.
+fn bucket_and_key(request: &HttpRequest, literal: &str) -> Result<(String, ObjectKey), StorageError> {
+    let bucket = bucket_in(request, literal)?;
+    let raw = tail(request, literal)?.split_once('/').map_or("", |(_, key)| key);
+    Ok((bucket, ObjectKey::parse(&decoded(raw)?)?))
 }

@@ -1,12 +1,16 @@
 //! The fixed statements of storage: typed arguments in, typed rows out, the transaction first.
 
+use futures_util::future::try_join3;
 use serde_json::Value;
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 
 use super::error::StorageError;
 use crate::db::Transaction;
 
 /// What a bucket allows.
+#[derive(Clone, Debug)]
 pub struct Bucket {
     pub public: bool,
     pub file_size_limit: Option<i64>,
@@ -14,6 +18,7 @@ pub struct Bucket {
 }
 
 /// A stored object's row.
+#[derive(Clone, Debug)]
 pub struct Object {
     pub id: uuid::Uuid,
     pub name: String,
@@ -24,15 +29,31 @@ pub struct Object {
     pub updated_at: chrono::DateTime<chrono::Utc>,
 }
 
+impl Object {
+    /// A text of the file's metadata; empty if there is none.
+    pub fn text(&self, name: &str) -> &str {
+        self.metadata.get(name).and_then(Value::as_str).unwrap_or("")
+    }
+
+    pub fn size(&self) -> u64 {
+        self.metadata.get("size").and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    pub fn version(&self) -> &str {
+        self.version.as_deref().unwrap_or("")
+    }
+}
+
 /// A row to be written.
+#[derive(Clone, Debug)]
 pub struct NewObject<'a> {
     pub bucket: &'a str,
     pub name: &'a str,
     /// The uploader's `sub`; a uuid also fills the older column `owner`.
     pub owner: Option<&'a str>,
     pub version: &'a str,
-    pub metadata: Value,
-    pub user_metadata: Value,
+    pub metadata: &'a Value,
+    pub user_metadata: Option<&'a Value>,
 }
 
 const OBJECT_COLUMNS: &str = "id, name, version, coalesce(metadata, '{}') as metadata, \
@@ -45,59 +66,178 @@ fn object(row: &Row) -> Result<Object, StorageError> {
         version: row.try_get("version")?,
         metadata: row.try_get("metadata")?,
         user_metadata: row.try_get("user_metadata")?,
-        created_at: row.try_get("created_at")?,
-        updated_at: row.try_get("updated_at")?,
+        created_at: row.try_get::<_, Option<_>>("created_at")?.unwrap_or_default(),
+        updated_at: row.try_get::<_, Option<_>>("updated_at")?.unwrap_or_default(),
     })
 }
+
+fn bucket(row: &Row) -> Result<Bucket, StorageError> {
+    Ok(Bucket {
+        public: row.try_get::<_, Option<bool>>("public")?.unwrap_or(false),
+        file_size_limit: row.try_get("file_size_limit")?,
+        allowed_mime_types: row.try_get("allowed_mime_types")?,
+    })
+}
+
+const FIND_BUCKET: &str = "select public, file_size_limit, allowed_mime_types from storage.buckets where id = $1";
+const SET_ROLE: &str = "select set_config('role', $1, true)";
 
 pub async fn find_bucket(tx: &Transaction, id: &str) -> Result<Option<Bucket>, StorageError> {
-    let statement = tx
-        .client()?
-        .prepare_cached("select public, file_size_limit, allowed_mime_types from storage.buckets where id = $1")
-        .await?;
-    let row = tx.client()?.query_opt(&statement, &[&id]).await?;
-    row.map(|row| {
-        Ok(Bucket {
-            public: row.try_get::<_, Option<bool>>("public")?.unwrap_or(false),
-            file_size_limit: row.try_get("file_size_limit")?,
-            allowed_mime_types: row.try_get("allowed_mime_types")?,
-        })
-    })
-    .transpose()
+    let statement = tx.client()?.prepare_cached(FIND_BUCKET).await?;
+    tx.client()?.query_opt(&statement, &[&id]).await?.as_ref().map(bucket).transpose()
 }
 
+/// Goes on as another role of the same login.
+pub async fn set_role(tx: &Transaction, role: &str) -> Result<(), StorageError> {
+    let statement = tx.client()?.prepare_cached(SET_ROLE).await?;
+    tx.client()?.query(&statement, &[&role]).await.map(drop).map_err(about_role)
+}
+
+/// A role that is none, or not to be had, is the token's fault.
+fn about_role(error: tokio_postgres::Error) -> StorageError {
+    match error.as_db_error() {
+        Some(refusal)
+            if [SqlState::INVALID_PARAMETER_VALUE, SqlState::INSUFFICIENT_PRIVILEGE].contains(refusal.code()) =>
+        {
+            StorageError::AccessDenied(refusal.message().to_owned())
+        }
+        _ => error.into(),
+    }
+}
+
+const FIND_OBJECT: &str = "select id, name, version, coalesce(metadata, '{}') as metadata, \
+     coalesce(user_metadata, '{}') as user_metadata, created_at, updated_at \
+     from storage.objects where bucket_id = $1 and name = $2";
+
 pub async fn find_object(tx: &Transaction, bucket: &str, name: &str) -> Result<Option<Object>, StorageError> {
-    let sql = format!("select {OBJECT_COLUMNS} from storage.objects where bucket_id = $1 and name = $2");
-    let statement = tx.client()?.prepare_cached(&sql).await?;
+    let statement = tx.client()?.prepare_cached(FIND_OBJECT).await?;
     tx.client()?.query_opt(&statement, &[&bucket, &name]).await?.as_ref().map(object).transpose()
 }
 
-/// Serialises writers of one key until the transaction ends.
+/// The bucket as it is, and the object as `role` sees it: in a public bucket as it is, too, if `open` says so. The
+/// transaction begins as service_role and may end as `role`. One round trip.
+pub async fn find_bucket_and_object(
+    tx: &Transaction,
+    id: &str,
+    name: &str,
+    role: &str,
+) -> Result<(Bucket, Option<Object>), StorageError> {
+    const ROLE_UNLESS_PUBLIC: &str = "select set_config('role', case \
+         when coalesce((select public from storage.buckets where id = $2), false) then current_setting('role') else $1 \
+         end, true)";
+    let client = tx.client()?;
+    // Prepared first, so that the three leave together and in order.
+    let find = client.prepare_cached(FIND_BUCKET).await?;
+    let switch = client.prepare_cached(ROLE_UNLESS_PUBLIC).await?;
+    let read = client.prepare_cached(FIND_OBJECT).await?;
+    let switched = async { client.query(&switch, &[&role, &id]).await.map_err(about_role) };
+    let found = async { Ok(client.query_opt(&find, &[&id]).await?) };
+    let seen = async { Ok(client.query_opt(&read, &[&id, &name]).await?) };
+    let (found, _, seen) = try_join3(found, switched, seen).await?;
+    let found = found.as_ref().map(bucket).transpose()?.ok_or(StorageError::NoSuchBucket)?;
+    Ok((found, seen.as_ref().map(object).transpose()?))
+}
+
+/// Names among these that the caller sees.
+pub async fn visible_names(tx: &Transaction, bucket: &str, names: &[String]) -> Result<Vec<String>, StorageError> {
+    let statement =
+        tx.client()?.prepare_cached("select name from storage.objects where bucket_id = $1 and name = any($2)").await?;
+    let rows = tx.client()?.query(&statement, &[&bucket, &names]).await?;
+    rows.iter().map(|row| Ok(row.try_get("name")?)).collect()
+}
+
+/// Serialises writers of one key until the transaction ends. Whoever locks two does it in the order of their names.
 pub async fn lock_key(tx: &Transaction, bucket: &str, name: &str) -> Result<(), StorageError> {
     let statement =
         tx.client()?.prepare_cached("select pg_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))").await?;
-    tx.client()?.query(&statement, &[&bucket, &name]).await?;
-    Ok(())
+    match tx.client()?.query(&statement, &[&bucket, &name]).await.map_err(StorageError::from) {
+        Err(StorageError::Locked) => Err(StorageError::LockTimeout),
+        outcome => outcome.map(drop),
+    }
 }
 
-/// Inserts a row. A key that exists already is a unique violation, unless `upsert`. Without RETURNING where
-/// nothing is updated, so that an uploader needs no right to read.
-pub async fn insert_object(tx: &Transaction, new: &NewObject<'_>, upsert: bool) -> Result<(), StorageError> {
-    const INSERT: &str = "insert into storage.objects (bucket_id, name, owner, owner_id, version, metadata, user_metadata) \
-         values ($1, $2, $3, $4, $5, $6, $7)";
-    const ON_CONFLICT: &str = " on conflict (name, bucket_id) do update set owner = excluded.owner, \
-         owner_id = excluded.owner_id, version = excluded.version, metadata = excluded.metadata, \
-         user_metadata = excluded.user_metadata returning id";
+const INSERT: &str = "insert into storage.objects (bucket_id, name, owner, owner_id, version, metadata, user_metadata) \
+     values ($1, $2, $3, $4, $5, $6, $7)";
+const ON_CONFLICT: &str = " on conflict (name, bucket_id) do update set owner = excluded.owner, \
+     owner_id = excluded.owner_id, version = excluded.version, metadata = excluded.metadata, \
+     user_metadata = excluded.user_metadata returning id";
+
+/// What the bucket allows, and whether the caller may write this row. The transaction begins as service_role, which reads
+/// the bucket; `role` then inserts. To be undone, whatever comes of it. One round trip.
+pub async fn try_insert(
+    tx: &Transaction,
+    role: &str,
+    new: &NewObject<'_>,
+    upsert: bool,
+) -> Result<(Bucket, Result<(), StorageError>), StorageError> {
+    let client = tx.client()?;
     let sql = if upsert { format!("{INSERT}{ON_CONFLICT}") } else { INSERT.to_owned() };
+    // Prepared first, so that the three leave together and in order.
+    let find = client.prepare_cached(FIND_BUCKET).await?;
+    let switch = client.prepare_cached(SET_ROLE).await?;
+    let insert = client.prepare_cached(&sql).await?;
+    let owner_uuid = new.owner.and_then(|o| uuid::Uuid::parse_str(o).ok());
+    let values: [&(dyn ToSql + Sync); 7] =
+        [&new.bucket, &new.name, &owner_uuid, &new.owner, &new.version, &new.metadata, &new.user_metadata];
+    let (find_values, switch_values): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 1]) = ([&new.bucket], [&role]);
+    let (found, switched, inserted) = futures_util::join!(
+        client.query_opt(&find, &find_values),
+        client.query(&switch, &switch_values),
+        client.query(&insert, &values),
+    );
+    let found = found?.as_ref().map(bucket).transpose()?.ok_or(StorageError::NoSuchBucket)?;
+    let permitted = switched.map_err(about_role).and_then(|_| Ok(inserted.map(drop)?));
+    Ok((found, permitted))
+}
+
+/// Writes a row as the transaction's role. A key that exists already is a unique violation, unless `upsert`.
+pub async fn write_object(
+    tx: &Transaction,
+    new: &NewObject<'_>,
+    upsert: bool,
+) -> Result<(Object, Value), StorageError> {
+    let on_conflict = if upsert { ON_CONFLICT.trim_end_matches(" returning id") } else { "" };
+    let sql = format!("{INSERT}{on_conflict} returning {OBJECT_COLUMNS}, to_jsonb(objects) as whole");
     let owner_uuid = new.owner.and_then(|o| uuid::Uuid::parse_str(o).ok());
     let statement = tx.client()?.prepare_cached(&sql).await?;
-    tx.client()?
-        .query(
+    let row = tx
+        .client()?
+        .query_one(
             &statement,
             &[&new.bucket, &new.name, &owner_uuid, &new.owner, &new.version, &new.metadata, &new.user_metadata],
         )
         .await?;
-    Ok(())
+    Ok((object(&row)?, row.try_get("whole")?))
+}
+
+/// Where an object goes.
+pub struct Destination<'a> {
+    pub bucket: &'a str,
+    pub name: &'a str,
+    pub version: &'a str,
+    pub owner: Option<&'a str>,
+}
+
+/// Gives an object another place; false if the transaction's role may not, or sees none.
+pub async fn rename_object(
+    tx: &Transaction,
+    bucket: &str,
+    name: &str,
+    to: &Destination<'_>,
+) -> Result<bool, StorageError> {
+    let owner_uuid = to.owner.and_then(|o| uuid::Uuid::parse_str(o).ok());
+    let statement = tx
+        .client()?
+        .prepare_cached(
+            "update storage.objects set bucket_id = $3, name = $4, version = $5, owner = coalesce($6, owner), \
+             owner_id = coalesce($7, owner_id) where bucket_id = $1 and name = $2 returning id",
+        )
+        .await?;
+    let rows = tx
+        .client()?
+        .query(&statement, &[&bucket, &name, &to.bucket, &to.name, &to.version, &owner_uuid, &to.owner])
+        .await?;
+    Ok(!rows.is_empty())
 }
 
 /// Deletes the named objects the caller may delete and sees; the rows as the API answers them.
@@ -108,7 +248,7 @@ pub async fn delete_objects(
 ) -> Result<Vec<(Object, Value)>, StorageError> {
     let sql = format!(
         "with gone as (delete from storage.objects where bucket_id = $1 and name = any($2) returning *) \
-         select {OBJECT_COLUMNS}, to_jsonb(gone) - 'path_tokens' as whole from gone order by name"
+         select {OBJECT_COLUMNS}, to_jsonb(gone) as whole from gone order by name"
     );
     let statement = tx.client()?.prepare_cached(&sql).await?;
     let rows = tx.client()?.query(&statement, &[&bucket, &names]).await?;
@@ -149,5 +289,99 @@ pub async fn list_objects(tx: &Transaction, asked: &Listing<'_>) -> Result<Vec<V
             ],
         )
         .await?;
+    rows.iter().map(|row| Ok(row.try_get("row")?)).collect()
+}
+
+/// What a page of the newer listing asks for.
+#[derive(Clone, Debug)]
+pub struct PageAsked<'a> {
+    pub bucket: &'a str,
+    pub prefix: &'a str,
+    pub delimiter: Option<&'a str>,
+    pub limit: i32,
+    /// Entries up to this name are left out; a folder's ends with the delimiter.
+    pub after: &'a str,
+    /// `name`, `created_at` or `updated_at`.
+    pub sort_column: &'a str,
+    /// The value of the sort column at `after`; empty for the name.
+    pub after_value: &'a str,
+    pub descending: bool,
+}
+
+/// One entry of the newer listing: a folder if `id` is null.
+pub async fn list_page(tx: &Transaction, asked: &PageAsked<'_>) -> Result<Vec<Value>, StorageError> {
+    let order = if asked.descending { "desc" } else { "asc" };
+    let client = tx.client()?;
+    let rows = match asked.delimiter {
+        Some("/") => {
+            let levels = i32::try_from(asked.prefix.split('/').count()).unwrap_or(i32::MAX);
+            let statement = client
+                .prepare_cached(
+                    "select to_jsonb(found) as row from storage.search_v2($1, $2, $3, $4, $5, $6, $7, $8) as found",
+                )
+                .await?;
+            client
+                .query(
+                    &statement,
+                    &[
+                        &asked.prefix,
+                        &asked.bucket,
+                        &asked.limit,
+                        &levels,
+                        &asked.after,
+                        &order,
+                        &asked.sort_column,
+                        &asked.after_value,
+                    ],
+                )
+                .await?
+        }
+        Some(delimiter) => {
+            let statement = client
+                .prepare_cached(
+                    "select to_jsonb(found) as row \
+                     from storage.list_objects_with_delimiter($1, $2, $3, $4, $5, '', $6) as found",
+                )
+                .await?;
+            client
+                .query(&statement, &[&asked.bucket, &asked.prefix, &delimiter, &asked.limit, &asked.after, &order])
+                .await?
+        }
+        None => {
+            // Both words come from lists of ours.
+            let at = match asked.sort_column {
+                "created_at" => Some("created_at"),
+                "updated_at" => Some("updated_at"),
+                _ => None,
+            };
+            let beyond = if asked.descending { "<" } else { ">" };
+            let (condition, sorting) = match at {
+                Some(column) => (
+                    format!(
+                        "(coalesce(date_trunc('milliseconds', {column}), 'epoch'), name collate \"C\") {beyond} \
+                         (coalesce(nullif($4, '')::text::timestamptz, 'epoch'), $3)"
+                    ),
+                    format!("coalesce(date_trunc('milliseconds', {column}), 'epoch') {order}, "),
+                ),
+                None => (format!("name collate \"C\" {beyond} $3 and $4 = ''"), String::new()),
+            };
+            let statement = client
+                .prepare_cached(&format!(
+                    "select jsonb_build_object('id', id, 'name', name, 'metadata', metadata, 'updated_at', updated_at, \
+                       'created_at', created_at, 'last_accessed_at', last_accessed_at) as row \
+                     from storage.objects \
+                     where bucket_id = $1 and name collate \"C\" >= $2 and name collate \"C\" < $2 || chr(1114111) \
+                       and ($3 = '' or {condition}) \
+                     order by {sorting}name collate \"C\" {order} limit $5"
+                ))
+                .await?;
+            client
+                .query(
+                    &statement,
+                    &[&asked.bucket, &asked.prefix, &asked.after, &asked.after_value, &i64::from(asked.limit)],
+                )
+                .await?
+        }
+    };
     rows.iter().map(|row| Ok(row.try_get("row")?)).collect()
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::StorageError;
 use crate::config::Secret;
+use crate::jwt::secret::{Refusal, SecretKey};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -22,51 +23,72 @@ pub struct SignedUrl {
     pub owner: Option<String>,
     #[serde(default)]
     pub upsert: bool,
+    /// What an image becomes, fixed when the URL was signed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub transformations: Option<String>,
     pub iat: i64,
     pub exp: i64,
+}
+
+impl SignedUrl {
+    /// For reading; `None` if it would end after all time.
+    pub fn download(url: &str, seconds: i64, transformations: Option<String>) -> Option<Self> {
+        let iat = chrono::Utc::now().timestamp();
+        // 2^53 milliseconds: the last instant that JavaScript knows.
+        let exp = iat.checked_add(seconds).filter(|exp| *exp <= 9_007_199_254_740)?;
+        Some(Self {
+            url: url.to_owned(),
+            scope: Scope::Download,
+            owner: None,
+            upsert: false,
+            transformations,
+            iat,
+            exp,
+        })
+    }
+
+    /// For one upload, in the name of `owner`.
+    pub fn upload(url: &str, life: std::time::Duration, owner: Option<String>, upsert: bool) -> Self {
+        let iat = chrono::Utc::now().timestamp();
+        let seconds = i64::try_from(life.as_secs()).unwrap_or(i64::MAX);
+        Self {
+            url: url.to_owned(),
+            scope: Scope::Upload,
+            owner,
+            upsert,
+            transformations: None,
+            iat,
+            exp: iat.saturating_add(seconds),
+        }
+    }
 }
 
 /// Signs and checks the tokens.
 #[derive(Clone)]
 pub struct UrlSigner {
-    secret: Secret,
+    key: SecretKey,
 }
 
 impl UrlSigner {
     /// `secret` is the project's; the key is derived, so that a user's token never verifies here.
     pub fn new(secret: &Secret) -> Self {
-        use hmac::{Hmac, Mac};
-        let derived = Hmac::<sha2::Sha256>::new_from_slice(secret.reveal().as_bytes())
-            .map(|mut mac| {
-                mac.update(b"storage signed url");
-                hex::encode(mac.finalize().into_bytes())
-            })
-            .unwrap_or_default();
-        Self { secret: Secret::new(derived) }
+        Self { key: SecretKey::derived(secret.reveal(), "storage signed url") }
     }
 
     pub fn sign(&self, claims: &SignedUrl) -> Result<String, StorageError> {
-        let key = jsonwebtoken::EncodingKey::from_secret(self.secret.reveal().as_bytes());
-        jsonwebtoken::encode(&jsonwebtoken::Header::default(), claims, &key)
-            .map_err(|e| StorageError::InvalidToken(e.to_string()))
+        self.key.sign(claims).map_err(|e| StorageError::Internal(e.to_string()))
     }
 
     /// The claims of `token` if it is ours, in time, scoped for `scope` and made for exactly `url`.
     pub fn verify(&self, token: &str, scope: Scope, url: &str) -> Result<SignedUrl, StorageError> {
-        let key = jsonwebtoken::DecodingKey::from_secret(self.secret.reveal().as_bytes());
-        let mut rules = jsonwebtoken::Validation::new(jsonwebtoken::Algorithm::HS256);
-        rules.leeway = 0;
-        let claims = jsonwebtoken::decode::<SignedUrl>(token, &key, &rules)
-            .map_err(|e| {
-                StorageError::InvalidToken(match e.kind() {
-                    jsonwebtoken::errors::ErrorKind::ExpiredSignature => {
-                        "\"exp\" claim timestamp check failed".to_owned()
-                    }
-                    jsonwebtoken::errors::ErrorKind::InvalidSignature => "signature verification failed".to_owned(),
-                    _ => "Invalid Compact JWS".to_owned(),
-                })
-            })?
-            .claims;
+        let claims = self.key.verify_in_time::<SignedUrl>(token, chrono::Utc::now().timestamp());
+        let claims = claims.map_err(|refusal| {
+            StorageError::InvalidToken(match refusal {
+                Refusal::Expired => "\"exp\" claim timestamp check failed".to_owned(),
+                Refusal::Signature => "signature verification failed".to_owned(),
+                Refusal::Malformed => "Invalid Compact JWS".to_owned(),
+            })
+        })?;
         match (claims.scope == scope, claims.url == url) {
             (false, _) if scope == Scope::Download => {
                 Err(StorageError::InvalidSignature("Token is not scoped for download"))
@@ -83,7 +105,7 @@ mod tests {
     use super::*;
 
     fn claims(scope: Scope, exp: i64) -> SignedUrl {
-        SignedUrl { url: "b/k".into(), scope, owner: None, upsert: false, iat: 0, exp }
+        SignedUrl { url: "b/k".into(), scope, owner: None, upsert: false, transformations: None, iat: 0, exp }
     }
 
     #[test]
@@ -107,5 +129,11 @@ mod tests {
         for (outcome, message) in cases {
             assert_eq!(outcome.expect_err("refused").to_string(), message);
         }
+    }
+
+    #[test]
+    fn no_url_outlives_the_last_date() {
+        assert!(SignedUrl::download("b/k", 60, None).is_some());
+        assert!(SignedUrl::download("b/k", 9_007_199_254_740, None).is_none());
     }
 }

@@ -2,11 +2,12 @@
 //! by a crash between the two or by rows that the database removed itself.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::Storage;
+use super::backend::{Listed, Place};
 use super::error::StorageError;
+use super::resumable::{expired, forget, known_uploads};
 
 /// How often the store is walked.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -14,6 +15,10 @@ const INTERVAL: Duration = Duration::from_secs(60 * 60);
 const MIN_AGE: Duration = Duration::from_secs(60 * 60);
 /// Versions asked about in one statement.
 const BATCH: usize = 1000;
+/// Files without a row that are gathered before they are looked at again.
+const GATHERED: usize = 50_000;
+/// Expired uploads ended at a time.
+const EXPIRED_PAGE: i64 = 100;
 
 /// Keeps house at start and then every hour, for as long as the runtime lives.
 pub fn spawn(storage: Storage) {
@@ -26,6 +31,11 @@ pub fn spawn(storage: Storage) {
                     }
                 }
                 Err(error) => tracing::warn!(%error, "the hourly functions could not be called"),
+            }
+            match end_expired(&storage).await {
+                Ok(0) => {}
+                Ok(ended) => tracing::info!(ended, "resumable uploads ended unfinished"),
+                Err(error) => tracing::warn!(%error, "old resumable uploads could not be ended"),
             }
             match sweep(&storage, MIN_AGE).await {
                 Ok(0) => {}
@@ -41,76 +51,112 @@ pub fn spawn(storage: Storage) {
 /// that fails undoes only itself.
 pub async fn call_hourly(storage: &Storage) -> Result<Vec<(String, String)>, StorageError> {
     let tx = storage.as_service().await?;
+    // Served alone, storage may have a database without the platform's functions.
+    let known = "select to_regprocedure('ferrobase.call_hourly()') is not null";
+    if !tx.client()?.query_one(known, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(Vec::new());
+    }
     let rows = tx.client()?.query("select function, error from ferrobase.call_hourly()", &[]).await?;
     tx.commit().await?;
     rows.iter().map(|row| Ok((row.try_get("function")?, row.try_get("error")?))).collect()
 }
 
-/// Removes every file older than `min_age` that no row names; how many there were.
+/// Ends resumable uploads whose time is over; how many there were.
+pub async fn end_expired(storage: &Storage) -> Result<usize, StorageError> {
+    let mut ended = 0;
+    loop {
+        let old = expired(storage, EXPIRED_PAGE).await?;
+        for id in &old {
+            forget(storage, id).await?;
+        }
+        ended += old.len();
+        if old.is_empty() {
+            return Ok(ended);
+        }
+    }
+}
+
+/// Removes every file older than `min_age` that no row names; how many there were. Files are looked at in pages.
 pub async fn sweep(storage: &Storage, min_age: Duration) -> Result<usize, StorageError> {
-    let root = storage.files.root().to_owned();
-    let files = tokio::task::spawn_blocking(move || old_files(&root, min_age))
-        .await
-        .map_err(|e| StorageError::File(std::io::Error::other(e)))??;
+    let pause = storage.files.settling(min_age);
+    sweep_after(storage, min_age, async || tokio::time::sleep(pause).await).await
+}
+
+/// The same; `pause` passes before files without a row are looked at once more and removed. A store may tell a greater age
+/// than a file has, so that its row is still on its way.
+pub async fn sweep_after(storage: &Storage, min_age: Duration, pause: impl AsyncFn()) -> Result<usize, StorageError> {
     let mut removed = 0;
-    for batch in files.chunks(BATCH) {
-        let versions: Vec<&str> = batch.iter().filter_map(|path| path.file_name()?.to_str()).collect();
-        let tx = storage.as_service().await?;
-        let rows =
-            tx.client()?.query("select version from storage.objects where version = any($1)", &[&versions]).await?;
-        tx.rollback().await?;
-        let known: HashSet<String> = rows.iter().map(|row| row.get(0)).collect();
-        for path in batch {
-            let orphan = path.file_name().and_then(|n| n.to_str()).is_some_and(|version| !known.contains(version));
-            if orphan && tokio::fs::remove_file(path).await.is_ok() {
-                removed += 1;
-            }
+    let mut found: Vec<Listed> = Vec::new();
+    let page = async |page: Vec<Listed>| {
+        for batch in page.chunks(BATCH) {
+            found.extend(without_row(storage, batch).await?);
+        }
+        if found.len() >= GATHERED {
+            pause().await;
+            removed += remove_orphans(storage, std::mem::take(&mut found)).await?;
+        }
+        Ok(())
+    };
+    storage.files.walk(min_age, page).await?;
+    if !found.is_empty() {
+        pause().await;
+        removed += remove_orphans(storage, found).await?;
+    }
+    Ok(removed)
+}
+
+/// Removes those of these files that have no row by now either.
+async fn remove_orphans(storage: &Storage, found: Vec<Listed>) -> Result<usize, StorageError> {
+    let mut removed = 0;
+    for batch in found.chunks(BATCH) {
+        let orphans = without_row(storage, batch).await?;
+        let orphans: Vec<Place> = orphans.into_iter().map(|file| file.place).collect();
+        let left = storage.files.remove(&orphans).await;
+        removed += orphans.len() - left.len();
+        for (place, error) in left {
+            tracing::warn!(file = place.as_str(), %error, "an orphan stays behind");
         }
     }
     Ok(removed)
 }
 
-/// All version files below `root` that are older than `min_age`. Their names are uuids.
-fn old_files(root: &Path, min_age: Duration) -> Result<Vec<PathBuf>, std::io::Error> {
-    let mut found = Vec::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
-            let entry = entry?;
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                folders.push(entry.path());
-            } else if kind.is_file()
-                && entry.file_name().to_str().is_some_and(|name| uuid::Uuid::parse_str(name).is_ok())
-                && SystemTime::now().duration_since(entry.metadata()?.modified()?).unwrap_or_default() >= min_age
-            {
-                found.push(entry.path());
-            }
-        }
+/// Those of these files that no row and no upload names.
+async fn without_row(storage: &Storage, batch: &[Listed]) -> Result<Vec<Listed>, StorageError> {
+    let named = |file: &Listed| file.upload.clone().unwrap_or_else(|| file.place.last_segment().to_owned());
+    let (parts, files): (Vec<&Listed>, Vec<&Listed>) = batch.iter().partition(|file| file.upload.is_some());
+    let mut known = known_files(storage, &files.into_iter().map(named).collect::<Vec<_>>()).await?;
+    if !parts.is_empty() {
+        known.extend(known_uploads(storage, &parts.into_iter().map(named).collect::<Vec<_>>()).await?);
     }
-    Ok(found)
+    let mut orphans: Vec<Listed> = batch.iter().filter(|file| !known.contains(&named(file))).cloned().collect();
+    let places: Vec<&Place> = orphans.iter().filter(|file| file.upload.is_none()).map(|file| &file.place).collect();
+    if !places.is_empty() {
+        let kept = versionless(storage, &places).await?;
+        orphans.retain(|file| !kept.contains(&file.place));
+    }
+    Ok(orphans)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Those of these places where the file of a row without a version is. Other servers wrote such rows, and a name of theirs may
+/// end in what looks like a version of ours.
+async fn versionless(storage: &Storage, places: &[&Place]) -> Result<HashSet<Place>, StorageError> {
+    // A place leaves out slashes around the name.
+    let below = places.iter().filter_map(|place| Some(place.as_str().split_once('/')?.1));
+    let names: Vec<String> =
+        below.flat_map(|key| [key.to_owned(), format!("/{key}"), format!("{key}/"), format!("/{key}/")]).collect();
+    let tx = storage.as_service().await?;
+    let text = "select bucket_id, name from storage.objects where name = any($1) and coalesce(version, '') = ''";
+    let statement = tx.client()?.prepare_cached(text).await?;
+    let rows = tx.client()?.query(&statement, &[&names]).await?;
+    tx.rollback().await?;
+    rows.iter().map(|row| Ok(Place::named(row.try_get("bucket_id")?, row.try_get("name")?, ""))).collect()
+}
 
-    #[test]
-    fn only_old_version_files_are_looked_at() {
-        let root = std::env::temp_dir().join(format!("sweep-{}", uuid::Uuid::new_v4()));
-        let folder = root.join("bucket/some/key");
-        std::fs::create_dir_all(&folder).expect("folder");
-        let version = uuid::Uuid::new_v4().to_string();
-        std::fs::write(folder.join(&version), "x").expect("file");
-        std::fs::write(folder.join("notes.txt"), "x").expect("file");
-        assert_eq!(old_files(&root, Duration::ZERO).expect("walk"), [folder.join(version)]);
-        assert!(old_files(&root, Duration::from_secs(60)).expect("walk").is_empty());
-        assert!(old_files(&root.join("none"), Duration::ZERO).expect("walk").is_empty());
-        std::fs::remove_dir_all(&root).expect("clean");
-    }
+/// Those of these versions that a row names.
+async fn known_files(storage: &Storage, versions: &[String]) -> Result<HashSet<String>, StorageError> {
+    let tx = storage.as_service().await?;
+    let statement = tx.client()?.prepare_cached("select version from storage.objects where version = any($1)").await?;
+    let rows = tx.client()?.query(&statement, &[&versions]).await?;
+    tx.rollback().await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

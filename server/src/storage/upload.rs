@@ -1,35 +1,21 @@
 //! Uploads: `POST` and `PUT /object/{bucket}/{key}`, and with a signed URL.
 //!
-//! Order: token → key → bucket rules → the caller's permission (their own INSERT, undone) → bytes to a new
-//! version, counted → row as service_role under the key's lock → the old version goes.
+//! Order: token → key → what is said of the file → the bucket's rules and the caller's permission (their own INSERT,
+//! undone) → bytes to a new version, counted → row as service_role under the key's lock → the old version goes.
 
-use actix_multipart::Multipart;
-use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use futures_util::{Stream, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
-use super::backend::NewFile;
+use super::backend::{Place, StoredFile};
 use super::error::StorageError;
-use super::key::{ObjectKey, mime_allowed};
-use super::queries::{self, Bucket, NewObject};
-use super::signed::Scope;
-use super::{Storage, bucket_and_key};
+use super::key::ObjectKey;
+use super::queries::{self, Bucket, NewObject, Object};
+use super::receive::Incoming;
+use super::signed::Scope as UrlScope;
+use super::{Scope, Storage, bucket_and_key, header_text};
+use crate::db::DbError;
 use crate::jwt::caller::Caller;
-
-/// Most form fields beside the file, and the most bytes each may hold.
-const MAX_FIELDS: usize = 10;
-const MAX_FIELD_BYTES: usize = 1024 * 1024;
-
-/// What a request says of its file.
-struct Described {
-    mime: String,
-    cache_control: String,
-    user_metadata: Value,
-}
 
 /// `POST`: a new object, or any with `x-upsert: true`. Answers `{Id, Key}`.
 pub async fn insert(
@@ -37,7 +23,7 @@ pub async fn insert(
     request: HttpRequest,
     body: web::Payload,
 ) -> Result<HttpResponse, StorageError> {
-    let upsert = header_text(&request, "x-upsert").is_some_and(|v| v == "true");
+    let upsert = wants_upsert(&request);
     upload(&storage, &request, body, upsert, "storage.object.upload").await
 }
 
@@ -50,6 +36,10 @@ pub async fn replace(
     upload(&storage, &request, body, true, "storage.object.upload_update").await
 }
 
+pub fn wants_upsert(request: &HttpRequest) -> bool {
+    header_text(request, "x-upsert").is_some_and(|v| v == "true")
+}
+
 async fn upload(
     storage: &Storage,
     request: &HttpRequest,
@@ -58,11 +48,21 @@ async fn upload(
     operation: &str,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(request)?;
-    let (bucket, key) = bucket_and_key(request)?;
-    test_upload(storage, request, &caller, &bucket, &key, upsert, operation).await?;
+    let (bucket, key) = bucket_and_key(request, "/object/")?;
+    let incoming = Incoming::of_request(request, body).await?;
+    let trial = Trial {
+        bucket: &bucket,
+        key: &key,
+        metadata: incoming.announced(),
+        user_metadata: incoming.user_metadata.as_ref(),
+        upsert,
+    };
+    let (rules, permitted) = trial.run(storage, &caller, &Scope::of(request, operation)).await?;
+    let limit = incoming.check(storage, &rules, &key)?;
+    permitted?;
     let owner = caller.subject();
-    let id = store(storage, request, body, &bucket, &key, owner.as_deref(), upsert).await?;
-    Ok(HttpResponse::Ok().json(json!({ "Id": id, "Key": format!("{bucket}/{}", key.as_str()) })))
+    let (object, _) = store(storage, incoming, limit, &bucket, &key, owner, upsert, operation).await?;
+    Ok(HttpResponse::Ok().json(json!({ "Id": object.id, "Key": format!("{bucket}/{}", key.as_str()) })))
 }
 
 /// `PUT /object/upload/sign/{bucket}/{key}?token=`: the token is the permission. Answers `{Key}`.
@@ -71,203 +71,169 @@ pub async fn upload_signed(
     request: HttpRequest,
     body: web::Payload,
 ) -> Result<HttpResponse, StorageError> {
-    let (bucket, key) = bucket_and_key(&request)?;
-    let token = token_in_query(&request)?;
+    let (bucket, key) = bucket_and_key(&request, "/object/upload/sign/")?;
     let path = format!("{bucket}/{}", key.as_str());
-    let claims = storage.signer.verify(&token, Scope::Upload, &path)?;
-    store(&storage, &request, body, &bucket, &key, claims.owner.as_deref(), claims.upsert).await?;
+    let claims = storage.signer.verify(&token_in_query(&request)?, UrlScope::Upload, &path)?;
+    let incoming = Incoming::of_request(&request, body).await?;
+    let tx = storage.as_service().await?;
+    let rules = queries::find_bucket(&tx, &bucket).await?;
+    let taken = !claims.upsert && queries::find_object(&tx, &bucket, key.as_str()).await?.is_some();
+    tx.rollback().await?;
+    let limit = incoming.check(&storage, &rules.ok_or(StorageError::NoSuchBucket)?, &key)?;
+    if taken {
+        return Err(StorageError::AlreadyExists);
+    }
+    let operation = "storage.object.upload_signed";
+    store(&storage, incoming, limit, &bucket, &key, claims.owner, claims.upsert, operation).await?;
     Ok(HttpResponse::Ok().json(json!({ "Key": path })))
 }
 
 /// `?token=` of a signed URL.
-pub(super) fn token_in_query(request: &HttpRequest) -> Result<String, StorageError> {
+pub fn token_in_query(request: &HttpRequest) -> Result<String, StorageError> {
     url::form_urlencoded::parse(request.query_string().as_bytes())
         .find(|(name, _)| name == "token")
         .map(|(_, value)| value.into_owned())
-        .ok_or_else(|| StorageError::InvalidRequest("querystring must have required property 'token'".to_owned()))
+        .ok_or_else(|| StorageError::Invalid("querystring must have required property 'token'".to_owned()))
 }
 
-/// Whether the caller may upload: their own INSERT, undone.
-pub(super) async fn test_upload(
-    storage: &Storage,
-    request: &HttpRequest,
-    caller: &Caller,
-    bucket: &str,
-    key: &ObjectKey,
-    upsert: bool,
-    operation: &str,
-) -> Result<(), StorageError> {
-    require_bucket(storage, bucket).await?;
-    let tx = storage.as_caller(caller, request, operation).await?;
-    let owner = caller.subject();
-    let mime = header_text(request, "content-type").unwrap_or("application/octet-stream");
-    let length = header_text(request, "content-length").and_then(|v| v.parse::<u64>().ok());
-    let trial = NewObject {
-        bucket,
-        name: key.as_str(),
-        owner: owner.as_deref(),
-        version: "1",
-        metadata: json!({ "mimetype": mime, "contentLength": length }),
-        user_metadata: json!({}),
-    };
-    let tried = queries::insert_object(&tx, &trial, upsert).await;
-    // Refused or not, the connection is as good as before.
-    tx.rollback().await?;
-    tried.map(drop)
+/// An upload as policies judge it beforehand.
+pub struct Trial<'a> {
+    pub bucket: &'a str,
+    pub key: &'a ObjectKey,
+    pub metadata: Value,
+    pub user_metadata: Option<&'a Value>,
+    pub upsert: bool,
 }
 
-async fn require_bucket(storage: &Storage, bucket: &str) -> Result<Bucket, StorageError> {
-    let tx = storage.as_service().await?;
-    let found = queries::find_bucket(&tx, bucket).await?;
-    tx.rollback().await?;
-    found.ok_or(StorageError::NoSuchBucket)
+impl Trial<'_> {
+    /// The bucket's rules, and whether the caller may upload: their own INSERT, undone.
+    pub async fn run(
+        &self,
+        storage: &Storage,
+        caller: &Caller,
+        scope: &Scope,
+    ) -> Result<(Bucket, Result<(), StorageError>), StorageError> {
+        let owner = caller.subject();
+        let row = NewObject {
+            bucket: self.bucket,
+            name: self.key.as_str(),
+            owner: owner.as_deref(),
+            version: "1",
+            metadata: &self.metadata,
+            user_metadata: self.user_metadata,
+        };
+        let tx = storage.before_caller(caller, scope).await?;
+        let tried = queries::try_insert(&tx, &caller.role, &row, self.upsert).await;
+        // Refused or not, the connection is as good as before.
+        tx.rollback().await?;
+        tried
+    }
 }
 
-/// Writes the bytes and the row; the object's id.
+/// Writes the bytes and the row.
+#[allow(clippy::too_many_arguments, reason = "each is another fact of one upload")]
 async fn store(
     storage: &Storage,
-    request: &HttpRequest,
-    body: web::Payload,
+    incoming: Incoming,
+    limit: u64,
     bucket: &str,
     key: &ObjectKey,
-    owner: Option<&str>,
+    owner: Option<String>,
     upsert: bool,
-) -> Result<uuid::Uuid, StorageError> {
-    let rules = require_bucket(storage, bucket).await?;
-    let limit = rules
-        .file_size_limit
-        .and_then(|l| u64::try_from(l).ok())
-        .map_or(storage.file_size_limit, |l| l.min(storage.file_size_limit));
-    let mut file = storage.files.create(bucket, key).await?;
-    let content_type = header_text(request, "content-type").unwrap_or("application/octet-stream").to_owned();
-    let (described, etag) = if content_type.to_ascii_lowercase().starts_with("multipart/form-data") {
-        receive_form(Multipart::new(request.headers(), body), &rules, limit, &mut file).await?
-    } else {
-        if header_text(request, "content-length").and_then(|v| v.parse::<u64>().ok()).is_some_and(|n| n > limit) {
-            return Err(StorageError::EntityTooLarge);
-        }
-        let described = Described {
-            mime: content_type,
-            cache_control: header_text(request, "cache-control").unwrap_or("no-cache").to_owned(),
-            user_metadata: header_text(request, "x-metadata")
-                .and_then(|v| STANDARD.decode(v).ok())
-                .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-                .unwrap_or_else(|| json!({})),
-        };
-        check_mime(&described.mime, &rules)?;
-        let etag = receive(body.map_err(unreadable), limit, &mut file).await?;
-        (described, etag)
-    };
-    file.sync().await?;
-
-    let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
-    let row = NewObject {
-        bucket,
-        name: key.as_str(),
+    operation: &str,
+) -> Result<(Object, Value), StorageError> {
+    let version = Uuid::new_v4();
+    let file = storage.files.create(&Place::object(bucket, key, &version.to_string()))?;
+    let (file, described) = incoming.store(file, limit).await?;
+    let landing = Landing {
+        operation: operation.to_owned(),
+        bucket: bucket.to_owned(),
+        key: key.clone(),
         owner,
-        version: &file.version.to_string(),
-        metadata: json!({
-            "eTag": etag,
-            "size": file.size,
-            "mimetype": described.mime,
-            "cacheControl": described.cache_control,
-            "lastModified": now,
-            "contentLength": file.size,
-            "httpStatusCode": 200,
-        }),
+        version,
+        metadata: described.metadata(&file.etag(), file.size),
         user_metadata: described.user_metadata,
+        upsert,
     };
-    let tx = storage.as_service_landing(file.detected()).await?;
-    queries::lock_key(&tx, bucket, key.as_str()).await?;
-    let before = queries::find_object(&tx, bucket, key.as_str()).await?;
-    queries::insert_object(&tx, &row, upsert).await?;
-    let id = queries::find_object(&tx, bucket, key.as_str()).await?.ok_or(StorageError::NoSuchKey)?.id;
-    tx.commit().await?;
-    file.keep();
-    if let Some(version) = before.and_then(|object| object.version)
-        && let Err(error) = storage.files.remove(bucket, key, &version).await
-    {
-        tracing::warn!(bucket, key = key.as_str(), version, %error, "a replaced file stays behind");
-    }
-    Ok(id)
+    storage.land(file, landing).await
 }
 
-fn check_mime(mime: &str, rules: &Bucket) -> Result<(), StorageError> {
-    match &rules.allowed_mime_types {
-        Some(list) if !list.is_empty() && !mime_allowed(mime, list) => {
-            Err(StorageError::InvalidMimeType(mime.to_owned()))
-        }
-        _ => Ok(()),
+/// The row of a file that is there.
+pub struct Landing {
+    pub operation: String,
+    pub bucket: String,
+    pub key: ObjectKey,
+    pub owner: Option<String>,
+    pub version: Uuid,
+    pub metadata: Value,
+    pub user_metadata: Value,
+    pub upsert: bool,
+}
+
+/// Why no row was written.
+struct NotLanded {
+    error: StorageError,
+    /// The transaction may have committed although nobody heard of it.
+    unknown: bool,
+}
+
+impl From<StorageError> for NotLanded {
+    fn from(error: StorageError) -> Self {
+        Self { error, unknown: false }
     }
 }
 
-/// Writes a stream to the file, counting; the ETag (with quotes).
-async fn receive<B: AsRef<[u8]>>(
-    body: impl Stream<Item = Result<B, StorageError>>,
-    limit: u64,
-    file: &mut NewFile,
-) -> Result<String, StorageError> {
-    let mut digest = Sha256::new();
-    let mut body = std::pin::pin!(body);
-    while let Some(chunk) = body.next().await {
-        let chunk = chunk?;
-        if file.size + chunk.as_ref().len() as u64 > limit {
-            return Err(StorageError::EntityTooLarge);
-        }
-        digest.update(chunk.as_ref());
-        file.write(chunk.as_ref()).await?;
-    }
-    Ok(format!("\"{}\"", hex::encode(&digest.finalize()[..16])))
-}
-
-/// A form: fields first, then one file under any name.
-async fn receive_form(
-    mut form: Multipart,
-    rules: &Bucket,
-    limit: u64,
-    file: &mut NewFile,
-) -> Result<(Described, String), StorageError> {
-    let mut cache_control = "no-cache".to_owned();
-    let mut user_metadata = json!({});
-    let mut declared_type = None;
-    for _ in 0..=MAX_FIELDS {
-        let Some(field) = form.try_next().await.map_err(unreadable)? else { break };
-        let disposition = field.content_disposition().cloned();
-        let name = disposition.as_ref().and_then(|d| d.get_name()).unwrap_or("").to_owned();
-        let is_file = disposition.as_ref().is_some_and(|d| d.get_filename().is_some()) || name.is_empty();
-        if is_file {
-            let own_type = field.content_type().map_or("application/octet-stream".to_owned(), ToString::to_string);
-            let mime = declared_type.unwrap_or(own_type);
-            check_mime(&mime, rules)?;
-            let etag = receive(field.map_err(unreadable), limit, file).await?;
-            return Ok((Described { mime, cache_control, user_metadata }, etag));
-        }
-        let text = field_text(field).await?;
-        match name.as_str() {
-            "cacheControl" if text.chars().any(char::is_control) => {
-                return Err(StorageError::InvalidRequest("Invalid cacheControl".to_owned()));
+impl Storage {
+    /// Writes the row of a file, then removes what it replaces. Runs to its end even if the client goes away.
+    pub async fn land(&self, file: StoredFile, landing: Landing) -> Result<(Object, Value), StorageError> {
+        let storage = self.clone();
+        let task = actix_web::rt::spawn(async move {
+            match storage.write_row(&file, &landing).await {
+                Ok((written, before)) => {
+                    let replaced = before.map(|version| Place::object(&landing.bucket, &landing.key, &version));
+                    storage.files.discard(replaced).await;
+                    Ok(written)
+                }
+                Err(NotLanded { error, unknown }) => {
+                    // If there is a row after all, it needs its file; if not, the sweep takes it.
+                    if !unknown {
+                        storage.files.discard([file.place]).await;
+                    }
+                    Err(error)
+                }
             }
-            "cacheControl" => cache_control = format!("max-age={text}"),
-            "metadata" | "userMetadata" => {
-                user_metadata = serde_json::from_str(&text)
-                    .map_err(|_| StorageError::InvalidRequest("Invalid metadata: not JSON".to_owned()))?;
-            }
-            "contentType" => declared_type = Some(text),
-            _ => {}
-        }
+        });
+        task.await.unwrap_or_else(|error| Err(StorageError::Internal(error.to_string())))
     }
-    Err(StorageError::InvalidRequest("No content provided".to_owned()))
+
+    /// The row as written, and the version it had before.
+    async fn write_row(
+        &self,
+        file: &StoredFile,
+        landing: &Landing,
+    ) -> Result<((Object, Value), Option<String>), NotLanded> {
+        let tx = self.as_service_landing(&landing.operation, file.detected).await?;
+        let (bucket, name) = (landing.bucket.as_str(), landing.key.as_str());
+        queries::lock_key(&tx, bucket, name).await?;
+        let before = queries::find_object(&tx, bucket, name).await?;
+        let row = NewObject {
+            bucket,
+            name,
+            owner: landing.owner.as_deref(),
+            version: &landing.version.to_string(),
+            metadata: &landing.metadata,
+            user_metadata: Some(&landing.user_metadata),
+        };
+        let written = queries::write_object(&tx, &row, landing.upsert).await?;
+        tx.commit().await.map_err(|error| NotLanded { unknown: is_unknown(&error), error: error.into() })?;
+        let replaced = before.and_then(|object| object.version);
+        Ok((written, replaced.filter(|version| *version != landing.version.to_string())))
+    }
 }
 
-async fn field_text(mut field: actix_multipart::Field) -> Result<String, StorageError> {
-    let bytes = field.bytes(MAX_FIELD_BYTES).await.map_err(|_| StorageError::EntityTooLarge)?.map_err(unreadable)?;
-    String::from_utf8(bytes.to_vec()).map_err(|_| StorageError::InvalidRequest("A form field is not UTF-8".to_owned()))
-}
-
-fn unreadable(error: impl std::fmt::Display) -> StorageError {
-    StorageError::InvalidRequest(format!("The body could not be read: {error}"))
-}
-
-pub(super) fn header_text<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
-    request.headers().get(header::HeaderName::from_bytes(name.as_bytes()).ok()?)?.to_str().ok()
+/// Whether a transaction whose COMMIT failed so may have committed all the same. PostgreSQL says so when it has not.
+pub fn is_unknown(error: &DbError) -> bool {
+    let DbError::Postgres(error) = error else { return true };
+    let refused = |code: &str| ["23", "40", "42", "P0", "PT"].iter().any(|class| code.starts_with(class));
+    !error.as_db_error().is_some_and(|refusal| refused(refusal.code().code()))
 }

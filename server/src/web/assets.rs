@@ -1,18 +1,48 @@
 //! Files of the web app: choice of encoding, cache and security headers.
 
 use actix_web::http::{Method, header};
+use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use rust_embed::{EmbeddedFile, RustEmbed};
+
+use super::AppSettings;
 
 #[derive(RustEmbed)]
 #[folder = "$CARGO_MANIFEST_DIR/../frontend/dist"]
 #[allow_missing = true]
 struct Dist;
 
-/// Scripts come from our own files only; styles may be inline because positioned menus set them.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
-     img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'self'; \
-     form-action 'self'; frame-ancestors 'none'";
+/// Where the app's scripts are. Nothing else of this origin runs: a file that somebody uploaded is no script of ours.
+const SCRIPTS: [&str; 2] = ["/assets/", "/theme.js"];
+
+/// Scripts come from the app's own files only; styles may be inline because positioned menus set them.
+const REST_OF_POLICY: &str = "worker-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
+     font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
+
+/// The policy names its hosts, because a path stands behind a host alone: the one that was asked for, the one that a
+/// proxy tells, and the one that the site is known by.
+fn content_security_policy(request: &HttpRequest, site_url: &str) -> String {
+    let asked = request.connection_info().host().to_owned();
+    let own = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let site = url::Url::parse(site_url).ok().and_then(|url| {
+        let host = url.host_str()?.to_owned();
+        Some(url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")))
+    });
+    let mut hosts: Vec<&str> = Vec::new();
+    for host in [asked.as_str(), own, site.as_deref().unwrap_or_default()] {
+        let is_host = !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || ".-:_".contains(c));
+        if is_host && !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    // The grammar has no IPv6 address.
+    if own.starts_with('[') || hosts.is_empty() {
+        return format!("default-src 'self'; script-src 'self'; {REST_OF_POLICY}");
+    }
+    let sources =
+        hosts.iter().flat_map(|host| SCRIPTS.map(|path| format!("{host}{path}"))).collect::<Vec<_>>().join(" ");
+    format!("default-src 'self'; script-src {sources}; {REST_OF_POLICY}")
+}
 
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const REVALIDATE: &str = "no-cache";
@@ -61,6 +91,7 @@ fn accepts(header: &str, token: &str) -> bool {
 }
 
 fn answer(request: &HttpRequest, path: &str, encoding: Option<&'static str>, file: EmbeddedFile) -> HttpResponse {
+    let site_url = request.app_data::<Data<AppSettings>>().map_or("", |settings| settings.site_url.as_str());
     let etag = format!("\"{}{}\"", hex::encode(&file.metadata.sha256_hash()[..12]), encoding.unwrap_or(""));
     let mut response = HttpResponse::Ok();
     response
@@ -69,7 +100,7 @@ fn answer(request: &HttpRequest, path: &str, encoding: Option<&'static str>, fil
         .insert_header((header::CACHE_CONTROL, if path.starts_with("assets/") { IMMUTABLE } else { REVALIDATE }))
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header((header::REFERRER_POLICY, "same-origin"))
-        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
+        .insert_header((header::CONTENT_SECURITY_POLICY, content_security_policy(request, site_url)))
         .insert_header(("Permissions-Policy", "camera=(), microphone=(), geolocation=()"))
         .insert_header((header::CONTENT_TYPE, content_type(path)));
     if request.headers().get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains(&etag)) {
@@ -102,7 +133,31 @@ fn content_type(path: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::accepts;
+    use super::{accepts, content_security_policy};
+    use actix_web::test::TestRequest;
+
+    #[test]
+    fn scripts_run_from_the_built_files_alone() {
+        let policy = |host: &str, forwarded: Option<&str>| {
+            let mut request = TestRequest::get().insert_header(("host", host));
+            if let Some(forwarded) = forwarded {
+                request = request.insert_header(("x-forwarded-host", forwarded));
+            }
+            let policy = content_security_policy(&request.to_http_request(), "https://app.example/");
+            let scripts = policy.split(';').find(|part| part.trim().starts_with("script-src")).expect("scripts").trim();
+            scripts.to_owned()
+        };
+        let own = "app.example/assets/ app.example/theme.js";
+        let local = "127.0.0.1:54321/assets/ 127.0.0.1:54321/theme.js";
+        assert_eq!(policy("127.0.0.1:54321", None), format!("script-src {local} {own}"));
+        assert_eq!(policy("app.example", None), format!("script-src {own}"));
+        assert_eq!(
+            policy("inner:8000", Some("app.example")),
+            format!("script-src {own} inner:8000/assets/ inner:8000/theme.js")
+        );
+        // Whoever sends such a header reads their own policy; it is no way to write into it.
+        assert_eq!(policy("app.example", Some("x 'unsafe-inline'")), format!("script-src {own}"));
+    }
 
     #[test]
     fn an_encoding_is_taken_when_listed_and_not_refused() {

@@ -13,6 +13,9 @@ pub struct AppSettings {
     /// The public key the browser sends: the anon JWT or an `sb_publishable_…` key.
     pub publishable_key: String,
     pub support_email: String,
+    /// Where the app is: for its content policy, not for its pages.
+    #[serde(skip)]
+    pub site_url: String,
     pub site_name: String,
     pub providers: Providers,
     /// Whether a sign-up gives a session at once.

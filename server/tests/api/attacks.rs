@@ -365,7 +365,9 @@ async fn another_persons_rows_stay_unseen_however_they_are_asked_for() {
         let reply = bob.actor.get(&format!("/rest/v1/{path}")).await;
         assert_eq!((reply.status, &reply.body), (200, &json!([])), "{path}");
     }
-    let listed = bob.actor.get(&format!("/rest/v1/nonprofits?select=id,nonprofit_team_members(email),nonprofit_settings(second_approval_above)&id=eq.{}", cast.x)).await;
+    // Of other organizations people read what the directory shows, and no way leads on from there to what is theirs.
+    assert_eq!(bob.actor.get(&format!("/rest/v1/nonprofits?select=*&id=eq.{}", cast.x)).await.body, json!([]));
+    let listed = bob.actor.get(&format!("/rest/v1/nonprofit_directory?select=id,nonprofit_team_members(email),nonprofit_settings(second_approval_above)&id=eq.{}", cast.x)).await;
     assert_eq!(listed.body, json!([{ "id": cast.x, "nonprofit_team_members": [], "nonprofit_settings": null }]));
     // Staff read the request through their function, not its row.
     assert_eq!(cast.admin.actor.get(&format!("/rest/v1/requests?id=eq.{id}")).await.body, json!([]));
@@ -376,7 +378,7 @@ async fn another_persons_rows_stay_unseen_however_they_are_asked_for() {
         let reply = app.anon().get(&format!("/rest/v1/nonprofits?select={column}")).await;
         assert_eq!((reply.status, &reply.body["code"]), (401, &json!("42501")), "{column}");
     }
-    let directory = "/rest/v1/nonprofits?select=id,name,mission,description,email,phone,website,location,category,average_response_time_days,logo_path,categories(id,name,description)&status=eq.active&order=name";
+    let directory = "/rest/v1/nonprofit_directory?select=id,name,mission,description,email,phone,website,location,category,average_response_time_days,logo_path,categories(id,name,description)&order=name";
     assert_eq!(app.anon().get(directory).await.body.as_array().map(Vec::len), Some(2));
     for schema in ["private", "auth", "storage", "ferrobase"] {
         let reply =

@@ -179,3 +179,33 @@ async fn the_callers_role_brings_its_own_settings() {
     }
     app.owner.batch_execute(&format!("drop owned by {role}; drop role {role}")).await.expect("the role goes");
 }
+
+/// They share their connections with storage, which a slow function kept from its own.
+#[actix_web::test]
+async fn functions_that_take_long_leave_storage_a_connection() {
+    let app = TestApp::start().await;
+    app.owner
+        .batch_execute(
+            "create function functions.wait(input jsonb) returns jsonb language sql volatile as
+            $$ select pg_advisory_xact_lock(4711); select '1'::jsonb $$;
+            grant execute on function functions.wait(jsonb) to service_role;
+            select pg_advisory_lock(4711)",
+        )
+        .await
+        .expect("a function that waits");
+    let calling = futures_util::future::join_all((0..6).map(async |_| {
+        let reply = app.service().post("/functions/v1/wait", json!({})).await;
+        assert_eq!((reply.status, reply.body), (200, json!(1)));
+    }));
+    let looking = async {
+        let waiting = "select count(*) from pg_stat_activity \
+                       where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'";
+        while app.owner.query_one(waiting, &[]).await.expect("who waits").get::<_, i64>(0) < 3 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        let reply = app.service().get("/storage/v1/bucket").await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        app.owner.batch_execute("select pg_advisory_unlock(4711)").await.expect("they go on");
+    };
+    futures_util::join!(calling, looking);
+}

@@ -234,6 +234,83 @@ async fn the_hourly_round_sweeps_guests_files_that_were_never_sent() {
 }
 
 #[actix_web::test]
+async fn the_sweep_keeps_files_of_rows_without_a_version_and_of_rows_that_come_while_it_waits() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let insert = "insert into storage.objects (bucket_id, name, version, metadata) values ('open', $1, $2, '{}')";
+    // As another server left them: the file lies where the name says, and the name ends in what may be a version.
+    let (hyphens, bare) = (uuid::Uuid::new_v4().to_string(), uuid::Uuid::new_v4().simple().to_string());
+    let (version, orphan) = (uuid::Uuid::new_v4().to_string(), uuid::Uuid::new_v4().to_string());
+    let capitals = uuid::Uuid::new_v4().to_string().to_uppercase();
+    let folder = std::env::temp_dir().join(format!("ferrobase-tests-{}", std::process::id()));
+    let folder = folder.join(app.owner_url.rsplit('/').next().expect("database")).join("storage").join("open/avatars");
+    std::fs::create_dir_all(folder.join("late")).expect("a folder");
+    std::fs::create_dir_all(folder.join("loud")).expect("a folder");
+    let files = [hyphens.clone(), bare.clone(), format!("late/{version}"), format!("loud/{capitals}"), orphan];
+    for file in &files {
+        std::fs::write(folder.join(file), "bytes").expect("a file");
+    }
+    let none = None::<String>;
+    for (name, version) in [(&hyphens, &none), (&bare, &none), (&"loud".to_owned(), &Some(capitals))] {
+        app.owner.execute(insert, &[&format!("avatars/{name}"), version]).await.expect("a row");
+    }
+    let pause = async || {
+        app.owner.execute(insert, &[&"avatars/late", &Some(&version)]).await.expect("a row that was on its way");
+    };
+    let removed = sweep::sweep_after(&app.storage, std::time::Duration::ZERO, pause).await.expect("a sweep");
+    assert_eq!(removed, 1);
+    let left: Vec<bool> = files.iter().map(|file| folder.join(file).exists()).collect();
+    assert_eq!(left, [true, true, true, true, false]);
+}
+
+#[actix_web::test]
+async fn a_move_whose_row_goes_away_meanwhile_says_so() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    let object = format!("/storage/v1/object/private/{}/a.txt", alice.id);
+    assert_eq!(upload(&alice.actor, &object, "text/plain", "hello").await.status, 200);
+    // As if somebody deleted the row between the look and the write, which is the service's.
+    let gone = "create function public.gone() returns trigger language plpgsql as $$ begin
+                  if current_user = 'service_role' then return null; end if; return new; end $$;
+                create trigger gone before update on storage.objects for each row execute function public.gone()";
+    app.owner.batch_execute(gone).await.expect("a trigger");
+    let [from, to] = ["a.txt", "b.txt"].map(|name| format!("{}/{name}", alice.id));
+    let route = json!({ "bucketId": "private", "sourceKey": from, "destinationKey": to });
+    let moved = alice.actor.post("/storage/v1/object/move", route).await;
+    assert_eq!((moved.status, &moved.body["code"]), (400, &json!("NoSuchKey")), "{}", moved.body);
+    assert_eq!(sweep::sweep(&app.storage, std::time::Duration::ZERO).await.expect("a sweep"), 0, "no second file");
+    assert_eq!(alice.actor.get(&object).await.body, "hello");
+}
+
+#[actix_web::test]
+async fn an_object_that_is_overwritten_while_it_is_read_is_always_there() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let path = "/storage/v1/object/open/often.txt";
+    let service = app.service();
+    let write = async || {
+        let request = service.request(Method::POST, path).header("x-upsert", "true");
+        send(request.header("content-type", "text/plain").body("hello")).await.status
+    };
+    assert_eq!(write().await, 200);
+    let done = std::cell::Cell::new(false);
+    let writer = async {
+        for _ in 0..150 {
+            assert_eq!(write().await, 200);
+        }
+        done.set(true);
+    };
+    let reader = async || {
+        while !done.get() {
+            let read = service.get(path).await;
+            assert_eq!((read.status, &read.body), (200, &json!("hello")), "{}", read.body);
+        }
+    };
+    futures_util::join!(writer, reader(), reader(), reader(), reader());
+}
+
+#[actix_web::test]
 async fn refusals_and_settings_are_never_sniffed_into_a_page() {
     let app = TestApp::start().await;
     for path in [
@@ -291,7 +368,7 @@ async fn a_thousand_long_names_go_in_one_request_and_what_is_not_served_says_so(
         send(alice.actor.request(Method::DELETE, "/storage/v1/object/private").json(&json!({ "prefixes": names })))
             .await;
     assert_eq!((removed.status, &removed.body), (200, &json!([])));
-    for path in ["/storage/v1/object/list-v2/private", "/storage/v1/object/info/public/open/x"] {
+    for path in ["/storage/v1/iceberg/v1/config", "/storage/v1/vector/ListIndexes"] {
         let reply = alice.actor.post(path, json!({ "prefix": "" })).await;
         assert_eq!((reply.status, &reply.body["statusCode"]), (404, &json!("404")), "{path}: {}", reply.body);
     }

@@ -4,11 +4,13 @@ use std::io::Read as _;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::outside::mail_server;
+use crate::auth::text;
+use crate::auth::tokens::{claims_of, signed};
+use crate::support::outside::{mail_server, slow_mail_server};
+use crate::support::wire;
 use crate::support::{PASSWORD, TestApp};
-use crate::wire;
 
 const REQUIRED: [(&str, &str); 4] = [
     ("GOTRUE_DB_DRIVER", "postgres"),
@@ -71,6 +73,8 @@ async fn mail_leaves_through_the_server_that_is_set_under_the_name_that_is_set()
         ("GOTRUE_DB_NAMESPACE", "auth"),
         ("GOTRUE_API_HOST", "127.0.0.1"),
         ("GOTRUE_API_PORT", &port),
+        // Enough, since none is held while the mail is handed over.
+        ("GOTRUE_DB_MAX_POOL_SIZE", "1"),
         ("GOTRUE_SMTP_HOST", "127.0.0.1"),
         ("GOTRUE_SMTP_PORT", &mail_port),
         ("GOTRUE_SMTP_USER", "postman"),
@@ -97,6 +101,117 @@ async fn mail_leaves_through_the_server_that_is_set_under_the_name_that_is_set()
         assert!(letter.contains(part), "{part} is not in\n{letter}");
     }
     assert!(letter.contains("https://api.example/verify?"), "the link of a drop-in\n{letter}");
+    // What was mailed is what was stored.
+    let stored = "select confirmation_token from auth.users where email = 'ada@test.example'";
+    let stored: String = app.owner.query_one(stored, &[]).await.expect("the user").get(0);
+    assert!(letter.replace("=\n", "").contains(&stored), "{stored} is not in\n{letter}");
+    assert!(received.try_recv().is_err(), "one mail");
+}
+
+/// What a server without `GOTRUE_JWT_AUD` signs has the audience `""`: its own, unlike none at all.
+#[actix_web::test]
+async fn a_drop_in_without_an_audience_answers_its_own_tokens() {
+    let app = TestApp::start().await;
+    let port = free_port();
+    let mut settings = REQUIRED.to_vec();
+    settings.extend([
+        ("GOTRUE_DB_DATABASE_URL", app.auth_url.as_str()),
+        ("GOTRUE_API_HOST", "127.0.0.1"),
+        ("PORT", &port),
+        ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
+    ]);
+    let address = format!("127.0.0.1:{port}");
+    let _server = start(&settings).ready(&address).await;
+    let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD }).to_string();
+    let session = wire::send(&address, "POST", "/signup", &headers, body.as_bytes()).await;
+    let session: Value = serde_json::from_slice(&session.body).expect("a session");
+    let token = text(&session, "access_token");
+    let claims = claims_of(token);
+    assert_eq!(claims["aud"], json!(""));
+    let user = async |token: &str| {
+        let headers = [("Authorization".to_owned(), format!("Bearer {token}"))];
+        wire::send(&address, "GET", "/user", &headers, b"").await
+    };
+    let own = user(token).await;
+    assert_eq!(own.status, 200, "{}", own.text());
+    let mut without = claims.clone();
+    without.as_object_mut().expect("claims").remove("aud");
+    let secret = REQUIRED.iter().find(|(name, _)| *name == "GOTRUE_JWT_SECRET").expect("a secret").1;
+    let without = user(&signed(&json!({ "alg": "HS256" }), &without, secret)).await;
+    assert_eq!(without.status, 400, "{}", without.text());
+}
+
+/// A drop-in on the database of `app`, where `known@test.example` has a confirmed account; it mails through `mail_port`.
+async fn that_mails(app: &TestApp, mail_port: u16) -> (DropIn, String) {
+    let (port, mail_port) = (free_port(), mail_port.to_string());
+    let mut settings = REQUIRED.to_vec();
+    settings.extend([
+        ("GOTRUE_DB_DATABASE_URL", app.auth_url.as_str()),
+        ("GOTRUE_API_HOST", "127.0.0.1"),
+        ("PORT", &port),
+        ("GOTRUE_JWT_AUD", "authenticated"),
+        ("GOTRUE_SMTP_HOST", "127.0.0.1"),
+        ("GOTRUE_SMTP_PORT", &mail_port),
+        ("GOTRUE_SMTP_ADMIN_EMAIL", "club@app.example"),
+        ("GOTRUE_SMTP_MAX_FREQUENCY", "1ns"),
+    ]);
+    let address = format!("127.0.0.1:{port}");
+    (start(&settings).ready(&address).await, address)
+}
+
+async fn post(address: &str, path: &str, body: serde_json::Value) -> wire::Reply {
+    let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
+    wire::send(address, "POST", path, &headers, body.to_string().as_bytes()).await
+}
+
+/// Requests that mail nobody, and look like ones that do.
+fn unmailed() -> [(&'static str, serde_json::Value); 4] {
+    [
+        ("/recover", json!({ "email": "unknown@test.example" })),
+        ("/resend", json!({ "type": "signup", "email": "unknown@test.example" })),
+        ("/resend", json!({ "type": "signup", "email": "known@test.example" })),
+        ("/signup", json!({ "email": "known@test.example", "password": PASSWORD })),
+    ]
+}
+
+#[actix_web::test]
+async fn an_answer_that_mails_nobody_comes_no_sooner_than_one_that_does() {
+    let app = TestApp::start().await;
+    app.user("known@test.example").await;
+    let pause = std::time::Duration::from_millis(400);
+    let (mail_port, mut received) = slow_mail_server("250 ok", pause).await;
+    let (_server, address) = that_mails(&app, mail_port).await;
+    let reply = post(&address, "/recover", json!({ "email": "known@test.example" })).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert!(received.recv().await.is_some(), "one is mailed");
+    for (path, body) in unmailed() {
+        let begun = std::time::Instant::now();
+        let reply = post(&address, path, body.clone()).await;
+        assert_eq!(reply.status, 200, "{path} {body}: {}", reply.text());
+        assert!(begun.elapsed() >= pause, "{path} {body}: {:?}", begun.elapsed());
+    }
+    assert!(received.try_recv().is_err(), "and nobody else");
+}
+
+#[actix_web::test]
+async fn a_mail_server_that_is_away_tells_nobody_who_has_an_account() {
+    let app = TestApp::start().await;
+    app.user("known@test.example").await;
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port();
+    let (_server, address) = that_mails(&app, nobody).await;
+    let shown = |reply: wire::Reply| {
+        let body: Value = serde_json::from_slice(&reply.body).expect("JSON");
+        (reply.status, text(&body, "error_code").to_owned(), text(&body, "msg").to_owned())
+    };
+    let known = shown(post(&address, "/recover", json!({ "email": "known@test.example" })).await);
+    assert_eq!(known, (500, "unexpected_failure".to_owned(), "Error sending recovery email".to_owned()));
+    let new = shown(post(&address, "/signup", json!({ "email": "new@test.example", "password": PASSWORD })).await);
+    assert_eq!(new.2, "Error sending confirmation email");
+    for (path, body) in unmailed() {
+        let reply = shown(post(&address, path, body.clone()).await);
+        assert_eq!(reply, if path == "/recover" { known.clone() } else { new.clone() }, "{path} {body}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Nobody learns who has an account: not by the answer, not by what it costs.
 
+use crate::auth::take_mail;
 use crate::support::{PASSWORD, TestApp};
-use crate::take_mail;
 use serde_json::{Value, json};
 
 const CONFIRMED: [(&str, &str); 2] = [("GOTRUE_MAILER_AUTOCONFIRM", "false"), ("GOTRUE_SMTP_MAX_FREQUENCY", "1ns")];
@@ -65,7 +65,24 @@ async fn signing_up_with_a_taken_address_looks_like_a_new_one_but_for_its_identi
     assert_eq!(shape(&new.body), shape(&taken.body));
     assert_eq!(taken.body["identities"], json!([]));
     assert_eq!(taken.body["app_metadata"], json!({ "provider": "email", "providers": ["email"] }));
-    assert_eq!(taken.body["user_metadata"], json!({ "a": 1 }));
+    // Not by their values either, but for what is new in each.
+    let common = |body: &Value| {
+        let mut body = body.clone();
+        for name in ["id", "email", "created_at", "updated_at", "confirmation_sent_at", "identities"] {
+            body[name] = Value::Null;
+        }
+        for name in ["sub", "email"] {
+            body["user_metadata"][name] = Value::Null;
+        }
+        body
+    };
+    assert_eq!(common(&new.body), common(&taken.body));
+    assert_eq!(taken.body["user_metadata"]["sub"], taken.body["id"]);
+    // Nor does an address that waits for its confirmation, whoever asked first.
+    let again = sign_up("new@test.example").await;
+    assert_eq!(common(&new.body), common(&again.body));
+    assert_eq!(shape(&new.body["identities"][0]), shape(&again.body["identities"][0]));
+    assert_ne!(new.body["created_at"], again.body["created_at"], "it says nothing of when that was");
     let id: String = app
         .owner
         .query_one("select id::text from auth.users where email = 'taken@test.example'", &[])
@@ -74,6 +91,7 @@ async fn signing_up_with_a_taken_address_looks_like_a_new_one_but_for_its_identi
         .get(0);
     assert_ne!(taken.body["id"], json!(id));
     assert!(take_mail(&app, "taken@test.example").await.is_none(), "no mail to whoever has it");
+    assert!(take_mail(&app, "new@test.example").await.is_some());
     assert!(take_mail(&app, "new@test.example").await.is_some());
 }
 
@@ -115,4 +133,79 @@ async fn only_who_knows_the_password_learns_of_a_ban() {
     };
     assert_eq!(sign_in("wrong-Password-1").await.body["error_code"], "invalid_credentials");
     assert_eq!(sign_in(PASSWORD).await.body["error_code"], "user_banned");
+}
+
+#[actix_web::test]
+async fn how_soon_one_may_ask_again_tells_nothing_of_an_address() {
+    let app =
+        TestApp::with_settings(&[("GOTRUE_MAILER_AUTOCONFIRM", "false"), ("GOTRUE_SMTP_MAX_FREQUENCY", "1m")]).await;
+    confirmed_user(&app, "known@test.example").await;
+    for (path, rest) in [
+        ("/auth/v1/recover", json!({})),
+        ("/auth/v1/magiclink", json!({})),
+        ("/auth/v1/resend", json!({ "type": "signup" })),
+        ("/auth/v1/resend", json!({ "type": "email_change" })),
+        ("/auth/v1/signup", json!({ "password": PASSWORD })),
+    ] {
+        app.owner
+            .batch_execute("update auth.users set recovery_sent_at = null, confirmation_sent_at = null")
+            .await
+            .expect("long ago");
+        // Each path asks of people of its own.
+        let (known, unknown) =
+            (format!("{}@test.example", uuid::Uuid::new_v4()), format!("{}@test.example", uuid::Uuid::new_v4()));
+        confirmed_user(&app, &known).await;
+        let mut answers = Vec::new();
+        for email in [&known, &unknown] {
+            let mut statuses = Vec::new();
+            for _ in 0..2 {
+                let mut body = rest.clone();
+                body["email"] = json!(email);
+                let reply = app.anon().post(path, body).await;
+                statuses.push((reply.status, reply.body["error_code"].clone()));
+            }
+            answers.push(statuses);
+        }
+        assert_eq!(answers[0], answers[1], "{path}");
+        assert_eq!((answers[0][0].0, answers[0][1].0), (200, 429), "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn a_mail_that_somebody_else_asked_for_a_moment_ago_does_not_show() {
+    let settings = [
+        ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+        ("GOTRUE_SMTP_MAX_FREQUENCY", "1m"),
+        ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    confirmed_user(&app, "known@test.example").await;
+    let recover = async |from: &str| {
+        let request = app.anon().request(reqwest::Method::POST, "/auth/v1/recover").header("x-forwarded-for", from);
+        crate::support::send(request.json(&json!({ "email": "known@test.example" }))).await.status
+    };
+    assert_eq!(recover("192.0.2.1").await, 200);
+    assert!(take_mail(&app, "known@test.example").await.is_some());
+    assert_eq!(recover("192.0.2.1").await, 429, "who asked is told to wait");
+    assert_eq!(recover("198.51.100.1").await, 200, "nobody else is");
+    assert!(take_mail(&app, "known@test.example").await.is_none(), "and no second mail leaves");
+}
+
+#[actix_web::test]
+async fn who_types_a_wrong_code_learns_of_no_ban() {
+    let app = TestApp::with_settings(&CONFIRMED).await;
+    confirmed_user(&app, "banned@test.example").await;
+    app.owner.batch_execute("update auth.users set banned_until = now() + interval '1 day'").await.expect("banned");
+    let body = json!({ "type": "email", "email": "banned@test.example", "token": "000000" });
+    let reply = app.anon().post("/auth/v1/verify", body).await;
+    assert_eq!((reply.status, &reply.body["error_code"]), (403, &json!("otp_expired")));
+}
+
+#[actix_web::test]
+async fn the_limit_of_mails_counts_for_addresses_that_nobody_has() {
+    let app = TestApp::with_settings(&[CONFIRMED[0], CONFIRMED[1], ("GOTRUE_RATE_LIMIT_EMAIL_SENT", "2")]).await;
+    for (n, wanted) in [(1, 200), (2, 200), (3, 429)] {
+        let reply = app.anon().post("/auth/v1/recover", json!({ "email": format!("nobody-{n}@test.example") })).await;
+        assert_eq!(reply.status, wanted, "{}", reply.body);
+    }
 }

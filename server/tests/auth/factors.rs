@@ -1,10 +1,10 @@
 //! Second factors: a code works once, and nothing from before one was proven reaches the second level.
 
-use crate::outside::Outside;
-use crate::sessions::{refresh, sign_in};
+use crate::auth::outside::Outside;
+use crate::auth::sessions::{refresh, sign_in};
+use crate::auth::tokens::claims_of;
+use crate::auth::{meet, text};
 use crate::support::{Actor, PASSWORD, Reply, TestApp};
-use crate::tokens::claims_of;
-use crate::{meet, text};
 use futures_util::future::join_all;
 use hmac::{Hmac, Mac as _};
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use actix_web::HttpResponse;
 use serde_json::json;
 
+use crate::auth::text;
 use crate::support::{PASSWORD, Reply, TestApp, outside};
-use crate::text;
 
 /// The most that is read of an answer, in bytes.
 const LIMIT: usize = 200 * 1024;

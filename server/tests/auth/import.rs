@@ -1,7 +1,7 @@
 //! A project that moves here: users with old passwords, live sessions, rows as seeds and dumps have them.
 
+use crate::auth::text;
 use crate::support::TestApp;
-use crate::text;
 use serde_json::json;
 
 /// Rows of a dump in Supabase's shape. Passwords: bcrypt as `$2y$`, argon2id; token columns missing or NULL.
@@ -87,7 +87,7 @@ async fn sessions_of_both_formats_go_on_and_factors_prove_themselves() {
     let claims = json!({ "sub": "22222222-2222-4222-8222-222222222222", "aud": "authenticated", "role": "authenticated",
         "exp": chrono::Utc::now().timestamp() + 600, "session_id": "77777777-7777-4777-8777-777777777777", "aal": "aal2" });
     let header = json!({ "alg": "HS256", "typ": "JWT" });
-    let old = crate::tokens::signed(&header, &claims, ferrobase::config::DEVELOPMENT_JWT_SECRET);
+    let old = crate::auth::tokens::signed(&header, &claims, ferrobase::config::DEVELOPMENT_JWT_SECRET);
     let me = holder(&app, &old).get("/auth/v1/user").await;
     assert_eq!((me.status, text(&me.body["factors"][0], "friendly_name")), (200, "phone app"), "{}", me.body);
 
@@ -95,17 +95,17 @@ async fn sessions_of_both_formats_go_on_and_factors_prove_themselves() {
     let session = "66666666-6666-4666-8666-666666666666";
     for (counter, next) in [(6, 7), (6, 7), (7, 8)] {
         let token = counted_token(session, counter, &key);
-        let reply = crate::sessions::refresh(&app, &token).await;
+        let reply = crate::auth::sessions::refresh(&app, &token).await;
         assert_eq!(reply.status, 200, "{}", reply.body);
         assert_eq!(text(&reply.body, "refresh_token"), counted_token(session, next, &key));
     }
-    let forged = crate::sessions::refresh(&app, &counted_token(session, 8, &[8; 32])).await;
+    let forged = crate::auth::sessions::refresh(&app, &counted_token(session, 8, &[8; 32])).await;
     assert_eq!(text(&forged.body, "error_code"), "refresh_token_not_found");
     // The last one whose answer was lost is the parent of the living one.
     for token in ["aaaaaaaaaaaa", "bbbbbbbbbbbb"] {
-        let reply = crate::sessions::refresh(&app, token).await;
+        let reply = crate::auth::sessions::refresh(&app, token).await;
         assert_eq!(reply.status, 200, "{}", reply.body);
-        let claims = crate::tokens::claims_of(text(&reply.body, "access_token"));
+        let claims = crate::auth::tokens::claims_of(text(&reply.body, "access_token"));
         assert_eq!(claims["aal"], "aal2");
         assert_eq!(claims["amr"].as_array().map(Vec::len), Some(2), "{claims}");
     }
@@ -113,12 +113,12 @@ async fn sessions_of_both_formats_go_on_and_factors_prove_themselves() {
     // The factor raises a new session.
     let body = json!({ "email": "argon@test.example", "password": "old-Password-2" });
     let signed_in = app.anon().post("/auth/v1/token?grant_type=password", body).await.body;
-    let factor = crate::factors::Totp {
+    let factor = crate::auth::factors::Totp {
         id: "55555555-5555-4555-8555-555555555555".to_owned(),
         secret: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ".to_owned(),
     };
     let raised = factor.raise(&holder(&app, text(&signed_in, "access_token"))).await;
-    assert_eq!(crate::tokens::claims_of(text(&raised, "access_token"))["aal"], "aal2");
+    assert_eq!(crate::auth::tokens::claims_of(text(&raised, "access_token"))["aal"], "aal2");
     let identities = app.service().get("/auth/v1/admin/users/11111111-1111-4111-8111-111111111111").await;
     assert_eq!(identities.body["identities"][0]["provider"], "email");
 }
@@ -189,8 +189,62 @@ async fn migrating_again_changes_nothing() {
         .batch_execute("delete from auth.schema_migrations where version like 'ferrobase%'")
         .await
         .expect("forgotten");
-    ferrobase::auth::migrate(&app.auth_url).await.expect("every file may run again");
+    ferrobase::migrate::auth(&app.auth_url).await.expect("every file may run again");
     let again: i64 =
         app.owner.query_one("select count(*) from auth.schema_migrations", &[]).await.expect("count").get(0);
     assert_eq!(versions, again);
+}
+
+/// What Supabase's PostgreSQL image has loaded before Supabase Auth starts for the first time: the tables of 2018.
+const OF_2018: &str = "
+    drop schema auth cascade;
+    create schema auth authorization supabase_auth_admin;
+    set role supabase_auth_admin;
+    create table auth.users (
+      instance_id uuid, id uuid not null unique, aud varchar(255), role varchar(255), email varchar(255) unique,
+      encrypted_password varchar(255), confirmed_at timestamptz, invited_at timestamptz,
+      confirmation_token varchar(255), confirmation_sent_at timestamptz, recovery_token varchar(255),
+      recovery_sent_at timestamptz, email_change_token varchar(255), email_change varchar(255),
+      email_change_sent_at timestamptz, last_sign_in_at timestamptz, raw_app_meta_data jsonb, raw_user_meta_data jsonb,
+      is_super_admin bool, created_at timestamptz, updated_at timestamptz, constraint users_pkey primary key (id));
+    create index users_instance_id_email_idx on auth.users (instance_id, email);
+    create index users_instance_id_idx on auth.users (instance_id);
+    create table auth.refresh_tokens (
+      instance_id uuid, id bigserial not null, token varchar(255), user_id varchar(255), revoked bool,
+      created_at timestamptz, updated_at timestamptz, constraint refresh_tokens_pkey primary key (id));
+    create index refresh_tokens_token_idx on auth.refresh_tokens (token);
+    create table auth.instances (id uuid not null constraint instances_pkey primary key, uuid uuid, raw_base_config text,
+      created_at timestamptz, updated_at timestamptz);
+    create table auth.audit_log_entries (instance_id uuid, id uuid not null constraint audit_log_entries_pkey primary key,
+      payload json, created_at timestamptz);
+    create table auth.schema_migrations (version varchar(255) not null constraint schema_migrations_pkey primary key);
+    insert into auth.schema_migrations values ('20171026211738'), ('20180125194653');
+    create function auth.uid() returns uuid language sql stable as
+      $$ select nullif(current_setting('request.jwt.claim.sub', true), '')::uuid $$;
+    insert into auth.users (instance_id, id, aud, role, email, encrypted_password, confirmed_at, created_at) values
+      ('00000000-0000-0000-0000-000000000000', '11111111-1111-4111-8111-111111111111', 'authenticated', 'authenticated',
+       'old@test.example', '$BCRYPT', now(), now());
+    reset role;";
+
+#[actix_web::test]
+async fn the_schema_of_2018_is_brought_up_to_date() {
+    let app = TestApp::start().await;
+    let hash = bcrypt::hash("secret-of-2018", 4).expect("hash");
+    app.owner.batch_execute(&OF_2018.replace("$BCRYPT", &hash)).await.expect("the tables of 2018");
+    ferrobase::migrate::auth(&app.auth_url).await.expect("it is brought up to date");
+    let app = app.another(&[]).await;
+    let body = json!({ "email": "OLD@test.example", "password": "secret-of-2018" });
+    let session = app.anon().post("/auth/v1/token?grant_type=password", body).await;
+    assert_eq!(session.status, 200, "{}", session.body);
+    assert!(session.body["user"]["email_confirmed_at"].is_string(), "{}", session.body);
+    let body = json!({ "refresh_token": session.body["refresh_token"] });
+    assert_eq!(app.anon().post("/auth/v1/token?grant_type=refresh_token", body).await.status, 200);
+    let added = app.user("new@test.example").await;
+    assert_eq!(added.actor.post("/auth/v1/logout", json!({})).await.status, 204);
+    let living = "select count(*) from auth.refresh_tokens t join auth.sessions s on s.id = t.session_id";
+    assert_eq!(
+        app.owner.query_one(living, &[]).await.expect("tokens").get::<_, i64>(0),
+        2,
+        "they end with their session"
+    );
 }

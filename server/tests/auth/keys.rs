@@ -1,8 +1,8 @@
 //! Which keys are believed: those of this server for its tokens, those of the pinned issuer for ID tokens.
 
+use crate::auth::text;
+use crate::auth::tokens::{claims_of, encode, signed};
 use crate::support::{Reply, TestApp, outside, send};
-use crate::text;
-use crate::tokens::{claims_of, encode, signed};
 use actix_web::HttpResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -169,6 +169,16 @@ async fn an_id_token_is_of_its_issuer_for_us_of_now_and_for_this_request() {
         ("another key", es256(&header, &right, &key_of(&[7; 32]))),
         ("a kid nobody has", es256(&json!({ "alg": "ES256", "kid": "wrong" }), &right, &right_key())),
         ("no signature", format!("{}.{}.", encode(&json!({ "alg": "none", "kid": "right" })), encode(&right))),
+        ("another application's", changed("azp", json!("theirs"))),
+        ("for several, and another application's", {
+            let mut claims = right.clone();
+            (claims["aud"], claims["azp"]) = (json!(["theirs", "ours"]), json!("theirs"));
+            es256(&header, &claims, &right_key())
+        }),
+        ("an extension that must be understood", {
+            let header = json!({ "alg": "ES256", "kid": "right", "crit": ["b64"], "b64": true });
+            es256(&header, &right, &right_key())
+        }),
     ];
     for secret in published_as_secrets() {
         refused.push((
@@ -186,6 +196,13 @@ async fn an_id_token_is_of_its_issuer_for_us_of_now_and_for_this_request() {
     let good = es256(&header, &right, &right_key());
     let unasked = sign_in(&app, json!({ "provider": "keycloak", "id_token": good })).await;
     assert_eq!(unasked.status, 400, "a nonce that nobody passed: {}", unasked.body);
+    let several = {
+        let mut claims = right.clone();
+        (claims["aud"], claims["azp"]) = (json!(["theirs", "ours"]), json!("ours-too"));
+        es256(&header, &claims, &right_key())
+    };
+    let reply = sign_in(&app, json!({ "provider": "keycloak", "id_token": several, "nonce": "the nonce" })).await;
+    assert_eq!(reply.status, 200, "for several, and ours: {}", reply.body);
     let reply = sign_in(&app, json!({ "provider": "keycloak", "id_token": good, "nonce": "the nonce" })).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
 }

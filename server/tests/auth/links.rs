@@ -1,7 +1,7 @@
 //! Links and codes: where they lead, and that each works once.
 
+use crate::auth::{hash_of, meet, take_link, take_mail, text};
 use crate::support::{PASSWORD, TestApp, send};
-use crate::{hash_of, meet, take_link, take_mail, text};
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
@@ -227,7 +227,8 @@ async fn of_many_password_changes_with_one_nonce_one_is_made() {
 
 #[actix_web::test]
 async fn of_many_requests_each_kind_of_mailed_or_texted_proof_opens_one_session() {
-    let twilio = crate::outside::Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
+    let twilio =
+        crate::auth::outside::Outside::start(&[("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#)]);
     let settings = [
         BY_MAIL[0],
         BY_MAIL[1],

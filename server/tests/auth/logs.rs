@@ -4,17 +4,18 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::factors::enroll;
-use crate::outside::Outside;
-use crate::sessions::refresh;
+use crate::auth::factors::enroll;
+use crate::auth::outside::Outside;
+use crate::auth::sessions::refresh;
+use crate::auth::{hash_of, take_mail, text};
+use crate::support::alone::alone;
 use crate::support::{Actor, PASSWORD, TestApp, outside, send};
-use crate::{hash_of, take_mail, text};
 use actix_web::HttpResponse;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Everything this test program logs, from the moment somebody asks.
+/// Everything this process logs, from the moment somebody asks.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -87,6 +88,9 @@ fn holder<'a>(app: &'a TestApp, session: &Value) -> Actor<'a> {
 
 #[actix_web::test]
 async fn no_log_of_any_level_holds_a_secret() {
+    if !alone("auth::logs::no_log_of_any_level_holds_a_secret") {
+        return;
+    }
     let log = log();
     let outside = Outside::start(&[
         ("/2010-04-01/", 201, r#"{"sid": "SM1", "status": "queued"}"#),
@@ -301,6 +305,9 @@ async fn no_log_of_any_level_holds_a_secret() {
 
 #[actix_web::test]
 async fn why_a_provider_could_not_be_asked_is_in_the_log_and_not_in_the_answer() {
+    if !alone("auth::logs::why_a_provider_could_not_be_asked_is_in_the_log_and_not_in_the_answer") {
+        return;
+    }
     let log = log();
     let place = outside::secure(&outside::serve(|_, _| async { HttpResponse::Ok().finish() }));
     // Open, but nobody vouches for it.
@@ -313,4 +320,41 @@ async fn why_a_provider_could_not_be_asked_is_in_the_log_and_not_in_the_answer()
     let written = String::from_utf8_lossy(&log.0.lock().expect("lock")).into_owned();
     let told = written.lines().find(|line| line.contains("a provider could not be asked") && line.contains(&place));
     assert!(told.is_some_and(|line| line.contains("WARN") && line.contains("certificate")), "{told:?}");
+}
+
+#[actix_web::test]
+async fn every_line_about_a_request_carries_its_id_whatever_room_writes_it() {
+    if !alone("auth::logs::every_line_about_a_request_carries_its_id_whatever_room_writes_it") {
+        return;
+    }
+    let log = log();
+    let app = TestApp::start().await;
+    let ada = app.user("ada@test.example").await;
+    app.owner
+        .batch_execute(
+            "alter table auth.users add constraint nobody_new check (email <> 'late@test.example');
+             create function functions.broken(input jsonb) returns jsonb language sql as 'select to_jsonb(1 / 0)';
+             grant execute on function functions.broken to public",
+        )
+        .await
+        .expect("what makes requests fail");
+    let new = json!({ "email": "late@test.example", "password": PASSWORD });
+    for (id, path, body, status, said) in [
+        ("of-auth", "/auth/v1/signup", new, 500, "Database error saving new user"),
+        ("of-functions", "/functions/v1/broken", json!({}), 400, "request answered"),
+        ("of-storage", "/storage/v1/object/list/private", json!({ "prefix": "a" }), 200, "request answered"),
+        ("of-rest", "/rest/v1/rpc/nothing", json!({}), 404, "request answered"),
+    ] {
+        let request = ada.actor.request(Method::POST, path).header("x-request-id", id).json(&body);
+        let reply = send(request).await;
+        assert_eq!((reply.status, reply.header("x-request-id")), (status, id), "{}", reply.body);
+        let seen = String::from_utf8_lossy(&log.0.lock().expect("lock")).into_owned();
+        let lines: Vec<&str> = seen.lines().filter(|line| line.contains(id)).collect();
+        assert!(lines.iter().any(|line| line.contains(said)), "no line with '{said}' has {id}: {lines:#?}");
+        let answered = lines.iter().find(|line| line.contains("request answered")).expect("the last line");
+        for part in ["POST", path, &format!("status={status}")] {
+            assert!(answered.contains(part), "{part} is not in {answered}");
+        }
+        assert!(id == "of-auth" || answered.contains("role=\"authenticated\""), "{answered}");
+    }
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
 
+use crate::auth::text;
+use crate::auth::tokens::encode;
 use crate::support::{Reply, TestApp, outside};
-use crate::text;
-use crate::tokens::encode;
 
 /// What a server of the outside world was asked: method and path.
 type Asked = Arc<Mutex<Vec<String>>>;

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use crate::auth::text;
 use crate::support::{PASSWORD, TestApp, outside, send};
-use crate::text;
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ async fn requests_of_one_address_are_limited_and_forwarded_headers_do_not_help()
             .anon()
             .request(reqwest::Method::POST, "/auth/v1/recover")
             .header("x-forwarded-for", format!("10.0.0.{index}"))
-            .json(&json!({ "email": "nobody@test.example" }));
+            .json(&json!({ "email": format!("nobody-{index}@test.example") }));
         statuses.push(send(request).await);
     }
     assert!(statuses[..30].iter().all(|reply| reply.status == 200));

@@ -1,7 +1,7 @@
 //! Passwords: what is refused, and what is never told.
 
+use crate::auth::text;
 use crate::support::{PASSWORD, TestApp};
-use crate::text;
 use serde_json::json;
 
 #[actix_web::test]

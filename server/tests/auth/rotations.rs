@@ -1,22 +1,60 @@
 //! Refreshes that travel together: what one of them meets is no affair of the others.
 
-use crate::sessions::{refresh, sign_in};
+use crate::auth::sessions::{refresh, sign_in};
+use crate::auth::text;
 use crate::support::{PASSWORD, TestApp};
-use crate::text;
+use futures_util::StreamExt;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-/// Signs up and in `count` people; answers their sessions.
+/// Signs up and in `count` people, a few at a time: a slow machine hashes few passwords before requests time out.
+/// Answers their sessions.
 async fn people(app: &TestApp, count: usize) -> Vec<Value> {
-    let emails: Vec<String> = (0..count).map(|number| format!("person{number}@test.example")).collect();
-    join_all(emails.iter().map(|email| app.user(email))).await;
-    let sessions = join_all(emails.iter().map(|email| sign_in(app, email, PASSWORD))).await;
+    let sessions = futures_util::stream::iter(0..count)
+        .map(async |number| {
+            let email = format!("person{number}@test.example");
+            app.user(&email).await;
+            sign_in(app, &email, PASSWORD).await
+        })
+        .buffered(3)
+        .collect()
+        .await;
     app.owner.batch_execute("delete from auth.audit_log_entries").await.expect("an empty log");
     sessions
 }
 
 fn token(session: &Value) -> &str {
     text(session, "refresh_token")
+}
+
+/// Refreshes all at once; the person `odd` is answered with 500, everybody else with 200.
+async fn all_but_one_go_on(app: &TestApp, sessions: &[Value], odd: &str) {
+    let replies = join_all(sessions.iter().map(|session| refresh(app, token(session)))).await;
+    for (session, reply) in sessions.iter().zip(&replies) {
+        let expected = if text(&session["user"], "id") == odd { 500 } else { 200 };
+        assert_eq!(reply.status, expected, "{}", reply.body);
+    }
+}
+
+/// Makes each refresh take a while.
+async fn slow_down(app: &TestApp) {
+    app.owner
+        .batch_execute(
+            "create function public.slowly() returns trigger language plpgsql as
+            $$ begin perform pg_sleep(0.5); return new; end $$;
+            create trigger slowly before update on auth.sessions for each row execute function public.slowly()",
+        )
+        .await
+        .expect("a trigger");
+}
+
+/// Waits until a refresh is being written in a database that was [`slow_down`]ed.
+async fn begun(app: &TestApp) {
+    let asleep =
+        "select count(*) > 0 from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
+    while !app.owner.query_one(asleep, &[]).await.expect("who sleeps").get::<_, bool>(0) {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
 }
 
 #[actix_web::test]
@@ -84,11 +122,7 @@ async fn what_fails_for_one_fails_for_no_other() {
         ))
         .await
         .expect("a trigger");
-    let replies = join_all(sessions.iter().map(|session| refresh(&app, token(session)))).await;
-    for (session, reply) in sessions.iter().zip(&replies) {
-        let expected = if text(&session["user"], "id") == unlucky { 500 } else { 200 };
-        assert_eq!(reply.status, expected, "{}", reply.body);
-    }
+    all_but_one_go_on(&app, &sessions, unlucky).await;
 }
 
 #[actix_web::test]
@@ -190,11 +224,7 @@ async fn a_row_that_cannot_be_read_costs_no_other_its_answer() {
         .batch_execute(&format!("update auth.users set last_sign_in_at = 'infinity' where id = '{odd}'"))
         .await
         .expect("a time without end");
-    let replies = join_all(sessions.iter().map(|session| refresh(&app, token(session)))).await;
-    for (session, reply) in sessions.iter().zip(&replies) {
-        let expected = if text(&session["user"], "id") == odd { 500 } else { 200 };
-        assert_eq!(reply.status, expected, "{}", reply.body);
-    }
+    all_but_one_go_on(&app, &sessions, odd).await;
     // One entry each: nobody had to come a second time.
     let counts = "select max(count) from (select count(*) from auth.audit_log_entries
         where payload ->> 'action' = 'token_refreshed' group by payload ->> 'actor_id') entries";
@@ -232,4 +262,81 @@ async fn tokens_of_nobody_here_are_refused() {
         assert_eq!(reply.status, 400, "{what}: {}", reply.body);
         app.owner.batch_execute("delete from auth.users").await.expect("nobody");
     }
+}
+
+#[actix_web::test]
+async fn who_hangs_up_is_given_the_successor_next_time() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 1).await;
+    slow_down(&app).await;
+    let first = Box::pin(refresh(&app, token(&sessions[0])));
+    match futures_util::future::select(first, Box::pin(begun(&app))).await {
+        // Its connection closes.
+        futures_util::future::Either::Right(((), first)) => drop(first),
+        futures_util::future::Either::Left(_) => panic!("the refresh takes its time"),
+    }
+    let reply = refresh(&app, token(&sessions[0])).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    // The session of the sign-up lives on beside this one.
+    let living = "select string_agg(token, ' ') from auth.refresh_tokens where not revoked and session_id =
+                  (select session_id from auth.refresh_tokens where token = $1)";
+    let living: String = app.owner.query_one(living, &[&token(&reply.body)]).await.expect("the living").get(0);
+    assert_eq!(living, token(&reply.body), "one family");
+}
+
+#[actix_web::test]
+async fn who_is_signed_out_meanwhile_stays_out() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 3).await;
+    slow_down(&app).await;
+    let id = text(&sessions[1]["user"], "id");
+    let refreshing = join_all(sessions.iter().map(|session| refresh(&app, token(session))));
+    let ending = async {
+        begun(&app).await;
+        let end = format!("delete from auth.sessions where user_id = '{id}'");
+        app.owner.batch_execute(&end).await.expect("the end of all sessions");
+    };
+    let (replies, ()) = futures_util::join!(refreshing, ending);
+    assert_eq!((replies[0].status, replies[2].status), (200, 200));
+    let left = app
+        .owner
+        .query_one("select count(*) from auth.refresh_tokens where user_id = $1", &[&id])
+        .await
+        .expect("a count");
+    assert_eq!(left.get::<_, i64>(0), 0, "nothing of the session is left");
+    if replies[1].status == 200 {
+        assert_eq!(
+            refresh(&app, token(&replies[1].body)).await.status,
+            400,
+            "what was given just before is worth nothing"
+        );
+    }
+}
+
+#[actix_web::test]
+async fn a_table_that_stays_locked_gathers_no_statements() {
+    let app = TestApp::start().await;
+    let sessions = people(&app, 12).await;
+    app.owner.batch_execute("begin; lock table auth.refresh_tokens in access exclusive mode").await.expect("the lock");
+    let refreshing = join_all(sessions.iter().map(|session| refresh(&app, token(session))));
+    let looking = async {
+        let old = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active' \
+                   and wait_event_type = 'Lock' and query like '%successor%' and query_start < now() - interval '5 s'";
+        for _ in 0..8 {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            app.owner.batch_execute("select pg_stat_clear_snapshot()").await.expect("what is true now");
+            assert_eq!(app.owner.query_one(old, &[]).await.expect("who waits").get::<_, i64>(0), 0);
+        }
+        app.owner.batch_execute("commit").await.expect("the table is free");
+    };
+    futures_util::join!(refreshing, looking);
+    // Whoever was refused goes on with the same token.
+    all_but_one_go_on(&app, &sessions, "").await;
+}
+
+#[actix_web::test]
+async fn one_connection_is_enough() {
+    let app = TestApp::with_settings(&[("GOTRUE_DB_MAX_POOL_SIZE", "1")]).await;
+    let sessions = people(&app, 12).await;
+    all_but_one_go_on(&app, &sessions, "").await;
 }

@@ -1,7 +1,7 @@
 //! Sessions: refreshing, replay, and their end.
 
+use crate::auth::{hash_of, meanwhile, meet, take_mail, text};
 use crate::support::{PASSWORD, TestApp};
-use crate::{hash_of, meanwhile, meet, take_mail, text};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -233,7 +233,7 @@ async fn who_is_banned_comes_in_by_no_door() {
     let verifier = "a-verifier-that-is-long-enough-for-the-rules-0123456789";
     let body = json!({ "email": "ada@test.example", "code_challenge": verifier, "code_challenge_method": "plain" });
     app.anon().post("/auth/v1/otp", body).await;
-    let link = crate::take_link(&app, "ada@test.example").await;
+    let link = crate::auth::take_link(&app, "ada@test.example").await;
     let followed = app.plain(reqwest::Method::GET, &link[link.find("/auth/v1").expect("a path")..]);
     let followed = crate::support::send(followed).await;
     let auth_code = followed.header("location").split_once("code=").expect("a code").1.to_owned();

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use crate::auth::take_mail;
 use crate::support::{PASSWORD, TestApp, outside};
-use crate::take_mail;
 use actix_web::HttpResponse;
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Bearer tokens: which are believed, and what they allow.
 
+use crate::auth::text;
 use crate::support::TestApp;
-use crate::text;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac as _};
@@ -53,6 +53,9 @@ async fn forged_and_foreign_tokens_are_refused() {
             let parts: Vec<&str> = good.split('.').collect();
             format!("{}.{}.{}", parts[0], encode(&changed("role", json!("service_role"))), parts[2])
         }),
+        ("an extension that must be understood", {
+            signed(&json!({ "alg": "HS256", "crit": ["b64"], "b64": true }), &claims, secret)
+        }),
         ("cut", good[..good.len() - 2].to_owned()),
     ];
     assert_eq!(user.actor.get("/auth/v1/user").await.status, 200);
@@ -62,6 +65,25 @@ async fn forged_and_foreign_tokens_are_refused() {
         for path in ["/auth/v1/user", "/auth/v1/admin/users"] {
             let reply = forger.get(path).await;
             assert!(matches!(reply.status, 401 | 403), "{what} at {path}: {} {}", reply.status, reply.body);
+        }
+    }
+}
+
+#[actix_web::test]
+async fn no_api_reads_a_token_with_an_extension_that_must_be_understood() {
+    let app = TestApp::start().await;
+    let user = app.user("ada@test.example").await;
+    let claims = claims_of(user.actor.token.as_deref().expect("token"));
+    for (header, is_read) in [
+        (json!({ "alg": "HS256" }), true),
+        (json!({ "alg": "HS256", "crit": ["b64"], "b64": true }), false),
+        (json!({ "alg": "HS256", "crit": [] }), false),
+    ] {
+        let mut holder = app.anon();
+        holder.token = Some(signed(&header, &claims, ferrobase::config::DEVELOPMENT_JWT_SECRET));
+        for path in ["/auth/v1/user", "/rest/v1/", "/storage/v1/bucket"] {
+            let reply = holder.get(path).await;
+            assert_eq!(reply.status == 200, is_read, "{header} at {path}: {} {}", reply.status, reply.body);
         }
     }
 }

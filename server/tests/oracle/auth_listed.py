@@ -15,7 +15,7 @@ with open(report, encoding="utf-8") as file:
     causes = json.load(file)["causes"]
 with open(exceptions, encoding="utf-8") as file:
     rows = [line for line in file if line.startswith("|")]
-listed = set(re.findall(r"\b[a-z0-9_]+-[0-9a-f]{10}\b", "".join(row.split("|")[1] for row in rows)))
+listed = set(re.findall(r"\b[a-z0-9_]+(?:-[a-z0-9_]+)*-[0-9a-f]{10}\b", "".join(row.split("|")[1] for row in rows)))
 differs = {scenario: cause for cause, scenarios in causes.items() for scenario in scenarios}
 
 problems = [f"{name} differs and is not listed: {differs[name]}" for name in sorted(differs.keys() - listed)]

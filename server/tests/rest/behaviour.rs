@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::house::{Ground, House, connect};
-use crate::wire::{Reply, send};
+use crate::rest::house::{Ground, House, connect};
+use crate::support::cluster::Database;
+use crate::support::wire::{Reply, send};
 
 /// A request as `claims` (JSON text; empty for nobody), with one more header if `header` is not empty.
 async fn ask(house: &House, claims: &str, method: &str, target: &str, header: &str, body: &str) -> Reply {
@@ -393,13 +394,9 @@ async fn after_the_first_load_one_session_listens_and_one_loads() {
 
 #[actix_web::test]
 async fn a_database_of_another_encoding_is_served() {
-    let first = Ground::new(None).await;
-    let name = format!("{}_latin", first.database());
-    let create = format!("create database {name} template template0 encoding 'LATIN1' locale 'C'");
-    connect(&first.owner_url).await.batch_execute(&create).await.expect("a database");
-    let mut url = url::Url::parse(&first.owner_url).expect("url");
-    url.set_path(&name);
-    let ground = Ground { owner_url: url.into(), relay: None };
+    // The roles of the observatory come with the cluster.
+    let latin = |name: &str| format!("create database {name} template template0 encoding 'LATIN1' locale 'C'");
+    let ground = Ground::on(Database::made(latin).await);
     let tables = "create schema sky; create schema workshop; grant usage on schema sky to sky_visitor;
                   create table sky.\"größen\" (id integer primary key, \"maß\" text);
                   insert into sky.\"größen\" values (1, 'für'); grant select on sky.\"größen\" to sky_visitor;";

@@ -23,8 +23,8 @@
 
 use serde_json::Value;
 
-use crate::house::House;
-use crate::wire::{Reply, send};
+use crate::rest::house::House;
+use crate::support::wire::{Reply, send};
 
 pub const ADA: &str = "a0000000-0000-4000-8000-000000000001";
 

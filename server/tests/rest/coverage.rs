@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::case;
+use crate::rest::case;
 
 /// Sections of the contract.
 const SECTIONS: [(&str, &str); 29] = [
@@ -166,7 +166,7 @@ fn table(suites: &[(&str, case::Suite)]) -> String {
 #[test]
 fn every_section_and_every_trap_has_a_case() {
     let suites: Vec<(&str, case::Suite)> =
-        crate::SUITES.iter().map(|file| (*file, case::parse(&crate::read(file)))).collect();
+        crate::rest::SUITES.iter().map(|file| (*file, case::parse(&crate::rest::read(file)))).collect();
     let known: BTreeSet<&str> = SECTIONS.iter().map(|(section, _)| *section).collect();
     let mut held: BTreeSet<&str> = TESTS.iter().map(|(section, ..)| *section).collect();
     let mut traps: BTreeSet<u32> = BTreeSet::new();

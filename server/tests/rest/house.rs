@@ -1,114 +1,20 @@
-//! One PostgreSQL per test program, one database and one REST server per test.
-//!
-//! `TEST_DATABASE_URL` (of a superuser) replaces the embedded PostgreSQL.
+//! One database with the observatory and one REST server per test.
 
-#![allow(dead_code, clippy::expect_used, clippy::unwrap_used)]
-
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 use ferrobase::app;
 use ferrobase::config::{RestConfig, Source};
 use ferrobase::db::{Pool, PoolOptions};
-use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::http::listen::Listener;
 use ferrobase::rest::Rest;
 use ferrobase::rest::live::Live;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
-use crate::relay::{Relay, Rewrite};
+use crate::rest::relay::{Relay, Rewrite};
+pub use crate::support::cluster::connect;
+use crate::support::cluster::{Database, Template};
 
 pub const SECRET: &str = "an-observatory-secret-of-more-than-32-bytes";
-const TEMPLATE: &str = "observatory";
-
-static CLUSTER: OnceLock<String> = OnceLock::new();
-static NEXT: AtomicU32 = AtomicU32::new(0);
-
-/// URL of a superuser's database in the cluster of this program, which holds the template.
-fn cluster() -> &'static str {
-    CLUSTER.get_or_init(|| {
-        // The cluster outlives the runtime of the test that happened to ask first.
-        let (send, receive) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Runtime::new().expect("runtime");
-            runtime.block_on(async {
-                let (url, _postgres) = open_cluster().await;
-                make_template(&url).await;
-                send.send(url).expect("the first test waits");
-                std::future::pending::<()>().await;
-            });
-        });
-        receive.recv().expect("the cluster starts")
-    })
-}
-
-#[allow(clippy::zombie_processes, reason = "the shell waits for our end, not we for its")]
-async fn open_cluster() -> (String, Option<EmbeddedPostgres>) {
-    if let Ok(url) = std::env::var("TEST_DATABASE_URL") {
-        return (url, None);
-    }
-    let folder = std::env::temp_dir().join(format!("ferrobase-rest-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("temporary folder");
-    let settings = [
-        ("fsync", "off"),
-        ("full_page_writes", "off"),
-        ("autovacuum", "off"),
-        ("max_connections", "300"),
-        // Every test copies a database; without these the copies' log alone would fill a gigabyte.
-        ("wal_level", "minimal"),
-        ("max_wal_senders", "0"),
-        ("max_wal_size", "64MB"),
-    ];
-    let postgres = EmbeddedPostgres::start(&EmbeddedOptions {
-        data_root: folder.clone(),
-        port: 0,
-        bin_dir: None,
-        settings: settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-    })
-    .await
-    .expect("PostgreSQL starts");
-    // However this program ends, PostgreSQL stops and its folder goes.
-    let script = format!(
-        "while kill -0 {own} 2>/dev/null; do sleep 0.3; done; \
-         kill -INT $(head -n 1 '{cluster}/postmaster.pid'); \
-         n=0; while [ -e '{cluster}/postmaster.pid' ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done; rm -rf '{folder}'",
-        own = std::process::id(),
-        cluster = postgres.cluster.display(),
-        folder = folder.display(),
-    );
-    Command::new("sh")
-        .args(["-c", &script])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("a shell to clean up");
-    (postgres.url.clone(), Some(postgres))
-}
-
-async fn make_template(url: &str) {
-    let admin = connect(url).await;
-    admin.batch_execute(&format!("drop database if exists {TEMPLATE}")).await.expect("no old template");
-    admin
-        .batch_execute(&format!("create database {TEMPLATE} template template0 encoding 'UTF8' locale 'C.UTF-8'"))
-        .await
-        .expect("template");
-    let owner = connect(&with_database(url, TEMPLATE)).await;
-    owner.batch_execute(include_str!("schema.sql")).await.expect("schema.sql loads");
-}
-
-pub async fn connect(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connection");
-    tokio::spawn(connection);
-    client
-}
-
-fn with_database(url: &str, database: &str) -> String {
-    let mut parsed = url::Url::parse(url).expect("url");
-    parsed.set_path(&format!("/{database}"));
-    parsed.into()
-}
 
 /// A database of its own, made from the template.
 pub struct Ground {
@@ -116,28 +22,23 @@ pub struct Ground {
     pub owner_url: String,
     /// What stands between the server and the database, if anything does.
     pub relay: Option<Relay>,
+    /// Goes with the last server on it.
+    database: Arc<Database>,
 }
 
 impl Ground {
     /// `more`: statements of the owner, run before any server looks.
     pub async fn new(more: Option<&str>) -> Self {
-        let cluster = cluster();
-        let name = format!("sky_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let create = format!("create database {name} template {TEMPLATE}");
-        let admin = connect(cluster).await;
-        // PostgreSQL copies one template at a time, and only while nobody is connected to it.
-        for attempt in 0.. {
-            match admin.batch_execute(&create).await {
-                Ok(()) => break,
-                Err(error) if attempt > 200 => panic!("cannot copy the template: {error:?}"),
-                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
-            }
-        }
-        let owner_url = with_database(cluster, &name);
+        let database = Database::new(Template::Observatory).await;
         if let Some(more) = more {
-            connect(&owner_url).await.batch_execute(more).await.expect("the statements run");
+            connect(&database.url).await.batch_execute(more).await.expect("the statements run");
         }
-        Self { owner_url, relay: None }
+        Self::on(database)
+    }
+
+    /// A database without the observatory.
+    pub fn on(database: Database) -> Self {
+        Self { owner_url: database.url.clone(), relay: None, database: Arc::new(database) }
     }
 
     /// Everything the server says to the database now goes through a relay.
@@ -174,6 +75,7 @@ pub struct House {
     pub owner: Client,
     pub owner_url: String,
     stop: actix_server::ServerHandle,
+    _database: Arc<Database>,
 }
 
 impl House {
@@ -210,7 +112,9 @@ impl House {
         let server = app::serve_rest(rest, vec![Listener::Tcp(listener)], 1).expect("listening");
         let stop = server.handle();
         actix_web::rt::spawn(server);
-        Self { address, live, owner: connect(&ground.owner_url).await, owner_url: ground.owner_url.clone(), stop }
+        let owner_url = ground.owner_url.clone();
+        let owner = connect(&owner_url).await;
+        Self { address, live, owner, owner_url, stop, _database: Arc::clone(&ground.database) }
     }
 
     /// A signed token; `claims` is JSON text.

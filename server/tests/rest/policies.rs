@@ -11,9 +11,9 @@ use rand::{Rng, SeedableRng};
 use serde_json::Value;
 use tokio_postgres::Client;
 
-use crate::house::{Ground, House, connect};
-use crate::relay::{Relay, Rewrite};
-use crate::wire::send;
+use crate::rest::house::{Ground, House, connect};
+use crate::rest::relay::{Relay, Rewrite};
+use crate::support::wire::send;
 
 const ROLES: [&str; 3] = ["sky_visitor", "sky_member", "sky_curator"];
 const OWNERS: [&str; 4] = ["ann", "ben", "cat", "dan"];

@@ -1,7 +1,5 @@
 //! `ferrobase serve --only rest` as a process of its own: its ports and sockets, its signals, its environment.
 
-#![allow(clippy::expect_used)]
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::house::{Ground, SECRET, connect};
-use crate::wire::{Reply, parse, send};
+use crate::rest::house::{Ground, SECRET, connect};
+use crate::support::valve::{Valve, until};
+use crate::support::wire::{Reply, parse, send};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -143,7 +142,7 @@ async fn the_admin_port_tells_life_readiness_and_figures() {
         assert_eq!(reply.status, status, "{path}");
         assert_eq!(reply.body.is_empty(), !matches!(path, "/metrics" | "/schema_cache"), "{path}");
     }
-    let token = crate::house::House::token(r#"{"role":"sky_member"}"#);
+    let token = crate::rest::house::House::token(r#"{"role":"sky_member"}"#);
     let bearer = [("Authorization".to_owned(), format!("Bearer {token}"))];
     for _ in 0..3 {
         assert_eq!(send(&server.address, "GET", "/labels?select=id", &bearer, b"").await.status, 200);
@@ -415,4 +414,42 @@ async fn requests_and_their_sql_are_logged_as_the_level_says() {
         assert_eq!(logged > 0, seen[1], "{level}: {statements}");
         assert!(!statements.contains("eq.x"), "no values: {statements}");
     }
+}
+
+#[actix_web::test]
+async fn readiness_tells_of_a_database_that_hangs() {
+    let ground = Ground::new(None).await;
+    let valve = Valve::before(&ground.owner_url).await;
+    let url = valve.url(&ground.login_url("sky_gate", "gate"));
+    let mut server = Server::start(&[("PGRST_DB_URI", &url)]).ready().await;
+    let admin = server.admin.clone();
+    assert_eq!(ask(&admin, "/ready").await.expect("an answer").status, 200);
+    valve.freeze();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let started = Instant::now();
+    assert_eq!(ask(&admin, "/ready").await.expect("an answer").status, 503);
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    let reply = server.get("/labels?select=id&id=eq.1").await.expect("an answer");
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    assert!(reply.header("retry-after").is_some() && started.elapsed() < Duration::from_secs(15));
+    valve.thaw();
+    server.wait_for(&admin, "/ready", |reply| reply.status == 200).await;
+}
+
+#[actix_web::test]
+async fn a_statement_that_outlives_the_drain_is_cancelled() {
+    let nap = "create function sky.nap() returns void language sql as 'select pg_sleep(120)'; \
+               grant execute on function sky.nap to public";
+    let ground = Ground::new(Some(nap)).await;
+    let owner = connect(&ground.owner_url).await;
+    let mut server = Server::start(&[("PGRST_DB_URI", &ground.login_url("sky_gate", "gate"))]).ready().await;
+    let address = server.address.clone();
+    actix_web::rt::spawn(async move { ask(&address, "/rpc/nap").await });
+    let napping = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active' \
+                   and pid <> pg_backend_pid() and query like '%nap%'";
+    let is_napping = async || owner.query_one(napping, &[]).await.expect("who works").get::<_, i64>(0) > 0;
+    until("it runs", async || is_napping().await).await;
+    server.signal("TERM");
+    server.end().await;
+    until("it is cancelled", async || !is_napping().await).await;
 }

@@ -9,8 +9,8 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::Value;
 
-use crate::house::House;
-use crate::wire::send;
+use crate::rest::house::House;
+use crate::support::wire::send;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)

@@ -1,23 +1,18 @@
-//! A PostgreSQL with `schema.sql`, the REST API over it, and requests made by an actor.
-
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+//! A database with `schema.sql`, the REST API over it, and requests made by an actor.
 
 use ferrobase::app;
 use ferrobase::config::Source;
 use ferrobase::db::{Pool, PoolOptions};
-use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
 use ferrobase::http::listen::Listener;
 use ferrobase::rest::Rest;
 use ferrobase::rest::live::Live;
-use tokio_postgres::NoTls;
+
+use crate::support::cluster::{Database, Template, connect};
 
 const SECRET: &str = "a secret of the tests that is long enough";
-static COUNTER: AtomicU32 = AtomicU32::new(0);
 
 pub struct Fixture {
-    postgres: Option<EmbeddedPostgres>,
-    root: PathBuf,
+    pub database: Database,
     pub base: String,
     pub client: reqwest::Client,
     stop: Option<std::sync::mpsc::Sender<()>>,
@@ -42,41 +37,30 @@ impl Reply {
 }
 
 impl Fixture {
-    /// `settings`: further `PGRST_*` by their names without that prefix.
+    /// `settings`: further `PGRST_*` by their names without that prefix, or `FERROBASE_*`.
     pub async fn start(settings: &[(&str, &str)]) -> Self {
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let root = std::env::temp_dir().join(format!("ferrobase-rest-{}-{number}", std::process::id()));
-        let options = EmbeddedOptions {
-            data_root: root.clone(),
-            port: 0,
-            bin_dir: std::env::var_os("PG_BIN_DIR").map(PathBuf::from),
-            settings: vec![("fsync".to_owned(), "off".to_owned())],
-        };
-        let postgres = EmbeddedPostgres::start(&options).await.expect("PostgreSQL");
-        let (admin, connection) = tokio_postgres::connect(&postgres.url, NoTls).await.expect("connect");
-        tokio::spawn(connection);
-        admin.batch_execute(include_str!("schema.sql")).await.expect("schema");
-
-        let mut uri = url::Url::parse(&postgres.url).expect("url");
-        uri.set_username("authenticator").expect("user");
+        let database = Database::new(Template::Studio).await;
+        let mut uri = url::Url::parse(&database.url).expect("url");
+        uri.set_username("studio_gate").expect("user");
         uri.set_password(Some("pass")).expect("password");
         let mut pairs: Vec<(String, String)> = [
             ("DB_URI", uri.as_str()),
             ("DB_SCHEMAS", "public,archive"),
-            ("DB_ANON_ROLE", "anon"),
+            ("DB_ANON_ROLE", "studio_visitor"),
             ("JWT_SECRET", SECRET),
             ("DB_AGGREGATES_ENABLED", "true"),
             ("DB_PLAN_ENABLED", "true"),
         ]
         .iter()
         .chain(settings)
-        .map(|(name, value)| (format!("PGRST_{name}"), (*value).to_owned()))
+        .map(|(name, value)| {
+            let prefix = if name.starts_with("FERROBASE_") { "" } else { "PGRST_" };
+            (format!("{prefix}{name}"), (*value).to_owned())
+        })
         .collect();
         pairs.reverse();
         pairs.dedup_by(|later, kept| later.0 == kept.0);
         let source = Source::from_pairs(pairs.into_iter().rev());
-        // Plain HTTP only, but the client is built with TLS.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let (stop, stopped) = std::sync::mpsc::channel();
         let (address, listening) = std::sync::mpsc::channel();
         let uri = uri.to_string();
@@ -99,8 +83,7 @@ impl Fixture {
         });
         let address = listening.recv().expect("address");
         Self {
-            postgres: Some(postgres),
-            root,
+            database,
             base: format!("http://{address}"),
             client: reqwest::Client::new(),
             stop: Some(stop),
@@ -113,17 +96,15 @@ impl Fixture {
         if let Some(server) = self.server.take() {
             tokio::task::spawn_blocking(move || server.join()).await.expect("joined").expect("server");
         }
-        if let Some(postgres) = self.postgres.take() {
-            postgres.stop().await;
-        }
     }
 
     /// A query as superuser; the first column of the first row.
     pub async fn one(&self, sql: &str) -> String {
-        let url = self.postgres.as_ref().map(|postgres| postgres.url.clone()).expect("running");
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.expect("connect");
-        tokio::spawn(connection);
-        let rows = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let rows = connect(&self.database.url)
+            .await
+            .simple_query(sql)
+            .await
+            .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         rows.iter()
             .find_map(|message| match message {
                 tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
@@ -132,7 +113,33 @@ impl Fixture {
             .unwrap_or_default()
     }
 
-    /// A request as `actor`: `anon`, or `role:sub` with a token of that role and subject.
+    /// Runs `sql` and returns when the server has loaded the schema again: `probe` finds something there.
+    pub async fn reload_with(&self, sql: &str, probe: &str) {
+        self.one(&format!("{sql}; notify pgrst")).await;
+        for _ in 0..200 {
+            if self.send(self.request("anon", "GET", probe)).await.status == 200 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("{probe} does not come");
+    }
+
+    /// A request whose answer is read at the test's own pace.
+    pub async fn raw(&self, head: &str) -> tokio::net::TcpStream {
+        use tokio::io::AsyncWriteExt;
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+        // Little fits between the two.
+        socket.set_recv_buffer_size(64 << 10).expect("a small buffer");
+        let address: std::net::SocketAddr = self.base.trim_start_matches("http://").parse().expect("an address");
+        socket.connect(&address.into()).expect("connected");
+        socket.set_nonblocking(true).expect("a mode");
+        let mut client = tokio::net::TcpStream::from_std(socket.into()).expect("a stream");
+        client.write_all(head.as_bytes()).await.expect("sent");
+        client
+    }
+
+    /// A request as `actor`: `anon`, or `member:sub` and `keeper:sub` with a token of that role and subject.
     pub fn request(&self, actor: &str, method: &str, target: &str) -> reqwest::RequestBuilder {
         let method = reqwest::Method::from_bytes(method.as_bytes()).expect("method");
         let request = self.client.request(method, format!("{}{target}", self.base));
@@ -149,15 +156,9 @@ impl Fixture {
     }
 }
 
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.root);
-    }
-}
-
 /// A token of the tests' secret.
 pub fn token(role: &str, sub: &str) -> String {
-    let claims = serde_json::json!({ "role": role, "sub": sub });
+    let claims = serde_json::json!({ "role": format!("studio_{role}"), "sub": sub });
     let key = jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes());
     jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("token")
 }

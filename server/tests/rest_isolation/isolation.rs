@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::fixture::Fixture;
+use crate::rest_isolation::fixture::Fixture;
 
 /// Requests of three roles at once on few connections, a third of them abandoned on the way: every answer names
 /// the role and subject of the one who asked.
@@ -15,9 +15,9 @@ async fn a_crowd_of_mixed_roles_never_swaps_identities() {
             let fixture = fixture.clone();
             tokio::spawn(async move {
                 let (actor, role, sub) = match worker % 3 {
-                    0 => ("anon".to_owned(), "anon", None),
-                    1 => (format!("member:m{worker}"), "member", Some(format!("m{worker}"))),
-                    _ => (format!("keeper:k{worker}"), "keeper", Some(format!("k{worker}"))),
+                    0 => ("anon".to_owned(), "studio_visitor", None),
+                    1 => (format!("member:m{worker}"), "studio_member", Some(format!("m{worker}"))),
+                    _ => (format!("keeper:k{worker}"), "studio_keeper", Some(format!("k{worker}"))),
                 };
                 let mut answered = 0;
                 for round in 0..60 {
@@ -62,7 +62,7 @@ async fn an_abandoned_request_is_cancelled_and_frees_its_slot() {
     assert_eq!(fixture.send(request).await.body, "11");
     let mut left = String::new();
     for _ in 0..50 {
-        left = fixture.one("select count(*) from pg_stat_activity where query like '%nap%' and state <> 'idle' and pid <> pg_backend_pid()").await;
+        left = fixture.one("select count(*) from pg_stat_activity where datname = current_database() and query like '%nap%' and state <> 'idle' and pid <> pg_backend_pid()").await;
         if left == "0" {
             break;
         }
@@ -89,7 +89,12 @@ async fn what_a_check_refuses_is_undone() {
     assert_eq!((reply.status, reply.json()["code"].as_str()), (400, Some("PGRST115")));
 
     assert_eq!(fixture.one("select count(*) from clients where id >= 50 or city = 'Nowhere'").await, "0");
-    assert_eq!(fixture.one("select count(*) from pg_stat_activity where state like 'idle in%'").await, "0");
+    assert_eq!(
+        fixture
+            .one("select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in%'")
+            .await,
+        "0"
+    );
     fixture.stop().await;
 }
 
@@ -111,8 +116,9 @@ async fn statements_survive_a_change_of_the_schema_under_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_settings_of_the_login_replace_connections_and_refuse_nobody() {
     const PIDS: &str = "select coalesce(string_agg(pid::text, ',' order by pid), '') from pg_stat_activity \
-                        where application_name = 'PostgREST 16.2' and query not ilike 'listen%'";
-    const LISTENERS: &str = "select count(*) from pg_stat_activity where query ilike 'listen%'";
+                        where datname = current_database() and application_name = 'PostgREST 16.2' and query not ilike 'listen%'";
+    const LISTENERS: &str =
+        "select count(*) from pg_stat_activity where datname = current_database() and query ilike 'listen%'";
     let fixture = Fixture::start(&[("DB_POOL", "2"), ("DB_POOL_MAX_IDLETIME", "600")]).await;
     // Before it listens, the listener looks like one of the pool.
     while fixture.one(LISTENERS).await != "1" {
@@ -141,7 +147,10 @@ async fn changed_settings_of_the_login_replace_connections_and_refuse_nobody() {
     let same = fixture.one(PIDS).await;
     assert!(before.iter().all(|pid| same.split(',').any(|kept| kept == pid)), "{same}");
 
-    fixture.one("alter role authenticator set lock_timeout = '4321ms'; notify pgrst").await;
+    let database = &fixture.database.name;
+    fixture
+        .one(&format!("alter role studio_gate in database {database} set lock_timeout = '4321ms'; notify pgrst"))
+        .await;
     let mut after = fixture.one(PIDS).await;
     for _ in 0..200 {
         ask().await;
@@ -160,16 +169,9 @@ async fn changed_settings_of_the_login_replace_connections_and_refuse_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_result_comes_whole_and_as_valid_json() {
     let fixture = Fixture::start(&[]).await;
-    fixture.one("create table long as select n as id, repeat('x', 50) as text from generate_series(1, 60000) n").await;
-    fixture.one("grant select on long to anon; notify pgrst").await;
-    let mut reply = fixture.send(fixture.request("anon", "GET", "/long")).await;
-    for _ in 0..50 {
-        if reply.status != 404 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        reply = fixture.send(fixture.request("anon", "GET", "/long")).await;
-    }
+    let long = "create table long as select n as id, repeat('x', 50) as text from generate_series(1, 60000) n";
+    fixture.reload_with(&format!("{long}; grant select on long to studio_visitor"), "/long?id=eq.1").await;
+    let reply = fixture.send(fixture.request("anon", "GET", "/long")).await;
     assert_eq!((reply.status, reply.header("transfer-encoding")), (200, Some("chunked")));
     let rows = reply.json();
     assert_eq!(rows.as_array().map(Vec::len), Some(60000));

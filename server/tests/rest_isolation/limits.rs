@@ -1,6 +1,6 @@
 //! What is too much is refused with a clear answer, and nothing makes the server fail.
 
-use crate::fixture::Fixture;
+use crate::rest_isolation::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_much_is_refused_with_a_clear_answer() {
@@ -156,7 +156,8 @@ async fn clients_that_do_not_read_keep_nobody_from_the_database() {
         client.write_all(b"GET /long_story HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");
         idle.push(client);
     }
-    let held = "select count(*) from pg_stat_activity where query ilike '%long_story%' and state <> 'idle' and pid <> pg_backend_pid()";
+    let held = "select count(*) from pg_stat_activity where datname = current_database() and query ilike '%long_story%'
+                and state <> 'idle' and pid <> pg_backend_pid()";
     while fixture.one(held).await == "0" {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
@@ -164,5 +165,184 @@ async fn clients_that_do_not_read_keep_nobody_from_the_database() {
         assert_eq!(fixture.send(fixture.request("anon", "GET", "/clients?select=id")).await.status, 200);
     }
     drop(idle);
+    fixture.stop().await;
+}
+
+/// A body of `length` bytes is announced, so many of them are sent.
+async fn begin_body(fixture: &Fixture, actor: &str, target: &str, length: usize, sent: usize) -> tokio::net::TcpStream {
+    use tokio::io::AsyncWriteExt;
+    let token = actor
+        .split_once(':')
+        .map(|(role, sub)| format!("Authorization: Bearer {}\r\n", crate::rest_isolation::fixture::token(role, sub)));
+    let head = format!(
+        "POST {target} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{}Content-Length: {length}\r\n\r\n",
+        token.unwrap_or_default()
+    );
+    let mut client = fixture.raw(&head).await;
+    client.write_all(&vec![b' '; sent]).await.expect("sent");
+    client
+}
+
+/// The head of the answer.
+async fn answer(client: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
+    use tokio::io::AsyncReadExt;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(client.read_u8().await.expect("an answer"));
+    }
+    String::from_utf8_lossy(&head).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_share_a_budget_and_keep_no_small_one_out() {
+    use tokio::io::AsyncWriteExt;
+    let fixture = Fixture::start(&[("FERROBASE_BODIES_MB", "8")]).await;
+    let mut too_long = begin_body(&fixture, "member:a", "/bare", 7 << 20, 0).await;
+    assert!(answer(&mut too_long).await.starts_with("HTTP/1.1 413"));
+    let mut first = begin_body(&fixture, "member:a", "/bare", 5 << 20, 4 << 20).await;
+    // Until it has been read.
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let second = begin_body(&fixture, "member:a", "/bare", 4 << 20, 0).await;
+    let (mut second, mut second_body) = second.into_split();
+    // What finds no room is not read.
+    tokio::spawn(async move { second_body.write_all(&vec![b' '; 4 << 20]).await });
+    let small = fixture.request("member:a", "POST", "/bare").json(&serde_json::json!({ "a": 1 }));
+    assert_eq!(fixture.send(small).await.status, 201);
+    let refused = answer(&mut second).await;
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.to_lowercase().contains("retry-after: 5"), "{refused}");
+    // What is not kept does not count.
+    let unused = fixture.request("member:a", "DELETE", "/bare?a=eq.1").body(vec![b'x'; 4 << 20]);
+    assert_eq!(fixture.send(unused).await.status, 204);
+    first.write_all(&[&vec![b' '; (1 << 20) - 2], &b"[]"[..]].concat()).await.expect("sent");
+    assert!(answer(&mut first).await.starts_with("HTTP/1.1 201"));
+    let mut third = begin_body(&fixture, "member:a", "/bare", 4 << 20, (4 << 20) - 2).await;
+    third.write_all(b"[]").await.expect("sent");
+    assert!(answer(&mut third).await.starts_with("HTTP/1.1 201"));
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_body_that_may_not_be_written_is_not_waited_for() {
+    let fixture = Fixture::start(&[]).await;
+    let schema = "create table walled (id int); alter table walled enable row level security; \
+                  grant select, insert, update on walled to studio_visitor; create table sealed (id int); \
+                  create function hidden(a int) returns int language sql as 'select a'; \
+                  revoke execute on function hidden from public";
+    fixture.reload_with(schema, "/walled").await;
+    for (actor, target, status) in [
+        ("anon", "/sealed", "401"),
+        ("member:a", "/sealed", "403"),
+        ("anon", "/walled", "401"),
+        ("anon", "/rpc/hidden", "401"),
+        ("anon", "/a/b/c", "404"),
+    ] {
+        let mut client = begin_body(&fixture, actor, target, 5 << 20, 0).await;
+        let head = tokio::time::timeout(std::time::Duration::from_secs(10), answer(&mut client)).await;
+        let head = head.unwrap_or_else(|_| panic!("{target} is waited for"));
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{target}: {head}");
+        // In the same words as a small one.
+        if target == "/walled" || target == "/sealed" {
+            let body = serde_json::json!({ "id": 1 });
+            let small = fixture.send(fixture.request(actor, "POST", target).json(&body)).await;
+            assert_eq!(small.status.to_string(), status, "{target}: {}", small.body);
+        }
+    }
+    let rows: Vec<_> = (0..30_000).map(|n| serde_json::json!({ "a": n })).collect();
+    assert_eq!(fixture.send(fixture.request("member:a", "POST", "/bare").json(&rows)).await.status, 201);
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_be_stored_otherwise_than_sent_is_refused() {
+    let fixture = Fixture::start(&[]).await;
+    let csv =
+        fixture.request("member:a", "POST", "/bare").header("Content-Type", "text/csv").body(&b"a,b\n1,caf\xe9\n"[..]);
+    let reply = fixture.send(csv).await;
+    assert_eq!((reply.status, reply.json()["message"].as_str()), (400, Some("The CSV body is not UTF-8")));
+    assert_eq!(fixture.one("select count(*) from bare").await, "0");
+    let schema = "create function kind(text) returns text language sql immutable as $$ select 'text' $$; \
+                  create function kind(bytea) returns text language sql immutable as $$ select 'bytea ' || encode($1, 'hex') $$; \
+                  create view kinds as select 1 as x; grant select on kinds to studio_visitor";
+    fixture.reload_with(schema, "/kinds").await;
+    for (media, body, answer) in
+        [("application/octet-stream", &b"\x00\xff"[..], "\"bytea 00ff\""), ("text/plain", b"x", "\"text\"")]
+    {
+        let call = fixture.request("anon", "POST", "/rpc/kind").header("Content-Type", media).body(body);
+        let reply = fixture.send(call).await;
+        assert_eq!((reply.status, reply.body.as_str()), (200, answer), "{media}");
+    }
+    fixture.stop().await;
+}
+
+/// `people` and `projects` embedded in one another, so many times.
+fn circle(depth: usize) -> String {
+    let mut select = "name".to_owned();
+    for level in (0..depth).rev() {
+        let relation = if level % 2 == 0 { "projects" } else { "people" };
+        select = format!("name,{relation}({select})");
+    }
+    format!("/people?select={select}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_that_embed_too_much_are_refused_and_dear_ones_where_they_are_estimated_so() {
+    let fixture = Fixture::start(&[("FERROBASE_REST_ANON_EMBEDS", "8"), ("FERROBASE_REST_ANON_COST", "5")]).await;
+    let ask = async |actor: &str, target: &str| {
+        let reply = fixture.send(fixture.request(actor, "GET", target)).await;
+        let message = if reply.status == 200 { String::new() } else { reply.json()["message"].to_string() };
+        (reply.status, message)
+    };
+    let served = (200, String::new());
+    let refused = |message: &str| (400, format!("\"{message}\""));
+    assert_eq!(ask("anon", &circle(7)).await, refused("The embedded resources are nested too deeply"));
+    assert_eq!(ask("member:a", &circle(7)).await, served);
+    assert_eq!(ask("member:a", &circle(11)).await, refused("The embedded resources are nested too deeply"));
+    let many: Vec<_> = (0..9).map(|n| format!("p{n}:projects(name)")).collect();
+    let many = format!("/people?select={}", many.join(","));
+    assert_eq!(ask("anon", &many).await, refused("There are too many embedded resources"));
+    assert_eq!(ask("member:a", &many).await, served);
+    // Neither two levels nor other roles are estimated; three are dear by this setting.
+    assert_eq!(ask("anon", &circle(2)).await, served);
+    for _ in 0..2 {
+        assert_eq!(ask("anon", &circle(3)).await, refused("The request is estimated to cost too much"));
+    }
+    assert_eq!(ask("member:a", &circle(3)).await, served);
+    fixture.stop().await;
+    let usual = Fixture::start(&[]).await;
+    assert_eq!(usual.send(usual.request("anon", "GET", &circle(6))).await.status, 200, "tables never analyzed");
+    usual.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quick_requests_get_through_beside_500_slow_ones_of_the_same_client() {
+    let fixture = std::sync::Arc::new(Fixture::start(&[("DB_POOL", "5"), ("DB_POOL_ACQUISITION_TIMEOUT", "60")]).await);
+    let quick = async || {
+        let since = std::time::Instant::now();
+        assert_eq!(fixture.send(fixture.request("anon", "GET", "/clients?select=id")).await.status, 200);
+        since.elapsed()
+    };
+    quick().await;
+    let slow: Vec<_> = (0..500)
+        .map(|_| {
+            let nap = fixture.request("anon", "POST", "/rpc/nap").json(&serde_json::json!({ "seconds": 1.5 }));
+            tokio::spawn(async move { nap.send().await.map(|answer| answer.status().as_u16()) })
+        })
+        .collect();
+    let napping = "select count(*) from pg_stat_activity where query ilike '%nap%' and state = 'active' \
+                   and datname = current_database() and pid <> pg_backend_pid()";
+    for _ in 0..100 {
+        if fixture.one(napping).await == "3" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    for _ in 0..20 {
+        let took = quick().await;
+        assert!(took < std::time::Duration::from_millis(1000), "{took:?}");
+    }
+    assert_eq!(fixture.one(napping).await, "3", "one stays free for quick requests, one for other clients");
+    slow.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(slow);
+    let fixture = std::sync::Arc::into_inner(fixture).expect("alone");
     fixture.stop().await;
 }

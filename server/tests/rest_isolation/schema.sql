@@ -1,12 +1,15 @@
 -- A small studio: clients, their projects, tasks and the people on them. Behind the tests of the REST API.
-create role anon nologin noinherit;
-create role member nologin noinherit;
-create role keeper nologin noinherit bypassrls;
-create role authenticator login noinherit password 'pass';
-grant anon, member, keeper to authenticator;
-alter role keeper set statement_timeout = '700ms';
+do $$ begin
+  create role studio_visitor nologin noinherit;
+  create role studio_member nologin noinherit;
+  create role studio_keeper nologin noinherit bypassrls;
+  create role studio_gate login noinherit password 'pass';
+exception when duplicate_object then null; -- roles outlive the database
+end $$;
+grant studio_visitor, studio_member, studio_keeper to studio_gate;
+alter role studio_keeper set statement_timeout = '700ms';
 create schema archive;
-grant usage on schema public, archive to anon, member, keeper;
+grant usage on schema public, archive to studio_visitor, studio_member, studio_keeper;
 
 create table clients (id int primary key, name text not null, city text);
 insert into clients values (1, 'Acme', 'Oslo'), (2, 'Bolt', 'Rome'), (3, 'Crux', null);
@@ -97,12 +100,12 @@ end $$;
 create domain "text/markdown" as text;
 create function readme() returns "text/markdown" language sql immutable as $$ select '# hi'::"text/markdown" $$;
 
-grant select, insert, update, delete on all tables in schema public, archive to member, keeper;
-grant select on clients, projects, people, tasks, people_projects, open_projects, archive.papers to anon;
-grant insert, select, delete, update on bare to anon;
-revoke all on secrets from member, keeper;
-grant usage on all sequences in schema public to member, keeper;
+grant select, insert, update, delete on all tables in schema public, archive to studio_member, studio_keeper;
+grant select on clients, projects, people, tasks, people_projects, open_projects, archive.papers to studio_visitor;
+grant insert, select, delete, update on bare to studio_visitor;
+revoke all on secrets from studio_member, studio_keeper;
+grant usage on all sequences in schema public to studio_member, studio_keeper;
 
 -- 20 MB that nobody has to keep.
 create view long_story as select repeat('and then ', 110) as line from generate_series(1, 20000);
-grant select on long_story to anon;
+grant select on long_story to studio_visitor;

@@ -1,6 +1,7 @@
 //! Servers of the outside world, played by a test.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use rustls::pki_types::pem::PemObject as _;
@@ -61,6 +62,11 @@ pub fn secure(base: &str) -> String {
 /// A mail server that takes any login and every mail, but answers `recipient` to whom one is for. Yields its port, and
 /// all that a client said up to the end of each mail.
 pub async fn mail_server(recipient: &'static str) -> (u16, UnboundedReceiver<String>) {
+    slow_mail_server(recipient, Duration::ZERO).await
+}
+
+/// The same, which takes its time to accept what a mail says.
+pub async fn slow_mail_server(recipient: &'static str, pause: Duration) -> (u16, UnboundedReceiver<String>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("address").port();
     let (deliver, received) = unbounded_channel();
@@ -84,6 +90,7 @@ pub async fn mail_server(recipient: &'static str) -> (u16, UnboundedReceiver<Str
                     answer = match line.as_str() {
                         "." if in_data => {
                             in_data = false;
+                            tokio::time::sleep(pause).await;
                             let _ = deliver.send(std::mem::take(&mut heard));
                             Some("250 taken")
                         }

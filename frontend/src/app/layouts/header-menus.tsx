@@ -2,15 +2,17 @@
  * The header's two menus. The buttons are there from the first paint; the menus behind them
  * (Radix and its positioning) are downloaded when a button is first touched.
  */
-import { SunMoon } from "lucide-react";
+import { Languages, SunMoon } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { Avatar } from "@/components/ui/avatar";
 import { Button } from "@/components/ui/button";
 import type { AppUser } from "@/lib/session";
 import { useTheme } from "@/lib/theme";
 import { t } from "@/messages";
+import { currentLocale, localeNames } from "@/messages/locale";
 
 const loadMenus = () => import("./menus");
+const LanguageItems = lazy(() => loadMenus().then((module) => ({ default: module.LanguageItems })));
 const ThemeItems = lazy(() => loadMenus().then((module) => ({ default: module.ThemeItems })));
 const AccountItems = lazy(() => loadMenus().then((module) => ({ default: module.AccountItems })));
 
@@ -31,6 +33,26 @@ function useLazyMenu() {
       onClick: () => setWanted(true),
     } as const,
   };
+}
+
+export function LanguageMenu() {
+  const { wanted, button } = useLazyMenu();
+  const trigger = (
+    <Button
+      size="icon"
+      aria-label={t("shell.languageNow", { language: localeNames[currentLocale()] })}
+      {...(wanted ? {} : button)}
+    >
+      <Languages aria-hidden="true" />
+    </Button>
+  );
+  return wanted ? (
+    <Suspense fallback={trigger}>
+      <LanguageItems>{trigger}</LanguageItems>
+    </Suspense>
+  ) : (
+    trigger
+  );
 }
 
 export function ThemeMenu() {

@@ -19,9 +19,42 @@ import { queryClient } from "@/lib/query-client";
 import type { AppUser } from "@/lib/session";
 import { setTheme, useTheme, type Theme } from "@/lib/theme";
 import { t } from "@/messages";
+import { currentLocale, keepLocale, knownLocale, localeNames, locales, type Locale } from "@/messages/locale";
 import { paths } from "../paths";
 import { roleName } from "./role-name";
 import { useLogout } from "./use-logout";
+
+/** Another language is another visit: words are read as the pages load. What was typed is kept. */
+function changeLanguage(locale: Locale) {
+  keepLocale(locale);
+  const here = new URL(window.location.href);
+  here.searchParams.delete("lang");
+  if (here.href === window.location.href) window.location.reload();
+  else window.location.replace(here);
+}
+
+export function LanguageItems({ children }: { children: ReactNode }) {
+  return (
+    <DropdownMenu defaultOpen modal={false}>
+      <DropdownMenuTrigger asChild>{children}</DropdownMenuTrigger>
+      <DropdownMenuContent aria-label={t("shell.language")}>
+        <DropdownMenuRadioGroup
+          value={currentLocale()}
+          onValueChange={(value) => {
+            const locale = knownLocale(value);
+            if (locale) changeLanguage(locale);
+          }}
+        >
+          {locales.map((locale) => (
+            <DropdownMenuRadioItem key={locale} value={locale} lang={locale}>
+              {localeNames[locale]}
+            </DropdownMenuRadioItem>
+          ))}
+        </DropdownMenuRadioGroup>
+      </DropdownMenuContent>
+    </DropdownMenu>
+  );
+}
 
 export function ThemeItems({ children }: { children: ReactNode }) {
   const theme = useTheme();

@@ -4,7 +4,7 @@ import { Sheet, SheetContent } from "@/components/ui/sheet";
 import { useSession } from "@/lib/session";
 import { t } from "@/messages";
 import { paths } from "../paths";
-import { mainNav } from "./site-header";
+import { mainNav } from "./main-nav";
 
 /** The main navigation on small screens. */
 export default function MobileMenu({ onClose }: { onClose: () => void }) {

@@ -9,7 +9,7 @@ import { Button } from "@/components/ui/button";
 import { Sheet, SheetContent } from "@/components/ui/sheet";
 import { useSidebarFold } from "@/components/ui/sidebar";
 import { Tooltip, TooltipProvider } from "@/components/ui/tooltip";
-import { waitingCountQuery } from "@/features/incoming-requests/api";
+import { incomingCountsQuery } from "@/features/incoming-requests/api";
 import { useUnreadCount } from "@/features/notifications/api";
 import { usePageName } from "@/lib/page-title";
 import { can, useSession, type AppUser } from "@/lib/session";
@@ -18,6 +18,7 @@ import "@/messages/en/shell";
 import { paths } from "../paths";
 import { FocusOnNavigation } from "./focus";
 import { ThemeMenu } from "./header-menus";
+import { LiveNote, useLiveUpdates } from "./live";
 import { roleName } from "./role-name";
 import { crumbsOf, isCurrent, shellMenu, type MenuItem } from "./shell-menu";
 import { useLogout } from "./use-logout";
@@ -26,8 +27,8 @@ import { useLogout } from "./use-logout";
 function useWaiting(): number {
   const session = useSession();
   const decides = can(session, "act_on_requests");
-  const { data } = useQuery({ ...waitingCountQuery(session.organization?.id ?? ""), enabled: decides });
-  return (decides && data) || 0;
+  const { data } = useQuery({ ...incomingCountsQuery(session.organization?.id ?? ""), enabled: decides });
+  return (decides && data?.due) || 0;
 }
 
 interface MenuListProps {
@@ -180,6 +181,7 @@ export function Component() {
   const [folded, toggle] = useSidebarFold();
   const [menuOpen, setMenuOpen] = useState(false);
   const { pathname } = useLocation();
+  useLiveUpdates(user, organization);
   if (!user) {
     // The guard inside shows what it waits for, or why it cannot go on.
     return <Outlet />;
@@ -200,6 +202,7 @@ export function Component() {
         </aside>
         <TopBar user={user} items={items} folded={folded} onFold={toggle} onMenu={() => setMenuOpen(true)} />
         <div className="page">
+          <LiveNote />
           <Outlet />
         </div>
         <nav className="thumb" aria-label={t("shell.mainNav")}>

@@ -3,6 +3,7 @@ import { Link } from "react-router-dom";
 import { Logo } from "@/components/logo";
 import { useAppConfig } from "@/lib/env";
 import { t } from "@/messages";
+import { currentLocale } from "@/messages/locale";
 import { paths } from "../paths";
 
 function Column({ title, links }: { title: string; links: readonly [to: string, label: ReactNode][] }) {
@@ -83,6 +84,9 @@ export function SiteFooter() {
             <p className="faint small">{t("shell.footerDanger")}</p>
           </div>
         </div>
+        {currentLocale() === "en" ? null : (
+          <p className="small mt-6">{t("shell.translationNote", { email: supportEmail ?? "" })}</p>
+        )}
         <div className="footer-end">
           <span className="push">{t("shell.copyright", { year: YEAR })}</span>
           <Link to={paths.privacy}>{t("shell.footerPrivacy")}</Link>

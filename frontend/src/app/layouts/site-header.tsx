@@ -6,18 +6,10 @@ import { Button } from "@/components/ui/button";
 import { useSession } from "@/lib/session";
 import { t } from "@/messages";
 import { paths } from "../paths";
-import { AccountMenu, ThemeMenu } from "./header-menus";
+import { AccountMenu, LanguageMenu, ThemeMenu } from "./header-menus";
+import { mainNav } from "./main-nav";
 
 const MobileMenu = lazy(() => import("./mobile-menu"));
-
-export const mainNav = () =>
-  [
-    [paths.home, t("shell.navHome")],
-    [paths.howItWorks, t("shell.navHowItWorks")],
-    [paths.forNonprofits, t("shell.navForNonprofits")],
-    [paths.aboutUs, t("shell.navAboutUs")],
-    [paths.resourceLibrary, t("shell.navResources")],
-  ] as const;
 
 export function SiteHeader() {
   const { status, user } = useSession();
@@ -34,6 +26,7 @@ export function SiteHeader() {
           ))}
         </nav>
         <div className="site-tools">
+          <LanguageMenu />
           <ThemeMenu />
           {user ? (
             <AccountMenu user={user} />

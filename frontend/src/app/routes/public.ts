@@ -32,5 +32,6 @@ export const publicRoutes: AppRoute[] = [
   { path: paths.submitRequest, lazy: () => import("./public/request-form") },
   { path: paths.requestSubmission, lazy: () => import("./public/request-form") },
   { path: paths.requestStatusLookup, lazy: () => import("./public/request-status") },
+  { path: paths.openRequest, lazy: () => import("./public/open-request") },
   { path: paths.notFound, lazy: () => import("./public/not-found"), static: true },
 ];

@@ -3,39 +3,37 @@ import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query
 import { loadAppConfig } from "@/lib/env";
 import { replacePicture } from "@/lib/pictures";
 import { useSession, type AccountRole } from "@/lib/session";
+import { z } from "zod";
+import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 import type { MyProfileForm, PasswordForm, ProfileForm } from "./schema";
 
-export interface Profile {
-  id: string;
-  email: string;
-  full_name: string | null;
-  first_name: string | null;
-  middle_name: string | null;
-  last_name: string | null;
-  phone: string | null;
-  bio: string | null;
+const profileSchema = z.object({
+  id: z.string(),
+  email: z.string(),
+  full_name: z.string().nullable(),
+  first_name: z.string().nullable(),
+  middle_name: z.string().nullable(),
+  last_name: z.string().nullable(),
+  phone: z.string().nullable(),
+  bio: z.string().nullable(),
   /** 'yyyy-mm-dd' */
-  birthday: string | null;
+  birthday: z.string().nullable(),
   /** Years, computed by the database from the birthday. */
-  age: number | null;
-  country: string | null;
-  photo_path: string | null;
-  id_type: string | null;
-  id_number: string | null;
-}
+  age: z.number().nullable(),
+  country: z.string().nullable(),
+  photo_path: z.string().nullable(),
+  id_type: z.string().nullable(),
+  id_number: z.string().nullable(),
+});
+export type Profile = z.output<typeof profileSchema>;
 
 const keys = { profile: (userId: string) => ["account", userId, "profile"] as const };
 
 export const profileQuery = (userId: string) =>
   queryOptions({
     queryKey: keys.profile(userId),
-    queryFn: async (): Promise<Profile> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("my_profile");
-      if (error) throw error;
-      return data as unknown as Profile;
-    },
+    queryFn: () => rpc("my_profile", {} as never, profileSchema),
   });
 
 /** After a change of the profile: its query, and the name and photo that the shell shows. */
@@ -121,6 +119,13 @@ export function useChangePassword(email: string) {
     },
   });
 }
+
+/** Ends the account; what the server erases and keeps is told in docs/database.md. */
+export const useCloseAccount = () =>
+  useMutation({
+    mutationFn: (email: string) =>
+      rpc("close_account", { email }, z.object({ kept_requests: z.number(), erased_requests: z.number() })),
+  });
 
 /** Sets the account role. For nonprofits the role inside the organization is chosen on the next page. */
 export function useChooseRole() {

@@ -44,3 +44,11 @@ export type PasswordForm = z.infer<typeof passwordSchema>;
 
 export const myProfileSchema = z.object({ fullName: fullName(), email: z.string(), phoneNumber: upTo(40) });
 export type MyProfileForm = z.infer<typeof myProfileSchema>;
+
+/** The account's own address, typed again. */
+export const closeSchema = (email: string) =>
+  z.object({
+    email: z
+      .string()
+      .refine((typed) => typed.trim().toLowerCase() === email.toLowerCase(), t("account.closeEmailWrong")),
+  });

@@ -1,17 +1,21 @@
 /** The budget of one organization. Every figure is a sum that the database makes. */
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { z } from "zod";
+import { reads } from "@/lib/query-keys";
+import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 import { parseAmount } from "@/schemas/amount";
 import { allocationAmount, type AllocationsForm, type DonationForm, type PayoutForm } from "./schema";
 
-export interface CategorySpending {
-  category: string;
+const categorySpendingSchema = z.object({
+  category: z.string(),
   /** Approved, in dollars. */
-  amount: number;
-  allocated: number;
+  amount: z.number(),
+  allocated: z.number(),
   /** Of the allocation; null when nothing was set aside. */
-  percentage: number | null;
-}
+  percentage: z.number().nullable(),
+});
+export type CategorySpending = z.output<typeof categorySpendingSchema>;
 
 export interface Transaction {
   id: string;
@@ -34,32 +38,35 @@ export interface Donation {
   received_at: string | null;
 }
 
-export interface Grant {
-  request_id: string;
-  request_number: string;
-  category: string;
-  requester_name: string;
-  granted: number;
-  paid: number;
-  outstanding: number;
-  approved_at: string;
-}
+const grantSchema = z.object({
+  request_id: z.string(),
+  request_number: z.string(),
+  category: z.string(),
+  requester_name: z.string(),
+  granted: z.number(),
+  paid: z.number(),
+  outstanding: z.number(),
+  approved_at: z.string(),
+});
+export type Grant = z.output<typeof grantSchema>;
+const grantsPageSchema = z.object({ rows: z.array(grantSchema), total: z.number() });
 
-export interface Budget {
-  totalAllocated: number;
-  totalDonated: number;
-  totalApproved: number;
-  totalPaid: number;
-  remainingAvailable: number;
+const budgetSchema = z.object({
+  totalAllocated: z.number(),
+  totalDonated: z.number(),
+  totalApproved: z.number(),
+  totalPaid: z.number(),
+  remainingAvailable: z.number(),
   /** Percent of the allocation that is approved, rounded. */
-  utilization: number;
-  spendingByCategory: CategorySpending[];
-}
+  utilization: z.number(),
+  spendingByCategory: z.array(categorySpendingSchema),
+});
+export type Budget = z.output<typeof budgetSchema>;
 
 export const LEDGER_PAGE_SIZE = 20;
 
 const keys = {
-  all: (nonprofitId: string) => ["budget", nonprofitId] as const,
+  all: (nonprofitId: string) => [...reads.budget, nonprofitId] as const,
   figures: (nonprofitId: string) => [...keys.all(nonprofitId), "figures"] as const,
   list: (nonprofitId: string, list: string, page: number) => [...keys.all(nonprofitId), list, page] as const,
 };
@@ -67,12 +74,7 @@ const keys = {
 export const budgetQuery = (nonprofitId: string) =>
   queryOptions({
     queryKey: keys.figures(nonprofitId),
-    queryFn: async (): Promise<Budget> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("nonprofit_budget", { nonprofit_id: nonprofitId });
-      if (error) throw error;
-      return data as unknown as Budget;
-    },
+    queryFn: () => rpc("nonprofit_budget", { nonprofit_id: nonprofitId }, budgetSchema),
   });
 
 /** One page of a list, cut on the server. */
@@ -138,20 +140,8 @@ export const donationsQuery = (nonprofitId: string, page: number) =>
 export const grantsQuery = (nonprofitId: string, page: number) =>
   queryOptions({
     queryKey: keys.list(nonprofitId, "grants", page),
-    queryFn: async (): Promise<LedgerPage<Grant>> => {
-      const supabase = await getSupabase();
-      return ledgerPage(
-        await supabase
-          .from("approved_grants")
-          .select("request_id, request_number, category, requester_name, granted, paid, outstanding, approved_at", {
-            count: "exact",
-          })
-          .eq("nonprofit_id", nonprofitId)
-          .order("outstanding", { ascending: false })
-          .order("request_id")
-          .range(...range(page)),
-      );
-    },
+    queryFn: () =>
+      rpc("grants_page", { nonprofit_id: nonprofitId, page, page_size: LEDGER_PAGE_SIZE }, grantsPageSchema),
     placeholderData: keepPreviousData,
   });
 
@@ -162,9 +152,9 @@ function useBudgetWrite<Input>(nonprofitId: string, write: (input: Input) => Pro
     onSettled: () =>
       Promise.all([
         cache.invalidateQueries({ queryKey: keys.all(nonprofitId) }),
-        cache.invalidateQueries({ queryKey: ["nonprofit-dashboard", nonprofitId] }),
-        cache.invalidateQueries({ queryKey: ["incoming-requests", nonprofitId, "detail"] }),
-        cache.invalidateQueries({ queryKey: ["donor-messages", nonprofitId] }),
+        cache.invalidateQueries({ queryKey: [...reads.nonprofitDashboard, nonprofitId] }),
+        cache.invalidateQueries({ queryKey: [...reads.incomingRequests, nonprofitId, "detail"] }),
+        cache.invalidateQueries({ queryKey: [...reads.donorMessages, nonprofitId] }),
       ]),
   });
 }

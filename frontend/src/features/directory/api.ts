@@ -1,5 +1,6 @@
 /** The public side of nonprofits: one organization's profile. */
 import { queryOptions } from "@tanstack/react-query";
+import { reads } from "@/lib/query-keys";
 import { getSupabase } from "@/lib/supabase";
 
 export interface NonprofitProfile {
@@ -20,11 +21,11 @@ export interface NonprofitProfile {
 
 export const nonprofitProfileQuery = (id: string) =>
   queryOptions({
-    queryKey: ["directory", id],
+    queryKey: [...reads.directory, id],
     queryFn: async (): Promise<NonprofitProfile> => {
       const supabase = await getSupabase();
       const { data, error } = await supabase
-        .from("nonprofits")
+        .from("nonprofit_directory")
         .select(
           "id, name, mission, description, email, phone, website, location, category, average_response_time_days, logo_path, categories(id, name, description)",
         )

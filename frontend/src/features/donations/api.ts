@@ -1,51 +1,70 @@
 /** A donor's own figures, gifts and messages: totals only, never a person. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { z } from "zod";
+import { whileDown } from "@/lib/live";
+import { reads } from "@/lib/query-keys";
+import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 
-export interface Gift {
-  id: string;
-  nonprofit_id: string;
-  nonprofit_name: string;
-  /** Dollars. */
-  amount: number;
-  status: "pledged" | "received" | "cancelled";
-  pledged_at: string;
-  received_at: string | null;
-}
-
-export interface DonorMessage {
-  id: string;
-  nonprofit_id: string;
-  nonprofit_name: string;
-  subject: string;
-  message: string;
-  date: string;
-  unread: boolean;
+const donorMessageSchema = z.object({
+  id: z.string(),
+  nonprofit_id: z.string(),
+  nonprofit_name: z.string(),
+  subject: z.string(),
+  message: z.string(),
+  date: z.string(),
+  unread: z.boolean(),
   /** What this donor answered. */
-  replies: { message: string; date: string }[];
-}
+  replies: z.array(z.object({ message: z.string(), date: z.string() })),
+});
+export type DonorMessage = z.output<typeof donorMessageSchema>;
 
-export interface DonorDashboard {
-  total_donated: number;
+const giftSchema = z.object({
+  id: z.string(),
+  nonprofit_id: z.string(),
+  nonprofit_name: z.string(),
+  /** Dollars. */
+  amount: z.number(),
+  status: z.enum(["pledged", "received", "cancelled"]),
+  pledged_at: z.string(),
+  received_at: z.string().nullable(),
+});
+export type Gift = z.output<typeof giftSchema>;
+
+const donorDashboardSchema = z.object({
+  total_donated: z.number(),
   /** Different people whose requests were approved since the first gift. */
-  people_impacted: number;
-  nonprofits_supported: number;
-  donations: Gift[];
-  paid_for: { category: string; amount: number }[];
-  messages: DonorMessage[];
-  unread_messages: number;
-}
+  people_impacted: z.number(),
+  nonprofits_supported: z.number(),
+  donations: z.array(giftSchema),
+  paid_for: z.array(z.object({ category: z.string(), amount: z.number() })),
+  messages: z.array(donorMessageSchema),
+  unread_messages: z.number(),
+});
+export type DonorDashboard = z.output<typeof donorDashboardSchema>;
 
-const key = (userId: string) => ["donor-dashboard", userId] as const;
+const key = (userId: string) => [...reads.donorDashboard, userId] as const;
 
 export const donorDashboardQuery = (userId: string) =>
   queryOptions({
     queryKey: key(userId),
-    queryFn: async (): Promise<DonorDashboard> => {
+    queryFn: () => rpc("donor_dashboard", {} as never, donorDashboardSchema),
+    refetchInterval: whileDown,
+  });
+
+/** One message that the donor received, however old; null when there is none. */
+export const donorMessageQuery = (userId: string, id: string) =>
+  queryOptions({
+    queryKey: [...key(userId), "message", id],
+    queryFn: async (): Promise<DonorMessage | null> => {
       const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("donor_dashboard");
+      const { data, error } = await supabase
+        .from("my_donor_messages")
+        .select("id, nonprofit_id, nonprofit_name, subject, message, date, unread, replies")
+        .eq("id", id)
+        .maybeSingle();
       if (error) throw error;
-      return data as unknown as DonorDashboard;
+      return data === null ? null : donorMessageSchema.parse(data);
     },
   });
 

@@ -1,5 +1,9 @@
 /** Messages to donors, and their answers. */
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { z } from "zod";
+import { whileDown } from "@/lib/live";
+import { reads } from "@/lib/query-keys";
+import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 import type { DonorMessageForm } from "./schema";
 
@@ -19,6 +23,8 @@ export interface SentItem {
   subject: string;
   message: string;
   recipient_count: number;
+  /** How many of them it was mailed to by now. */
+  mailed_count: number;
   created_at: string;
 }
 
@@ -30,7 +36,7 @@ export interface MessagePage<T> {
 export const MESSAGES_PAGE_SIZE = 20;
 
 const keys = {
-  all: (nonprofitId: string) => ["donor-messages", nonprofitId] as const,
+  all: (nonprofitId: string) => [...reads.donorMessages, nonprofitId] as const,
   donors: (nonprofitId: string) => [...keys.all(nonprofitId), "donors"] as const,
   unread: (nonprofitId: string) => [...keys.all(nonprofitId), "unread"] as const,
   inbox: (nonprofitId: string, page: number) => [...keys.all(nonprofitId), "inbox", page] as const,
@@ -64,6 +70,7 @@ export const unreadAnswersQuery = (nonprofitId: string) =>
       if (error) throw error;
       return count ?? 0;
     },
+    refetchInterval: whileDown,
   });
 
 export const inboxQuery = (nonprofitId: string, page: number) =>
@@ -82,6 +89,7 @@ export const inboxQuery = (nonprofitId: string, page: number) =>
       return { rows: data as InboxItem[], total: count ?? 0 };
     },
     placeholderData: keepPreviousData,
+    refetchInterval: whileDown,
   });
 
 export const sentQuery = (nonprofitId: string, page: number) =>
@@ -91,7 +99,7 @@ export const sentQuery = (nonprofitId: string, page: number) =>
       const supabase = await getSupabase();
       const { data, error, count } = await supabase
         .from("donor_messages")
-        .select("id, subject, message, recipient_count, created_at", { count: "exact" })
+        .select("id, subject, message, recipient_count, mailed_count, created_at", { count: "exact" })
         .eq("nonprofit_id", nonprofitId)
         .order("created_at", { ascending: false })
         .order("id")
@@ -100,24 +108,28 @@ export const sentQuery = (nonprofitId: string, page: number) =>
       return { rows: data as SentItem[], total: count ?? 0 };
     },
     placeholderData: keepPreviousData,
+    refetchInterval: whileDown,
   });
+
+const sendingSchema = z.object({ id: z.string(), recipients: z.number(), mailed: z.number() });
+/** How far a message has come: it is mailed in portions. */
+export type Sending = z.output<typeof sendingSchema>;
 
 /** `key`: the same for each try of one message, so that a repeated send reaches nobody twice. */
 export function useSendDonorMessage(nonprofitId: string) {
   const cache = useQueryClient();
   return useMutation({
-    mutationFn: async ({
-      form,
-      key,
-    }: {
-      form: DonorMessageForm;
-      key: string;
-    }): Promise<{ id: string; recipients: number }> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("send_donor_message", { nonprofit_id: nonprofitId, ...form, key });
-      if (error) throw error;
-      return data as { id: string; recipients: number };
-    },
+    mutationFn: ({ form, key }: { form: DonorMessageForm; key: string }) =>
+      rpc("send_donor_message", { nonprofit_id: nonprofitId, ...form, key }, sendingSchema),
+    onSuccess: () => cache.invalidateQueries({ queryKey: keys.all(nonprofitId) }),
+  });
+}
+
+/** Mails the next portion of a message that not everybody has got yet. */
+export function useContinueMessage(nonprofitId: string) {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: (messageId: string) => rpc("continue_donor_message", { message_id: messageId }, sendingSchema),
     onSuccess: () => cache.invalidateQueries({ queryKey: keys.all(nonprofitId) }),
   });
 }

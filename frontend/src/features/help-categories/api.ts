@@ -1,5 +1,6 @@
 /** The kinds of help that one organization lists. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { reads } from "@/lib/query-keys";
 import { getSupabase } from "@/lib/supabase";
 import type { CategoryForm } from "./schema";
 
@@ -33,7 +34,7 @@ function useCategoryWrite<Input>(nonprofitId: string, write: (input: Input) => P
     onSettled: () =>
       Promise.all([
         cache.invalidateQueries({ queryKey: keyOf(nonprofitId) }),
-        cache.invalidateQueries({ queryKey: ["nonprofit-dashboard", nonprofitId] }),
+        cache.invalidateQueries({ queryKey: [...reads.nonprofitDashboard, nonprofitId] }),
       ]),
   });
 }

@@ -1,7 +1,10 @@
-import { formatMoney, parseAmountText } from "@/lib/format";
+import { formatMoney } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
+import { parseDollars } from "@/schemas/amount";
 
 /** The amount as the row keeps it ('$1200', 'Not specified') → as people read it ('$1,200'). */
-export const amountWords = (amount: string): string =>
-  /\d/.test(amount) ? formatMoney(parseAmountText(amount)) : t("incoming.notSpecified");
+export function amountWords(amount: string): string {
+  const dollars = parseDollars(amount);
+  return dollars === null ? t("incoming.notSpecified") : formatMoney(dollars);
+}

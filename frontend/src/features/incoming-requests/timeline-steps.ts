@@ -2,8 +2,7 @@ import type { TimelineStep } from "@/components/timeline";
 import { formatDate, formatDateTime, formatMoney } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
-import type { VisibleRequest } from "./api";
-import type { TimelineEvent } from "./types";
+import type { TimelineEvent, VisibleRequest } from "./types";
 
 /** Days within which a decision is promised (section 1: 5 to 7). */
 const PROMISED_DAYS = 7;

@@ -1,105 +1,172 @@
-/** What the database says of a request to the staff of one organization (`docs/database.md`). */
-import type { RequestStatus } from "@/components/status-badge";
+/** What the database says of a request to the staff of one organization (`docs/database.md`), as schemas of its answers. */
+import { z } from "zod";
+
+const status = z.enum(["pending", "processing", "approved", "declined", "withdrawn"]);
 
 /** `taken`: another nonprofit has it; the person is then not shown. */
-export type IncomingStatus = Exclude<RequestStatus, "draft" | "in_review"> | "taken";
-
-export interface IncomingRow {
-  request_id: string;
-  nonprofit_id: string;
-  request_number: string;
-  category: string;
-  /** 'Not specified' or '$N'. */
-  amount: string;
-  amount_requested: number | null;
-  amount_approved: number | null;
-  status: IncomingStatus;
-  part: PartState;
-  needs_more_proof: boolean;
-  opened: boolean;
-  submitted_at: string;
-  /** Null once nobody waits for a decision of this organization. */
-  waiting_days: number | null;
-  requester_name: string | null;
-}
+const incomingStatus = z.enum([...status.options, "taken"]);
+export type IncomingStatus = z.output<typeof incomingStatus>;
 
 /** How an organization stands to a request. */
-export type PartState = "open" | "claimed" | "taken" | "denied" | "withdrawn" | "closed";
+const partState = z.enum(["open", "claimed", "taken", "denied", "withdrawn", "closed"]);
+export type PartState = z.output<typeof partState>;
 
-export interface Counts {
-  all: number;
-  pending: number;
-  processing: number;
-  approved: number;
-  declined: number;
-}
+export const incomingRowSchema = z.object({
+  request_id: z.string(),
+  nonprofit_id: z.string(),
+  request_number: z.string(),
+  category: z.string(),
+  /** 'Not specified' or '$N'. */
+  amount: z.string(),
+  amount_requested: z.number().nullable(),
+  amount_approved: z.number().nullable(),
+  status: incomingStatus,
+  part: partState,
+  needs_more_proof: z.boolean(),
+  opened: z.boolean(),
+  submitted_at: z.string(),
+  /** Null once nobody waits for a decision of this organization. */
+  waiting_days: z.number().nullable(),
+  requester_name: z.string().nullable(),
+});
+export type IncomingRow = z.output<typeof incomingRowSchema>;
 
-export interface RequestDocument {
-  id: string;
-  name: string;
-  path: string;
-  mime_type: string;
-  size_bytes: number;
-  kind: "submission" | "additional";
-  created_at: string;
-}
+export const countsSchema = z.object({
+  all: z.number(),
+  pending: z.number(),
+  processing: z.number(),
+  approved: z.number(),
+  declined: z.number(),
+  /** On how many a decision of this organization is due. */
+  due: z.number(),
+});
+export type Counts = z.output<typeof countsSchema>;
 
-export interface TimelineEvent {
-  type:
-    | "submitted"
-    | "opened"
-    | "info_requested"
-    | "info_answered"
-    | "documents_added"
-    | "first_approval"
-    | "approved"
-    | "denied"
-    | "declined"
-    | "released"
-    | "withdrawn"
-    | "claimed_by_account"
-    | "paid";
-  actor: "requester" | "nonprofit" | "system";
+const documentSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  path: z.string(),
+  mime_type: z.string(),
+  size_bytes: z.number(),
+  kind: z.enum(["submission", "additional"]),
+  created_at: z.string(),
+});
+export type RequestDocument = z.output<typeof documentSchema>;
+
+const timelineEventSchema = z.object({
+  type: z.enum([
+    "submitted",
+    "opened",
+    "info_requested",
+    "info_answered",
+    "documents_added",
+    "first_approval",
+    "approved",
+    "denied",
+    "declined",
+    "released",
+    "withdrawn",
+    "claimed_by_account",
+    "paid",
+    "corrected",
+  ]),
+  actor: z.enum(["requester", "nonprofit", "system"]),
   /** Who of this organization did it. */
-  staff_name: string | null;
-  nonprofit_name: string | null;
-  note: string | null;
-  amount: number | null;
-  created_at: string;
-}
+  staff_name: z.string().nullable(),
+  nonprofit_name: z.string().nullable(),
+  note: z.string().nullable(),
+  amount: z.number().nullable(),
+  created_at: z.string(),
+});
+export type TimelineEvent = z.output<typeof timelineEventSchema>;
 
-export interface RequestRow {
-  id: string;
-  request_number: string;
-  category: string;
-  title: string | null;
-  description: string;
-  amount: string;
-  amount_requested: number | null;
-  amount_approved: number | null;
-  status: Exclude<RequestStatus, "draft" | "in_review">;
-  claimed_by: string | null;
-  needs_more_proof: boolean;
-  pending_notes: string | null;
-  denial_reason: string | null;
-  first_name: string;
-  last_name: string;
-  email: string;
-  phone: string;
-  address: string;
-  city: string;
-  state: string;
-  postal_code: string;
-  urgency: "low" | "medium" | "high" | null;
-  preferred_contact: "email" | "phone" | null;
-  submitted_at: string;
-  decided_at: string | null;
-  first_approved_by: string | null;
-  first_approved_at: string | null;
-}
+const requestSchema = z.object({
+  id: z.string(),
+  request_number: z.string(),
+  category: z.string(),
+  title: z.string().nullable(),
+  description: z.string(),
+  amount: z.string(),
+  amount_requested: z.number().nullable(),
+  amount_approved: z.number().nullable(),
+  status,
+  claimed_by: z.string().nullable(),
+  needs_more_proof: z.boolean(),
+  pending_notes: z.string().nullable(),
+  denial_reason: z.string().nullable(),
+  first_name: z.string(),
+  last_name: z.string(),
+  email: z.string(),
+  phone: z.string(),
+  address: z.string(),
+  city: z.string(),
+  state: z.string(),
+  postal_code: z.string(),
+  urgency: z.enum(["low", "medium", "high"]).nullable(),
+  preferred_contact: z.enum(["email", "phone"]).nullable(),
+  submitted_at: z.string(),
+  decided_at: z.string().nullable(),
+  first_approved_by: z.string().nullable(),
+  first_approved_at: z.string().nullable(),
+});
+export type RequestRow = z.output<typeof requestSchema>;
 
-export interface OtherNonprofit {
-  id: string;
-  name: string;
-  state: PartState;
-}
+const otherNonprofitSchema = z.object({ id: z.string(), name: z.string(), state: partState });
+export type OtherNonprofit = z.output<typeof otherNonprofitSchema>;
+
+const abilitiesSchema = z.object({
+  approve: z.boolean(),
+  deny: z.boolean(),
+  ask_info: z.boolean(),
+  second_approval: z.boolean(),
+});
+export type Abilities = z.output<typeof abilitiesSchema>;
+
+/** A request as its staff may read it. */
+const visibleRequestSchema = z.object({
+  visible: z.literal(true),
+  request: requestSchema,
+  documents: z.array(documentSchema),
+  timeline: z.array(timelineEventSchema),
+  part: partState,
+  /** Somebody of this organization has read it before. */
+  opened: z.boolean(),
+  also_sent_to: z.array(otherNonprofitSchema),
+  /** Dollars; null for those who may not see the budget. */
+  budget_remaining: z.number().nullable(),
+  second_approval_above: z.number().nullable(),
+  /** Name of who gave the first of two approvals. */
+  first_approver: z.string().nullable(),
+  /** Dollars paid out on it. */
+  paid: z.number(),
+  /** Earlier requests of the same address to this organization. */
+  history_count: z.number(),
+  /** The reader made it: a colleague has to decide, and `can` says no to everything. */
+  own: z.boolean(),
+  can: abilitiesSchema,
+});
+export type VisibleRequest = z.output<typeof visibleRequestSchema>;
+
+/** Another nonprofit has it: a line without the person. */
+const takenRequestSchema = z.object({
+  visible: z.literal(false),
+  request: z.object({
+    id: z.string(),
+    request_number: z.string(),
+    category: z.string(),
+    status: incomingStatus,
+    submitted_at: z.string(),
+  }),
+});
+export type TakenRequest = z.output<typeof takenRequestSchema>;
+
+export const openedRequestSchema = z.discriminatedUnion("visible", [visibleRequestSchema, takenRequestSchema]);
+export type OpenedRequest = z.output<typeof openedRequestSchema>;
+
+export const approvalSchema = z.object({
+  status: z.enum(["approved", "processing"]),
+  /** '$250'. */
+  amount: z.string(),
+  second_approval_needed: z.boolean(),
+});
+export type Approval = z.output<typeof approvalSchema>;

@@ -1,12 +1,14 @@
 /** Reads and writes of the requester's own requests. */
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { z } from "zod";
 import type { RequestStatus } from "@/components/status-badge";
-import { fileExtension, mimeTypeOf } from "@/lib/files";
-import { newKey } from "@/lib/new-key";
+import { whileDown } from "@/lib/live";
+import { reads } from "@/lib/query-keys";
+import { nothing, rpc } from "@/lib/rpc";
+import { searchPatterns } from "@/lib/search";
 import { getSupabase } from "@/lib/supabase";
 import { instants, type RequestFilters } from "./filters";
 
-const DOCUMENTS = "request-documents";
 export const PAGE_SIZE = 10;
 /** Section 9: recent requests on the dashboard. */
 export const RECENT = 5;
@@ -30,18 +32,13 @@ const lineColumns =
 /** The caller's sent requests, filtered and cut on the server; what waits for the reader comes first. */
 export const requestsQuery = (userId: string, filters: RequestFilters, pageSize = PAGE_SIZE) =>
   queryOptions({
-    queryKey: ["my-requests", userId, "list", filters, pageSize],
+    queryKey: [...reads.myRequests, userId, "list", filters, pageSize],
     placeholderData: keepPreviousData,
+    refetchInterval: whileDown,
     queryFn: async ({ signal }): Promise<{ rows: RequestLine[]; total: number }> => {
       const supabase = await getSupabase();
       let query = supabase.from("my_requests").select(lineColumns, { count: "exact" });
-      const words = filters.search
-        .toLowerCase()
-        .replace(/[%_\\*]/g, " ")
-        .trim()
-        .split(/\s+/)
-        .filter(Boolean);
-      for (const word of words) query = query.like("search_text", `%${word}%`);
+      for (const pattern of searchPatterns(filters.search)) query = query.like("search_text", pattern);
       if (filters.status !== "all") query = query.eq("status", filters.status);
       if (filters.category) query = query.eq("category", filters.category);
       const { gte, lt } = instants(filters);
@@ -61,35 +58,34 @@ export const requestsQuery = (userId: string, filters: RequestFilters, pageSize 
     },
   });
 
-export interface Dashboard {
-  total_aid_received: number;
-  total_requests: number;
-  in_process: number;
-  nonprofits_connected: number;
-  drafts: number;
-  to_do: {
-    id: string;
-    request_number: string;
-    category: string;
-    pending_notes: string;
-    nonprofit_name: string | null;
-  }[];
-}
+const dashboardSchema = z.object({
+  total_aid_received: z.number(),
+  total_requests: z.number(),
+  in_process: z.number(),
+  nonprofits_connected: z.number(),
+  drafts: z.number(),
+  to_do: z.array(
+    z.object({
+      id: z.string(),
+      request_number: z.string(),
+      category: z.string(),
+      pending_notes: z.string(),
+      nonprofit_name: z.string().nullable(),
+    }),
+  ),
+});
+export type Dashboard = z.output<typeof dashboardSchema>;
 
 export const dashboardQuery = (userId: string) =>
   queryOptions({
-    queryKey: ["my-requests", userId, "dashboard"],
-    queryFn: async (): Promise<Dashboard> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("requester_dashboard");
-      if (error) throw error;
-      return data as unknown as Dashboard;
-    },
+    queryKey: [...reads.myRequests, userId, "dashboard"],
+    queryFn: () => rpc("requester_dashboard", {} as never, dashboardSchema),
+    refetchInterval: whileDown,
   });
 
 /** The names of the global categories, for the filters. */
 export const categoryNamesQuery = queryOptions({
-  queryKey: ["my-requests", "categories"],
+  queryKey: [...reads.myRequests, "categories"],
   staleTime: 5 * 60_000,
   queryFn: async (): Promise<string[]> => {
     const supabase = await getSupabase();
@@ -110,13 +106,18 @@ export interface Draft {
   updated_at: string;
 }
 
-interface DraftRow extends Omit<Draft, "category"> {
-  categories: { name: string } | null;
-}
+const draftRowSchema = z.object({
+  id: z.string(),
+  title: z.string().nullable(),
+  description: z.string(),
+  amount: z.string(),
+  updated_at: z.string(),
+  categories: z.object({ name: z.string() }).nullable(),
+});
 
 export const draftsQuery = (userId: string) =>
   queryOptions({
-    queryKey: ["my-requests", userId, "drafts"],
+    queryKey: [...reads.myRequests, userId, "drafts"],
     queryFn: async (): Promise<Draft[]> => {
       const supabase = await getSupabase();
       const { data, error } = await supabase
@@ -128,10 +129,13 @@ export const draftsQuery = (userId: string) =>
         .eq("status", "draft")
         .order("updated_at", { ascending: false });
       if (error) throw error;
-      return (data as unknown as DraftRow[]).map(({ categories, ...row }) => ({
-        ...row,
-        category: categories?.name ?? null,
-      }));
+      return z
+        .array(draftRowSchema)
+        .parse(data)
+        .map(({ categories, ...row }) => ({
+          ...row,
+          category: categories?.name ?? null,
+        }));
     },
   });
 
@@ -143,83 +147,113 @@ export function useDeleteDraft() {
       const { error } = await supabase.from("requests").delete().eq("id", id).eq("status", "draft");
       if (error) throw error;
     },
-    onSettled: () => queryClient.invalidateQueries({ queryKey: ["my-requests"] }),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: reads.myRequests }),
   });
 }
 
 // -------------------------------------------------------------------------------------------------- detail
 
-export interface RequestRow {
-  id: string;
-  request_number: string;
-  category: string;
-  description: string;
-  amount: string;
-  amount_requested: number | null;
-  amount_approved: number | null;
-  status: RequestStatus;
-  needs_more_proof: boolean;
-  pending_notes: string | null;
-  denial_reason: string | null;
-  claimed_by: string | null;
-  first_name: string;
-  last_name: string;
-  email: string;
-  phone: string;
-  address: string;
-  city: string;
-  state: string;
-  postal_code: string;
-  submitted_at: string;
-  review_started_at: string | null;
-  decided_at: string | null;
-}
+const requestSchema = z.object({
+  id: z.string(),
+  request_number: z.string().nullable(),
+  category: z.string().nullable(),
+  description: z.string(),
+  amount: z.string(),
+  amount_requested: z.number().nullable(),
+  amount_approved: z.number().nullable(),
+  status: z.enum(["draft", "pending", "processing", "approved", "declined", "withdrawn"]),
+  needs_more_proof: z.boolean(),
+  pending_notes: z.string().nullable(),
+  denial_reason: z.string().nullable(),
+  claimed_by: z.string().nullable(),
+  first_name: z.string().nullable(),
+  last_name: z.string().nullable(),
+  email: z.string().nullable(),
+  phone: z.string().nullable(),
+  address: z.string().nullable(),
+  city: z.string().nullable(),
+  state: z.string().nullable(),
+  postal_code: z.string().nullable(),
+  submitted_at: z.string().nullable(),
+  review_started_at: z.string().nullable(),
+  decided_at: z.string().nullable(),
+});
+/** A request that was sent has all of these. */
+export type RequestRow = Sent<z.output<typeof requestSchema>>;
+type Whole =
+  | "request_number"
+  | "category"
+  | "first_name"
+  | "last_name"
+  | "email"
+  | "phone"
+  | "address"
+  | "city"
+  | "state"
+  | "postal_code"
+  | "submitted_at";
+type Sent<Row extends Record<Whole, string | null>> = Omit<Row, Whole | "status"> &
+  Record<Whole, string> & { status: RequestStatus };
 
-export interface RequestDocument {
-  id: string;
-  name: string;
-  path: string;
-  size_bytes: number;
-  kind: "submission" | "additional";
-  created_at: string;
-}
+const documentSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  path: z.string(),
+  size_bytes: z.number(),
+  kind: z.enum(["submission", "additional"]),
+  created_at: z.string(),
+});
+export type RequestDocument = z.output<typeof documentSchema>;
 
-export interface TimelineEvent {
-  type: string;
-  actor: "requester" | "nonprofit" | "system";
-  nonprofit_name: string | null;
-  note: string | null;
-  created_at: string;
-}
+const timelineEventSchema = z.object({
+  type: z.string(),
+  actor: z.enum(["requester", "nonprofit", "system"]),
+  nonprofit_name: z.string().nullable(),
+  note: z.string().nullable(),
+  created_at: z.string(),
+});
+export type TimelineEvent = z.output<typeof timelineEventSchema>;
 
-export type PartState = "open" | "claimed" | "taken" | "denied" | "withdrawn" | "closed";
+const partSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  location: z.string().nullable(),
+  average_response_time_days: z.number().nullable(),
+  state: z.enum(["open", "claimed", "taken", "denied", "withdrawn", "closed"]).nullable(),
+});
+export type RequestPart = z.output<typeof partSchema>;
 
-export interface RequestPart {
-  id: string;
-  name: string;
-  location: string | null;
-  average_response_time_days: number | null;
-  state: PartState | null;
-}
-
-export interface RequestDetail {
+const detailSchema = z.object({
+  request: requestSchema,
+  documents: z.array(documentSchema),
+  timeline: z.array(timelineEventSchema),
+  nonprofits: z.array(partSchema),
+  can: z.object({
+    cancel: z.boolean(),
+    add_documents: z.boolean(),
+    resubmit: z.boolean(),
+    edit: z.boolean(),
+    correct: z.boolean(),
+  }),
+});
+export interface RequestDetail extends Omit<z.output<typeof detailSchema>, "request"> {
   request: RequestRow;
-  documents: RequestDocument[];
-  timeline: TimelineEvent[];
-  nonprofits: RequestPart[];
-  can: { cancel: boolean; add_documents: boolean; resubmit: boolean; edit: boolean };
 }
 
-/** One request of the caller by id or number. Fails with 404 for another person's. */
-export const detailQuery = (userId: string, id: string) =>
+/** How a guest holds one request: what a mailed code gave this device. Null for an account. */
+export interface RequestAccess {
+  access: string;
+  /** The key under which answers' documents are put into slots. */
+  uploadKey: string;
+}
+
+/** One request of the caller by id or number. Fails with 404 for another person's, with 401 when a guest's way in has ended. */
+export const detailQuery = (owner: string, id: string, access?: string) =>
   queryOptions({
-    queryKey: ["my-requests", userId, "detail", id],
-    queryFn: async (): Promise<RequestDetail> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("request_detail", { id });
-      if (error) throw error;
-      return data as unknown as RequestDetail;
-    },
+    queryKey: [...reads.myRequests, owner, "detail", id],
+    // a draft lacks some of it, and leads to the form
+    queryFn: async () => (await rpc("request_detail", { id, access }, detailSchema)) as RequestDetail,
+    refetchInterval: whileDown,
   });
 
 function useRequestWrite<I, O>(mutationFn: (input: I) => Promise<O>) {
@@ -229,55 +263,55 @@ function useRequestWrite<I, O>(mutationFn: (input: I) => Promise<O>) {
     // also after a refusal: then the page shows an old state
     onSettled: () =>
       Promise.all([
-        queryClient.invalidateQueries({ queryKey: ["my-requests"] }),
-        queryClient.invalidateQueries({ queryKey: ["notifications"] }),
+        queryClient.invalidateQueries({ queryKey: reads.myRequests }),
+        queryClient.invalidateQueries({ queryKey: reads.notifications }),
       ]),
   });
 }
 
-export const useWithdraw = () =>
-  useRequestWrite(async (id: string) => {
-    const supabase = await getSupabase();
-    const { error } = await supabase.rpc("withdraw_request", { id });
-    if (error) throw error;
-  });
+export const useWithdraw = (access?: string) =>
+  useRequestWrite((id: string) => rpc("withdraw_request", { id, access }, nothing));
+
+/** Contact data as it should be from now on; the mail address stays. */
+export type Correction = Pick<
+  RequestRow,
+  "first_name" | "last_name" | "phone" | "address" | "city" | "state" | "postal_code"
+>;
+
+export const useCorrect = (id: string, access?: string) =>
+  useRequestWrite((input: Correction) =>
+    rpc("correct_request", { id, input, access }, z.object({ corrected: z.boolean() })),
+  );
 
 export const useResubmit = () =>
-  useRequestWrite(async (id: string): Promise<string> => {
-    const supabase = await getSupabase();
-    const { data, error } = await supabase.rpc("resubmit_request", { id });
-    if (error) throw error;
-    return (data as { draft_id: string }).draft_id;
-  });
-
-/** Puts one more document into a request that waits for proof. */
-export async function uploadAdditional(requestId: string, file: File): Promise<void> {
-  const supabase = await getSupabase();
-  const path = `${requestId}/${newKey()}.${fileExtension(file.name) || "bin"}`;
-  const mimeType = mimeTypeOf(file);
-  const { error: refused } = await supabase.storage.from(DOCUMENTS).upload(path, file, { contentType: mimeType });
-  if (refused) throw refused;
-  const { error } = await supabase
-    .from("request_documents")
-    .insert({ request_id: requestId, name: file.name.slice(-255), path, mime_type: mimeType, size_bytes: file.size });
-  if (error) {
-    await supabase.storage.from(DOCUMENTS).remove([path]);
-    throw error;
-  }
-}
+  useRequestWrite(
+    async (id: string) => (await rpc("resubmit_request", { id }, z.object({ draft_id: z.string() }))).draft_id,
+  );
 
 /** Tells the nonprofit that the answer is complete; gives how many documents came with it. */
-export async function answerInfo(id: string, message: string): Promise<number> {
-  const supabase = await getSupabase();
-  const { data, error } = await supabase.rpc("answer_request_info", { id, message: message.trim() || undefined });
-  if (error) throw error;
-  return (data as { documents: number }).documents;
+export async function answerInfo(id: string, message: string, access?: string, slots?: string[]): Promise<number> {
+  const args = { id, message: message.trim() || undefined, access, slots };
+  return (await rpc("answer_request_info", args, z.object({ documents: z.number() }))).documents;
 }
 
-/** An address that downloads one document, good for a minute. */
-export async function documentUrl(path: string, name: string): Promise<string> {
-  const supabase = await getSupabase();
-  const { data, error } = await supabase.storage.from(DOCUMENTS).createSignedUrl(path, 60, { download: name });
-  if (error) throw error;
-  return data.signedUrl;
-}
+// ---------------------------------------------------------------------------------------------- number and code
+
+/** Mails a code to the address of a request; answers the same whether or not there is one. */
+export const sendRequestCode = (number: string) => rpc("send_request_code", { number }, nothing);
+
+const codeCheckSchema = z.discriminatedUnion("ok", [
+  z.object({
+    ok: z.literal(true),
+    access: z.string(),
+    upload_key: z.string(),
+    expires_at: z.string(),
+    request_number: z.string(),
+  }),
+  z.object({ ok: z.literal(false), reason: z.enum(["wrong_code", "expired"]), tries_left: z.number() }),
+]);
+export type RequestCodeCheck = z.output<typeof codeCheckSchema>;
+
+export const checkRequestCode = (number: string, code: string) =>
+  rpc("check_request_code", { number, code }, codeCheckSchema);
+
+export const endRequestAccess = (access: string) => rpc("end_request_access", { access }, nothing);

@@ -1,5 +1,7 @@
 /** The newsletter: asking for it, confirming by mail, ending it. */
 import { useMutation } from "@tanstack/react-query";
+import { z } from "zod";
+import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 
 export function useSubscribe() {
@@ -23,19 +25,15 @@ export function useConfirmNewsletter() {
   });
 }
 
-export interface Unsubscribed {
-  unsubscribed: boolean;
-  list?: "newsletter" | "donors";
-  organization?: string | null;
-}
+const unsubscribedSchema = z.object({
+  unsubscribed: z.boolean(),
+  list: z.enum(["newsletter", "donors"]).optional(),
+  organization: z.string().nullable().optional(),
+});
+export type Unsubscribed = z.output<typeof unsubscribedSchema>;
 
 export function useUnsubscribe() {
   return useMutation({
-    mutationFn: async (token: string): Promise<Unsubscribed> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("unsubscribe", { token });
-      if (error) throw error;
-      return data as unknown as Unsubscribed;
-    },
+    mutationFn: (token: string) => rpc("unsubscribe", { token }, unsubscribedSchema),
   });
 }

@@ -1,76 +1,91 @@
 /** Everything the nonprofit's front page shows, in one round trip. */
 import { queryOptions } from "@tanstack/react-query";
-import type { NonprofitRole } from "@/lib/session";
-import { getSupabase } from "@/lib/supabase";
+import { z } from "zod";
+import { whileDown } from "@/lib/live";
+import { reads } from "@/lib/query-keys";
+import { rpc } from "@/lib/rpc";
 
-export interface DashboardRequest {
-  request_id: string;
-  nonprofit_id: string;
-  request_number: string;
-  category: string;
-  amount: string;
-  amount_requested: number | null;
-  amount_approved: number | null;
-  status: "pending" | "processing" | "approved" | "declined" | "withdrawn" | "taken";
-  part: "open" | "claimed" | "taken" | "denied" | "withdrawn" | "closed";
-  needs_more_proof: boolean;
-  opened: boolean;
-  submitted_at: string;
-  waiting_days: number | null;
-  requester_name: string | null;
-}
+const dashboardRequestSchema = z.object({
+  request_id: z.string(),
+  nonprofit_id: z.string(),
+  request_number: z.string(),
+  category: z.string(),
+  amount: z.string(),
+  amount_requested: z.number().nullable(),
+  amount_approved: z.number().nullable(),
+  status: z.enum(["pending", "processing", "approved", "declined", "withdrawn", "taken"]),
+  part: z.enum(["open", "claimed", "taken", "denied", "withdrawn", "closed"]),
+  needs_more_proof: z.boolean(),
+  opened: z.boolean(),
+  submitted_at: z.string(),
+  waiting_days: z.number().nullable(),
+  requester_name: z.string().nullable(),
+});
+export type DashboardRequest = z.output<typeof dashboardRequestSchema>;
 
-export interface DashboardCategory {
-  id: string;
-  name: string;
-  description: string | null;
+const dashboardCategorySchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  description: z.string().nullable(),
   /** Requests of this category that were sent to the organization. */
-  requests: number;
-  is_active: boolean;
+  requests: z.number(),
+  is_active: z.boolean(),
   /** False: a global category that requests name, not one of the organization's own list. */
-  own: boolean;
-}
+  own: z.boolean(),
+});
+export type DashboardCategory = z.output<typeof dashboardCategorySchema>;
 
-export interface DashboardMember {
-  id: string;
-  full_name: string;
-  email: string;
-  role: NonprofitRole;
-  is_active: boolean;
+const dashboardMemberSchema = z.object({
+  id: z.string(),
+  full_name: z.string(),
+  email: z.string(),
+  role: z.enum(["admin", "manager", "employee", "volunteer"]),
+  is_active: z.boolean(),
   /** 'pending' until the invitation is accepted. */
-  user_id: string;
-}
+  user_id: z.string(),
+});
+export type DashboardMember = z.output<typeof dashboardMemberSchema>;
 
 /** Dollars; `percent` of the allocation that was paid out, 0 to 100 and beyond. The sums are for managers alone. */
-export interface DashboardBudget {
-  percent: number;
-  total?: number;
-  used?: number;
-  remaining?: number;
-  by_category?: { category: string; amount: number }[];
-}
+const dashboardBudgetSchema = z.object({
+  percent: z.number(),
+  total: z.number().optional(),
+  used: z.number().optional(),
+  remaining: z.number().optional(),
+  by_category: z.array(z.object({ category: z.string(), amount: z.number() })).optional(),
+});
+export type DashboardBudget = z.output<typeof dashboardBudgetSchema>;
 
-export interface NonprofitDashboard {
-  organization: { id: string; name: string; status: "active" | "awaiting_approval" | "closed" };
-  role: NonprofitRole;
+const dashboardSchema = z.object({
+  organization: z.object({
+    id: z.string(),
+    name: z.string(),
+    status: z.enum(["active", "awaiting_approval", "closed"]),
+  }),
+  role: z.enum(["admin", "manager", "employee", "volunteer"]),
   /** Null for volunteers, who see no requests. */
-  counts: { all: number; pending: number; processing: number; approved: number; declined: number } | null;
-  budget: DashboardBudget;
-  longest_waiting: (DashboardRequest & { also_sent_to: string[] }) | null;
-  recent: DashboardRequest[];
-  requests: DashboardRequest[];
-  categories: DashboardCategory[];
+  counts: z
+    .object({
+      all: z.number(),
+      pending: z.number(),
+      processing: z.number(),
+      approved: z.number(),
+      declined: z.number(),
+    })
+    .nullable(),
+  budget: dashboardBudgetSchema,
+  longest_waiting: dashboardRequestSchema.extend({ also_sent_to: z.array(z.string()) }).nullable(),
+  recent: z.array(dashboardRequestSchema),
+  requests: z.array(dashboardRequestSchema),
+  categories: z.array(dashboardCategorySchema),
   /** Null for those who may not see the team. */
-  team: DashboardMember[] | null;
-}
+  team: z.array(dashboardMemberSchema).nullable(),
+});
+export type NonprofitDashboard = z.output<typeof dashboardSchema>;
 
 export const nonprofitDashboardQuery = (nonprofitId: string) =>
   queryOptions({
-    queryKey: ["nonprofit-dashboard", nonprofitId],
-    queryFn: async (): Promise<NonprofitDashboard> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("nonprofit_dashboard", { nonprofit_id: nonprofitId });
-      if (error) throw error;
-      return data as unknown as NonprofitDashboard;
-    },
+    queryKey: [...reads.nonprofitDashboard, nonprofitId],
+    queryFn: () => rpc("nonprofit_dashboard", { nonprofit_id: nonprofitId }, dashboardSchema),
+    refetchInterval: whileDown,
   });

@@ -1,5 +1,7 @@
-/** Notifications: the list, the unread badge (polled), and what one does with them. */
+/** Notifications: the list, the unread badge, and what one does with them. */
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { whileDown } from "@/lib/live";
+import { reads } from "@/lib/query-keys";
 import { getSupabase } from "@/lib/supabase";
 
 export type NotificationType = "info" | "warning" | "update" | "success";
@@ -15,11 +17,8 @@ export interface Notification {
   read: boolean;
 }
 
-/** How often the unread badge asks again. */
-const POLL_MS = 30_000;
-
 const keys = {
-  all: ["notifications"] as const,
+  all: reads.notifications,
   list: (userId: string) => [...keys.all, userId, "list"] as const,
   unread: (userId: string) => [...keys.all, userId, "unread"] as const,
 };
@@ -39,7 +38,7 @@ export const notificationsQuery = (userId: string) =>
       if (error) throw error;
       return data as Notification[];
     },
-    refetchInterval: POLL_MS,
+    refetchInterval: whileDown,
   });
 
 const unreadQuery = (userId: string) =>
@@ -55,7 +54,7 @@ const unreadQuery = (userId: string) =>
       if (error) throw error;
       return count ?? 0;
     },
-    refetchInterval: POLL_MS,
+    refetchInterval: whileDown,
   });
 
 /** The badge's number; 0 until known. */

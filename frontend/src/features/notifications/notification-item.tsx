@@ -8,9 +8,10 @@ import {
   DropdownMenuItem,
   DropdownMenuTrigger,
 } from "@/components/ui/dropdown-menu";
+import { agoWords } from "@/lib/ago";
 import { cn } from "@/lib/cn";
 import { errorMessage } from "@/lib/errors";
-import { ago, formatDateTime } from "@/lib/format";
+import { formatDateTime } from "@/lib/format";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/account";
@@ -22,21 +23,6 @@ const looks: Record<NotificationType, { Icon: LucideIcon; className: string }> =
   update: { Icon: RefreshCw, className: "text-info-text" },
   success: { Icon: CircleCheck, className: "text-success-text" },
 };
-
-/** 'Just now', '5 minutes ago', '2 hours ago', '3 days ago'. */
-export function agoWords(date: string, now = new Date()): string {
-  const since = ago(date, now);
-  switch (since.unit) {
-    case "now":
-      return t("common.justNow");
-    case "minutes":
-      return t("common.minutesAgo", { count: since.count });
-    case "hours":
-      return t("common.hoursAgo", { count: since.count });
-    case "days":
-      return t("common.daysAgo", { count: since.count });
-  }
-}
 
 export function NotificationItem({ item }: { item: Notification }) {
   const markRead = useMarkRead();

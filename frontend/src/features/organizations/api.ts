@@ -2,25 +2,32 @@
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import type { NonprofitRole } from "@/lib/session";
 import { replacePicture } from "@/lib/pictures";
+import { z } from "zod";
+import { nothing, rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 import { completeCategories, type OnboardingForm, type SettingsForm } from "./schema";
 
-export interface OrganizationRow {
-  id: string;
-  name: string;
-  legal_status: string;
-  registration_number: string;
-  employee_count: number;
-  mission: string;
-  description: string | null;
-  email: string | null;
-  phone: string | null;
-  website: string | null;
-  location: string | null;
-  average_response_time_days: number | null;
-  logo_path: string | null;
-  status: "active" | "awaiting_approval" | "closed";
-}
+const organizationRowSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  legal_status: z.string(),
+  registration_number: z.string(),
+  employee_count: z.number(),
+  mission: z.string(),
+  description: z.string().nullable(),
+  email: z.string().nullable(),
+  phone: z.string().nullable(),
+  website: z.string().nullable(),
+  location: z.string().nullable(),
+  average_response_time_days: z.number().nullable(),
+  logo_path: z.string().nullable(),
+  status: z.enum(["active", "awaiting_approval", "closed"]),
+});
+export type OrganizationRow = z.output<typeof organizationRowSchema>;
+
+const readSchema = organizationRowSchema.extend({
+  nonprofit_settings: z.object({ second_approval_above: z.number().nullable() }).nullable(),
+});
 
 export interface OrganizationDetails extends OrganizationRow {
   logoUrl: string | null;
@@ -44,9 +51,7 @@ export const organizationQuery = (id: string) =>
         .eq("id", id)
         .single();
       if (error) throw error;
-      const { nonprofit_settings: settings, ...row } = data as unknown as OrganizationRow & {
-        nonprofit_settings: { second_approval_above: number | null } | null;
-      };
+      const { nonprofit_settings: settings, ...row } = readSchema.parse(data);
       return {
         ...row,
         logoUrl: row.logo_path ? supabase.storage.from("logos").getPublicUrl(row.logo_path).data.publicUrl : null,
@@ -96,35 +101,39 @@ export function useChooseNonprofitRole() {
 
 const orNull = (text: string) => (text === "" ? null : text);
 
+const orNumber = (text: string) => (text === "" ? null : Number(text));
+
+/** Column and value of each field of the form. */
+const columns: { [F in keyof SettingsForm]: (text: string) => [column: string, value: string | number | null] } = {
+  name: (text) => ["name", text],
+  legalStatus: (text) => ["legal_status", text],
+  registrationNumber: (text) => ["registration_number", text],
+  employeeCount: (text) => ["employee_count", Number(text)],
+  mission: (text) => ["mission", text],
+  description: (text) => ["description", orNull(text)],
+  email: (text) => ["email", orNull(text)],
+  phone: (text) => ["phone", orNull(text)],
+  website: (text) => ["website", orNull(text)],
+  location: (text) => ["location", orNull(text)],
+  responseDays: (text) => ["average_response_time_days", orNumber(text)],
+  secondApprovalAbove: (text) => ["second_approval_above", orNumber(text)],
+};
+
+const columnsOf = (form: Partial<SettingsForm>, keys: readonly (keyof SettingsForm)[]) =>
+  Object.fromEntries(keys.map((key) => columns[key](form[key] ?? "")));
+
+/** Saves what changed in one step; nothing at all where a colleague changed the same meanwhile. */
 export function useSaveOrganization(id: string) {
   const cache = useQueryClient();
   return useMutation({
-    mutationFn: async (form: SettingsForm) => {
-      const supabase = await getSupabase();
-      const organization = await supabase
-        .from("nonprofits")
-        .update({
-          name: form.name,
-          legal_status: form.legalStatus,
-          registration_number: form.registrationNumber,
-          employee_count: Number(form.employeeCount),
-          mission: form.mission,
-          description: orNull(form.description),
-          email: orNull(form.email),
-          phone: orNull(form.phone),
-          website: orNull(form.website),
-          location: orNull(form.location),
-          average_response_time_days: form.responseDays === "" ? null : Number(form.responseDays),
-        })
-        .eq("id", id)
-        .select("id")
-        .single();
-      if (organization.error) throw organization.error;
-      const settings = await supabase.rpc("set_second_approval", {
-        nonprofit_id: id,
-        above: form.secondApprovalAbove === "" ? undefined : Number(form.secondApprovalAbove),
-      });
-      if (settings.error) throw settings.error;
+    /** `changed`: the fields that this person changed; `seen`: what the page showed of them. */
+    mutationFn: async ({ changed, seen }: { changed: Partial<SettingsForm>; seen: SettingsForm }) => {
+      const keys = Object.keys(changed) as (keyof SettingsForm)[];
+      await rpc(
+        "save_organization",
+        { nonprofit_id: id, changes: columnsOf(changed, keys), seen: columnsOf(seen, keys) },
+        nothing,
+      );
     },
     onSuccess: () => cache.invalidateQueries({ queryKey: organizationKeys.details(id) }),
   });

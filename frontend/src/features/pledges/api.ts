@@ -1,5 +1,6 @@
 /** Pledges: a promise of money to a nonprofit. No card data passes through here. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { reads } from "@/lib/query-keys";
 import { getSupabase } from "@/lib/supabase";
 
 export interface NonprofitName {
@@ -13,7 +14,7 @@ export const nonprofitNamesQuery = () =>
     queryKey: ["pledges", "nonprofits"],
     queryFn: async (): Promise<NonprofitName[]> => {
       const supabase = await getSupabase();
-      const { data, error } = await supabase.from("nonprofits").select("id, name").eq("status", "active").order("name");
+      const { data, error } = await supabase.from("nonprofit_directory").select("id, name").order("name");
       if (error) throw error;
       return data as NonprofitName[];
     },
@@ -39,6 +40,6 @@ export function usePledge() {
       if (error) throw error;
       return data as { nonprofit: string; amount: number };
     },
-    onSuccess: () => cache.invalidateQueries({ queryKey: ["donor-dashboard"] }),
+    onSuccess: () => cache.invalidateQueries({ queryKey: reads.donorDashboard }),
   });
 }

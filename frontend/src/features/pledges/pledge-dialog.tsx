@@ -15,12 +15,13 @@ import { formatMoney } from "@/lib/format";
 import { newKey } from "@/lib/new-key";
 import { t } from "@/messages";
 import "@/messages/en/marketing";
-import { email, optionalAmount, amountOf, text, upTo } from "@/schemas/atoms";
+import { optionalAmount, parseDollars } from "@/schemas/amount";
+import { email, text, upTo } from "@/schemas/atoms";
 import { nonprofitNamesQuery, usePledge, type NonprofitName } from "./api";
 
 const schema = z.object({
   nonprofit_id: text(1, t("marketing.pledgeNonprofitRequired")),
-  amount: optionalAmount().refine((value) => (amountOf(value) ?? 0) > 0, t("marketing.pledgeAmountRequired")),
+  amount: optionalAmount().refine((value) => (parseDollars(value) ?? 0) > 0, t("marketing.pledgeAmountRequired")),
   email: email(),
   name: upTo(200),
 });
@@ -74,7 +75,7 @@ function PledgeForm({
       onChange={() => onDirty(true)}
       onSubmit={(values) =>
         pledge.mutate(
-          { ...values, amount: amountOf(values.amount) ?? 0, key },
+          { ...values, amount: parseDollars(values.amount) ?? 0, key },
           {
             onSuccess: () => onDirty(false),
             onError: (error) => {

@@ -2,6 +2,7 @@
  * What a person has answered so far, and which step that allows. Pure: the wizard, the single page,
  * the browser's copy and the saved draft all speak of the same `Answers`.
  */
+import type { StoredDocument } from "@/lib/request-documents";
 import { descriptionSchema, amountSchema, identitySchema, type Identity } from "./schema";
 
 /** Section 9: up to 3 nonprofits per request. */
@@ -19,18 +20,6 @@ export const stepNumber: Record<Step, number> = { category: 1, nonprofits: 2, in
 export interface Chosen {
   id: string;
   name: string;
-}
-
-/** A file that has reached the server but belongs to a request that is not sent yet. */
-export interface StoredDocument {
-  /** Row of request_documents, or a guest's upload slot. */
-  id: string;
-  name: string;
-  /** Bytes. */
-  size: number;
-  path: string;
-  /** Sent signed out: `id` is its slot, and the submission names it. */
-  slot: boolean;
 }
 
 export interface Answers {

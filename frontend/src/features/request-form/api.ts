@@ -1,14 +1,15 @@
 /** Reads and writes behind the request form: categories, directory, drafts, documents, account match, submission. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { isNotFound } from "@/lib/errors";
-import { fileExtension, mimeTypeOf } from "@/lib/files";
-import { newKey } from "@/lib/new-key";
+import { reads } from "@/lib/query-keys";
+import { searchPatterns } from "@/lib/search";
+import { z } from "zod";
+import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
-import { emptyIdentity, type Answers, type StoredDocument } from "./answers";
+import { emptyIdentity, type Answers } from "./answers";
 import { amountText } from "./schema";
 
 const MINUTE = 60_000;
-const DOCUMENTS = "request-documents";
 
 export interface Category {
   id: string;
@@ -18,7 +19,7 @@ export interface Category {
 
 /** The kinds of help the platform offers, from the `get-categories` function. */
 export const categoriesQuery = queryOptions({
-  queryKey: ["request-form", "categories"],
+  queryKey: [...reads.requestForm, "categories"],
   staleTime: 5 * MINUTE,
   queryFn: async (): Promise<Category[]> => {
     const supabase = await getSupabase();
@@ -46,26 +47,18 @@ export interface DirectoryFilter {
 
 export const DIRECTORY_PAGE = 20;
 
-/** A pattern for `ilike` inside `or=(…)`: wildcards and the list's own signs are taken out of what was typed. */
-export const likePattern = (typed: string): string =>
-  `*${typed
-    .replace(/[*%_\\",()]/g, " ")
-    .trim()
-    .replace(/\s+/g, "*")}*`;
-
 /** Active nonprofits by name, a page at a time. */
 export const directoryQuery = ({ search, category }: DirectoryFilter) =>
   infiniteQueryOptions({
-    queryKey: ["directory", { search, category }],
+    queryKey: [...reads.directory, { search, category }],
     staleTime: MINUTE,
     initialPageParam: 0,
     queryFn: async ({ pageParam, signal }): Promise<{ rows: Nonprofit[]; total: number }> => {
       const supabase = await getSupabase();
       let query = supabase
-        .from("nonprofits")
-        .select("id, name, mission, location, category, average_response_time_days", { count: "exact" })
-        .eq("status", "active");
-      if (search) query = query.or(`name.ilike."${likePattern(search)}",location.ilike."${likePattern(search)}"`);
+        .from("nonprofit_directory")
+        .select("id, name, mission, location, category, average_response_time_days", { count: "exact" });
+      for (const pattern of searchPatterns(search)) query = query.like("search_text", pattern);
       if (category) query = query.eq("category", category);
       const from = pageParam * DIRECTORY_PAGE;
       const { data, error, count } = await query
@@ -83,33 +76,34 @@ export const directoryQuery = ({ search, category }: DirectoryFilter) =>
 
 const identityColumns = "first_name, last_name, email, phone, address, city, state, postal_code";
 
-interface DraftRow {
-  id: string;
-  status: string;
-  form: "wizard" | "single";
-  category: string | null;
-  category_id: string | null;
-  nonprofits: string[];
-  description: string;
-  amount: string;
-  contact_consent: boolean;
-  updated_at: string;
-  first_name: string | null;
-  last_name: string | null;
-  email: string | null;
-  phone: string | null;
-  address: string | null;
-  city: string | null;
-  state: string | null;
-  postal_code: string | null;
-}
+const draftRowSchema = z.object({
+  id: z.string(),
+  status: z.string(),
+  form: z.enum(["wizard", "single"]),
+  category: z.string().nullable(),
+  category_id: z.string().nullable(),
+  nonprofits: z.array(z.string()),
+  description: z.string(),
+  amount: z.string(),
+  contact_consent: z.boolean(),
+  updated_at: z.string(),
+  first_name: z.string().nullable(),
+  last_name: z.string().nullable(),
+  email: z.string().nullable(),
+  phone: z.string().nullable(),
+  address: z.string().nullable(),
+  city: z.string().nullable(),
+  state: z.string().nullable(),
+  postal_code: z.string().nullable(),
+});
+type DraftRow = z.output<typeof draftRowSchema>;
 
 /** What `request_detail()` tells of a draft. */
-interface DraftDetail {
-  request: DraftRow;
-  documents: { id: string; name: string; size_bytes: number; path: string }[];
-  nonprofits: { id: string; name: string; active: boolean }[];
-}
+const draftSchema = z.object({
+  request: draftRowSchema,
+  documents: z.array(z.object({ id: z.string(), name: z.string(), size_bytes: z.number(), path: z.string() })),
+  nonprofits: z.array(z.object({ id: z.string(), name: z.string(), active: z.boolean() })),
+});
 
 export interface LoadedDraft {
   answers: Omit<Answers, "key">;
@@ -133,15 +127,16 @@ const identityOf = (row: Partial<DraftRow>): Answers["identity"] => ({
 /** A saved draft of the caller; null when there is none under this id (sent, deleted, another person's). */
 export const draftQuery = (id: string) =>
   queryOptions({
-    queryKey: ["request-form", "draft", id],
+    queryKey: [...reads.requestForm, "draft", id],
     staleTime: 0,
     gcTime: 0,
     queryFn: async (): Promise<LoadedDraft | null> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("request_detail", { id });
-      if (error && isNotFound(error)) return null;
-      if (error) throw error;
-      const { request: row, documents, nonprofits } = data as unknown as DraftDetail;
+      const detail = await rpc("request_detail", { id }, draftSchema).catch((error: unknown) => {
+        if (isNotFound(error)) return null;
+        throw error;
+      });
+      if (detail === null) return null;
+      const { request: row, documents, nonprofits } = detail;
       if (row.status !== "draft") return null;
       const chosen = nonprofits.filter(({ active }) => active).map(({ id, name }) => ({ id, name }));
       return {
@@ -172,7 +167,7 @@ export const draftQuery = (id: string) =>
 /** Contact data of the caller's last request, to spare them typing it again. */
 export const lastIdentityQuery = (userId: string) =>
   queryOptions({
-    queryKey: ["request-form", "identity", userId],
+    queryKey: [...reads.requestForm, "identity", userId],
     staleTime: 5 * MINUTE,
     queryFn: async (): Promise<Answers["identity"] | null> => {
       const supabase = await getSupabase();
@@ -209,101 +204,42 @@ function columns(answers: Answers) {
   };
 }
 
-export interface SavedDraft {
-  id: string;
-  updated_at: string;
-}
+const savedDraftSchema = z.object({
+  id: z.string(),
+  updated_at: z.string(),
+});
+export type SavedDraft = z.output<typeof savedDraftSchema>;
 
 /** Writes the draft's row (makes it when there is none). `step` is the bridge's number, 1 to 5. */
-export async function saveDraft(answers: Answers, step: number): Promise<SavedDraft> {
-  const supabase = await getSupabase();
-  const { data, error } = await supabase.rpc("save_draft", {
-    input: { ...columns(answers), step, ...(answers.draftId ? { id: answers.draftId } : { key: answers.key }) },
-  });
-  if (error) throw error;
-  return data as unknown as SavedDraft;
-}
-
-// ---------------------------------------------------------------------------------------------- documents
-
-/** Puts a file into the caller's draft: the object first, then its row. */
-export async function uploadToDraft(draftId: string, file: File): Promise<StoredDocument> {
-  const supabase = await getSupabase();
-  const path = `${draftId}/${newKey()}.${fileExtension(file.name) || "bin"}`;
-  const mimeType = mimeTypeOf(file);
-  const { error: refused } = await supabase.storage.from(DOCUMENTS).upload(path, file, { contentType: mimeType });
-  if (refused) throw refused;
-  const { data, error } = await supabase
-    .from("request_documents")
-    .insert({ request_id: draftId, name: file.name.slice(-255), path, mime_type: mimeType, size_bytes: file.size })
-    .select("id")
-    .single();
-  if (error) {
-    await supabase.storage.from(DOCUMENTS).remove([path]);
-    throw error;
-  }
-  return { id: (data as { id: string }).id, name: file.name, size: file.size, path, slot: false };
-}
-
-/** Signed out: a place for one file of the unsent request `key`, opened by a short-lived signed URL. */
-export async function uploadAsGuest(key: string, file: File): Promise<StoredDocument> {
-  const supabase = await getSupabase();
-  const mimeType = mimeTypeOf(file);
-  const { data, error } = await supabase.rpc("create_guest_upload_slot", {
-    key,
-    name: file.name.slice(-255),
-    mime_type: mimeType,
-    size_bytes: file.size,
-  });
-  if (error) throw error;
-  const slot = data as { id: string; bucket: string; path: string };
-  const bucket = supabase.storage.from(slot.bucket);
-  const signed = await bucket.createSignedUploadUrl(slot.path);
-  const sent = signed.error
-    ? signed
-    : await bucket.uploadToSignedUrl(slot.path, signed.data.token, file, { contentType: mimeType });
-  if (sent.error) {
-    await supabase.rpc("remove_guest_upload_slot", { id: slot.id });
-    throw sent.error;
-  }
-  return { id: slot.id, name: file.name, size: file.size, path: slot.path, slot: true };
-}
-
-/** Takes a file out of an unsent request. */
-export async function removeDocument(document: StoredDocument): Promise<void> {
-  const supabase = await getSupabase();
-  if (document.slot) {
-    const { error } = await supabase.rpc("remove_guest_upload_slot", { id: document.id });
-    if (error) throw error;
-    return;
-  }
-  const { error } = await supabase.from("request_documents").delete().eq("id", document.id);
-  if (error) throw error;
-  // The row is what counts; an object left behind is swept with the draft.
-  await supabase.storage.from(DOCUMENTS).remove([document.path]);
-}
+export const saveDraft = (answers: Answers, step: number): Promise<SavedDraft> =>
+  rpc(
+    "save_draft",
+    { input: { ...columns(answers), step, ...(answers.draftId ? { id: answers.draftId } : { key: answers.key }) } },
+    savedDraftSchema,
+  );
 
 // ---------------------------------------------------------------------------------------------- submission
 
-export interface Submitted {
-  id: string;
-  request_number: string;
-  submitted_at: string;
-  email: string;
-}
+const submittedSchema = z.object({
+  id: z.string(),
+  request_number: z.string(),
+  submitted_at: z.string(),
+  email: z.string(),
+});
+export type Submitted = z.output<typeof submittedSchema>;
 
 /** Sends the request. The same key gives the same request, however often it is sent. */
-export async function submitRequest(answers: Answers, signedIn: boolean): Promise<Submitted> {
-  const supabase = await getSupabase();
-  const { data, error } = await supabase.rpc("submit_request", {
-    input: {
-      ...columns(answers),
-      key: answers.key,
-      slots: answers.documents.filter(({ slot }) => slot).map(({ id }) => id),
-      ...(signedIn && answers.draftId ? { draft_id: answers.draftId } : {}),
-      ...(!signedIn && answers.account ? { proof: answers.account.proof, account_id: answers.account.id } : {}),
+export const submitRequest = (answers: Answers, signedIn: boolean): Promise<Submitted> =>
+  rpc(
+    "submit_request",
+    {
+      input: {
+        ...columns(answers),
+        key: answers.key,
+        slots: answers.documents.filter(({ slot }) => slot).map(({ id }) => id),
+        ...(signedIn && answers.draftId ? { draft_id: answers.draftId } : {}),
+        ...(!signedIn && answers.account ? { proof: answers.account.proof, account_id: answers.account.id } : {}),
+      },
     },
-  });
-  if (error) throw error;
-  return data as unknown as Submitted;
-}
+    submittedSchema,
+  );

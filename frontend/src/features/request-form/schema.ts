@@ -1,6 +1,7 @@
 /** The rules of section 5 for a request, each once. The wizard uses the parts, the single page all of them. */
 import { z } from "zod";
-import { amountOf, email, optionalAmount, phone } from "@/schemas/atoms";
+import { MOST_DOLLARS, optionalAmount, parseDollars } from "@/schemas/amount";
+import { email, phone } from "@/schemas/atoms";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 
@@ -44,17 +45,15 @@ export const descriptionSchema = z
   .min(10, t("requestForm.descriptionDetails"))
   .max(MAX_DESCRIPTION, t("requestForm.tooLong", { max: MAX_DESCRIPTION }));
 
-const MOST_DOLLARS = 9_999_999.99;
-
 /** Optional, numeric; below ten million dollars. */
 export const amountSchema = optionalAmount().refine(
-  (typed) => !((amountOf(typed) ?? 0) > MOST_DOLLARS),
+  (typed) => (parseDollars(typed) ?? 0) <= MOST_DOLLARS,
   t("requestForm.amountMost"),
 );
 
 /** What the database keeps: 'Not specified' or '$N'. An amount that is no number yet is not kept. */
 export function amountText(typed: string): string {
-  const amount = amountSchema.safeParse(typed).success ? amountOf(typed) : null;
+  const amount = amountSchema.safeParse(typed).success ? parseDollars(typed) : null;
   if (amount === null) return "Not specified";
   return Number.isInteger(amount) ? `$${amount}` : `$${amount.toFixed(2)}`;
 }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { emptyAnswers, type Answers } from "./answers";
 import { keptOfDraft, startFromDraft, startHere } from "./start";
-import { forget, keep, readKept, type Kept } from "./storage";
+import { forget, isOthersDevice, keep, leaveNothingHere, readKept, type Kept } from "./storage";
 
 const answers = (patch: Partial<Answers> = {}): Answers => ({
   ...emptyAnswers("key-1"),
@@ -101,5 +101,23 @@ describe("opening a saved draft", () => {
     keep({ userId: "u1", draftId: null }, kept({ answers: answers({ draftId: "d1" }) }));
     expect(keptOfDraft("u1", "d1")?.answers.draftId).toBe("d1");
     expect(keptOfDraft("u1", "d2")).toBeNull();
+  });
+});
+
+describe("somebody else's phone", () => {
+  const guest = { userId: null, draftId: null };
+
+  it("keeps a guest's answers in the tab alone from then on, and what was typed before moves there", () => {
+    keep(guest, kept());
+    expect(leaveNothingHere(guest)).toBe(true);
+    expect(JSON.stringify(localStorage)).not.toContain("Typed words");
+    expect(readKept(guest)?.answers.description).toBe("Typed words");
+    keep(guest, kept({ answers: answers({ description: "And more" }) }));
+    expect(localStorage).toHaveLength(0);
+    expect(startHere(null, "wizard").answers.description).toBe("And more");
+    // the tab is closed
+    sessionStorage.clear();
+    expect(isOthersDevice()).toBe(false);
+    expect(readKept(guest)).toBeNull();
   });
 });

@@ -2,6 +2,7 @@
  * The browser's copy of an unsent request. Signed out it stays in localStorage; signed in it lives with
  * the tab (sessionStorage), bound to the account, because the account keeps the draft itself.
  */
+import { readStored, readStoredJson, removeStored, store, type Shelf } from "@/lib/stored";
 import { emptyIdentity, type Answers } from "./answers";
 
 export interface SentRequest {
@@ -31,44 +32,37 @@ export interface Slot {
 }
 
 const VERSION = 1;
+/** A guest's answers end after this: the device may be shared. */
+const GUEST_KEEP_MS = 24 * 60 * 60_000;
 const name = ({ userId, draftId }: Slot) => `aidbridge-request:${userId ?? "guest"}:${draftId ?? "new"}`;
 
-function shelf(userId: string | null): Storage | null {
-  try {
-    return userId === null ? window.localStorage : window.sessionStorage;
-  } catch {
-    return null; // storage is closed: the page itself still holds the answers
-  }
-}
+/** A guest said that others use this device: their answers are this tab's alone and go with it. */
+const NOT_MINE = "aidbridge-not-my-phone";
+export const isOthersDevice = (): boolean => readStored("tab", NOT_MINE) !== null;
+
+const shelf = ({ userId }: Slot): Shelf => (userId === null && !isOthersDevice() ? "browser" : "tab");
 
 export function readKept(slot: Slot): Kept | null {
-  const raw = shelf(slot.userId)?.getItem(name(slot));
-  if (!raw) return null;
-  try {
-    const found = JSON.parse(raw) as { version?: number } & Kept;
-    if (found.version !== VERSION || typeof found.answers?.key !== "string") return null;
-    const { answers, dirty, syncedAt, sent } = found;
-    return { answers: { ...answers, identity: { ...emptyIdentity, ...answers.identity } }, dirty, syncedAt, sent };
-  } catch {
+  const found = readStoredJson(shelf(slot), name(slot)) as ({ version?: number; keptAt?: number } & Kept) | null;
+  if (found === null || typeof found !== "object") return null;
+  if (slot.userId === null && Date.now() - (found.keptAt ?? Date.now()) > GUEST_KEEP_MS) {
+    forget(slot);
     return null;
   }
+  if (found.version !== VERSION || typeof found.answers?.key !== "string") return null;
+  const { answers, dirty, syncedAt, sent } = found;
+  return { answers: { ...answers, identity: { ...emptyIdentity, ...answers.identity } }, dirty, syncedAt, sent };
 }
 
 /** False when the browser did not take it (full or closed). */
-export function keep(slot: Slot, kept: Kept): boolean {
-  try {
-    const to = shelf(slot.userId);
-    to?.setItem(name(slot), JSON.stringify({ version: VERSION, ...kept }));
-    return to !== null;
-  } catch {
-    return false;
-  }
+export const keep = (slot: Slot, kept: Kept): boolean =>
+  store(shelf(slot), name(slot), JSON.stringify({ version: VERSION, keptAt: Date.now(), ...kept }));
+
+/** Takes a guest's answers out of what this browser keeps for the next visit. False when the tab cannot keep them either. */
+export function leaveNothingHere(slot: Slot): boolean {
+  const kept = readKept(slot);
+  forget(slot);
+  return store("tab", NOT_MINE, "yes") && (kept === null || keep(slot, kept));
 }
 
-export function forget(slot: Slot): void {
-  try {
-    shelf(slot.userId)?.removeItem(name(slot));
-  } catch {
-    // nothing was kept
-  }
-}
+export const forget = (slot: Slot): void => removeStored(shelf(slot), name(slot));

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react"
 import { newKey } from "@/lib/new-key";
 import { emptyAnswers, furthestStep, isBlank, stepNumber, type Answers } from "./answers";
 import { saveDraft } from "./api";
-import { forget, keep, type Kept, type SentRequest, type Slot } from "./storage";
+import { forget, isOthersDevice, keep, leaveNothingHere, type Kept, type SentRequest, type Slot } from "./storage";
 
 /** How long after the last key the account's draft is written. */
 const AUTOSAVE_MS = 1_200;
@@ -26,8 +26,14 @@ export interface AnswersState {
   save: () => Promise<string>;
   /** The request went out: the answers are done with. */
   finish: (sent: SentRequest) => void;
+  /** Makes another request of the answers: the one they were sent as stays as it is. */
+  renew: () => void;
   /** Throws the answers away (a saved draft stays). */
   clear: () => void;
+  /** A guest said that the device is not theirs: the answers go with the tab. */
+  tabOnly: boolean;
+  /** Says so. */
+  keepInTab: () => void;
 }
 
 export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): AnswersState {
@@ -46,6 +52,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     (patch) => {
       const { answers } = latest.current;
       const changes = typeof patch === "function" ? patch(answers) : patch;
+      if (Object.keys(changes).length === 0) return;
       const next = { ...answers, ...changes };
       // another address is another person's: the proof does not carry over
       if (next.account && next.account.email !== next.identity.email.trim()) next.account = null;
@@ -116,7 +123,28 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
   );
   const finish = useCallback((sent: SentRequest) => reset(sent), [reset]);
   const clear = useCallback(() => reset(null), [reset]);
+  const renew = useCallback(() => {
+    const { answers } = latest.current;
+    put({ ...latest.current, answers: { ...answers, key: newKey(), draftId: null, documents: [] }, dirty: true });
+  }, [put]);
+
+  const [tabOnly, setTabOnly] = useState(() => !signedIn && isOthersDevice());
+  const keepInTab = useCallback(() => {
+    leaveNothingHere(slot);
+    setTabOnly(true);
+  }, [slot]);
 
   const shown: Saving = !signedIn && kept.dirty && !isBlank(kept.answers) ? { state: "browser" } : saving;
-  return { answers: kept.answers, sent: kept.sent, saving: shown, change, save, finish, clear };
+  return {
+    answers: kept.answers,
+    sent: kept.sent,
+    saving: shown,
+    change,
+    save,
+    finish,
+    renew,
+    clear,
+    tabOnly,
+    keepInTab,
+  };
 }

@@ -1,6 +1,7 @@
 /** Sending the request: once, however often the button is pressed, and with the server's words at their steps. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { errorMessage, fieldErrors, isNetworkError, isSessionExpired } from "@/lib/errors";
+import { reads } from "@/lib/query-keys";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/errors";
@@ -49,7 +50,7 @@ export function useSubmit({ signedIn, onSent }: UseSubmit) {
         title: t("requestForm.sentTitle"),
         description: t("requestForm.sentToastBody", { id: result.request_number }),
       });
-      void queryClient.invalidateQueries({ queryKey: ["my-requests"] });
+      void queryClient.invalidateQueries({ queryKey: reads.myRequests });
       onSent({
         number: result.request_number,
         email: result.email,

@@ -1,19 +1,30 @@
 /** The look-up of a request's status: by number for everyone, in full for its owner. */
 import { queryOptions } from "@tanstack/react-query";
 import type { RequestStatus } from "@/components/status-badge";
+import { z } from "zod";
+import { reads } from "@/lib/query-keys";
+import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 
-export interface FoundStatus {
-  request_number: string;
+const foundSchema = z.object({
+  found: z.literal(true),
+  request_number: z.string(),
+  status: z.enum(["pending", "in_review", "processing", "approved", "declined", "withdrawn"]),
+  /** A nonprofit asked for something more, and the person has to answer. */
+  waits_for_you: z.boolean(),
+  submitted_at: z.string(),
+  review_started_at: z.string().nullable(),
+  decided_at: z.string().nullable(),
+  /** Dollars. */
+  awarded: z.number().nullable(),
+  /** From the fixed list; null unless declined. */
+  reason: z.string().nullable(),
+});
+const lookUpSchema = z.discriminatedUnion("found", [foundSchema, z.object({ found: z.literal(false) })]);
+
+export interface FoundStatus extends Omit<z.output<typeof foundSchema>, "found" | "waits_for_you" | "status"> {
   status: RequestStatus;
   needs_more_proof: boolean;
-  submitted_at: string;
-  review_started_at: string | null;
-  decided_at: string | null;
-  /** Dollars. */
-  awarded: number | null;
-  /** From the fixed list; null unless declined. */
-  reason: string | null;
 }
 
 /** 'req-2 ' → 'REQ-2': what people type by heart. */
@@ -25,11 +36,8 @@ export const statusQuery = (number: string) =>
     queryKey: ["request-status", number],
     staleTime: 0,
     queryFn: async (): Promise<FoundStatus | null> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("request_status", { number });
-      if (error) throw error;
-      const answer = data as ({ found: true } & Omit<FoundStatus, "needs_more_proof">) | { found: false };
-      return answer.found ? { ...answer, needs_more_proof: false } : null;
+      const answer = await rpc("request_status", { number }, lookUpSchema);
+      return answer.found ? { ...answer, needs_more_proof: answer.waits_for_you } : null;
     },
   });
 
@@ -40,7 +48,7 @@ export interface OwnStatus extends FoundStatus {
 /** The owner's look at one request, by id or number; the reason from the fixed list stands beside it. */
 export const ownStatusQuery = (userId: string, id: string) =>
   queryOptions({
-    queryKey: ["my-requests", userId, "status", id],
+    queryKey: [...reads.myRequests, userId, "status", id],
     queryFn: async (): Promise<OwnStatus> => {
       const supabase = await getSupabase();
       const { data, error } = await supabase.rpc("request_detail", { id });

@@ -3,6 +3,7 @@ import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { announcePersonChange } from "@/lib/person-change";
 import { useSession } from "@/lib/session";
+import { readStored, store } from "@/lib/stored";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/addressCode";
@@ -13,33 +14,17 @@ const AddressCodeForm = lazy(() =>
 
 const name = (userId: string) => `aidbridge-claim-later:${userId}`;
 
-function wasPutOff(userId: string): boolean {
-  try {
-    return localStorage.getItem(name(userId)) !== null;
-  } catch {
-    return false;
-  }
-}
-
-function putOff(userId: string): void {
-  try {
-    localStorage.setItem(name(userId), "yes");
-  } catch {
-    // storage is closed: it is asked again at the next visit
-  }
-}
-
 /**
  * For an account whose address nobody has proved (`claim_guest_requests()` answers `proved: false`): the way to the
  * requests that were sent with it before there was an account. Shows nothing to everybody else.
  */
 export function ClaimNotice() {
   const { user, refresh } = useSession();
-  const [later, setLater] = useState(() => (user ? wasPutOff(user.id) : true));
+  const [later, setLater] = useState(() => (user ? readStored("browser", name(user.id)) !== null : true));
   const [asking, setAsking] = useState(false);
   if (!user || user.emailProved || later) return null;
   const leave = () => {
-    putOff(user.id);
+    store("browser", name(user.id), "yes");
     setLater(true);
   };
   return (

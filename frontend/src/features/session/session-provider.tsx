@@ -1,5 +1,5 @@
-/** Provides `useSession()`: follows supabase-js's auth events and loads who the person is. */
-import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+/** Provides `useSession()`: follows supabase-js's auth events; who the person is stands in the query cache (`./person`). */
+import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore, type ReactNode } from "react";
 import { isSessionExpired } from "@/lib/errors";
 import { announcePersonChange } from "@/lib/person-change";
 import { SessionContext, type SelectedNonprofit, type Session } from "@/lib/session";
@@ -7,72 +7,63 @@ import { toast } from "@/lib/toast";
 import { getSupabase, mayHaveSession, whenClient } from "@/lib/supabase";
 import { t } from "@/messages";
 import "@/messages/en/errors";
-import { claimGuestRequests, loadPerson, photoUrl, saveSelectedNonprofit, type AuthUser } from "./api";
+import { claimGuestRequests, saveSelectedNonprofit, type AuthUser } from "./api";
 import { noteClaimed, wasClaimed } from "./claimed";
+import type { PersonNow } from "./person";
 import { forgetSelection, readSelection, storeSelection } from "./selection";
 
-type State = Omit<Session, "refresh" | "signOut" | "selectNonprofit" | "forgetEnd">;
+type PersonModule = typeof import("./person");
 
-const signedOut: State = {
-  status: "signed-out",
-  error: null,
-  ended: null,
-  user: null,
-  organization: null,
-  selectedNonprofit: null,
-};
+/** Whether somebody is signed in here, as far as this browser knows. */
+type Presence =
+  | { kind: "asking" }
+  /** Neither supabase-js nor the server's settings could be had. */
+  | { kind: "failed"; error: unknown }
+  | { kind: "nobody"; ended: Session["ended"] }
+  | { kind: "here"; auth: AuthUser };
 
-function initial(): State {
-  return { ...signedOut, status: mayHaveSession() ? "loading" : "signed-out", selectedNonprofit: readSelection() };
+const nobodyYet: PersonNow = { me: undefined, photoUrl: null, error: null };
+const nothing = { subscribe: () => () => {}, look: () => nobodyYet };
+
+/** What the cache holds of the person, once its code is there. */
+function usePersonNow(person: PersonModule | null, userId: string | null): PersonNow {
+  const watch = useMemo(
+    () => (person === null || userId === null ? nothing : person.watchPerson(userId)),
+    [person, userId],
+  );
+  return useSyncExternalStore(watch.subscribe, watch.look, () => nobodyYet);
 }
 
 export function SessionProvider({ children }: { children: ReactNode }) {
-  const [initialState] = useState<State>(initial);
-  const [state, setState] = useState(initialState);
-  /** The person being shown or loaded; answers for anyone else are dropped. */
+  const [keptSession] = useState(mayHaveSession);
+  const [presence, setPresence] = useState<Presence>(
+    keptSession ? { kind: "asking" } : { kind: "nobody", ended: null },
+  );
+  const [selection, setSelection] = useState(readSelection);
+  const [person, setPerson] = useState<PersonModule | null>(null);
+  /** Who is here, for what is told between two renders. */
   const auth = useRef<AuthUser | null>(null);
+  const loaded = useRef<PersonModule | null>(null);
   const leaving = useRef(false);
   /** A session was kept here from an earlier visit: without it, this visit begins with an expired one. */
-  const kept = useRef(initialState.status === "loading");
+  const kept = useRef(keptSession);
 
-  const load = useCallback(async (who: AuthUser) => {
-    try {
-      const person = await loadPerson(who);
-      if (auth.current?.id !== who.id) return;
-      const selectedNonprofit = person.selectedNonprofit ?? readSelection();
-      if (person.selectedNonprofit) storeSelection(person.selectedNonprofit);
-      setState((before) => ({
-        ...signedOut,
-        status: "signed-in",
-        // the photo that is shown stays until its new address is known
-        user: {
-          ...person.user,
-          photoUrl: (person.photoPath && before.user?.id === who.id && before.user.photoUrl) || null,
-        },
-        organization: person.organization,
-        selectedNonprofit,
-      }));
-      const address = person.photoPath ? await photoUrl(person.photoPath).catch(() => null) : null;
-      if (address) {
-        setState((now) =>
-          now.user && auth.current?.id === who.id ? { ...now, user: { ...now.user, photoUrl: address } } : now,
-        );
-      }
-    } catch (error) {
-      if (auth.current?.id !== who.id) return;
-      if (isSessionExpired(error)) {
-        const supabase = await getSupabase();
-        await supabase.auth.signOut({ scope: "local" });
-        return;
-      }
-      // Someone already at work keeps working; only a first load can fail the page.
-      setState((before) => (before.user?.id === who.id ? before : { ...signedOut, status: "failed", error }));
-      toast({ variant: "destructive", title: t("errors.title"), description: t("errors.roleFetch") });
-    }
-  }, []);
+  const loadPerson = useCallback(
+    () =>
+      import("./person").then((module) => {
+        loaded.current = module;
+        setPerson(module);
+        return module;
+      }),
+    [],
+  );
+
+  const userId = presence.kind === "here" ? presence.auth.id : null;
+  const { me, photoUrl, error } = usePersonNow(person, userId);
 
   useEffect(() => {
     let unsubscribe = () => {};
+    const fail = (error: unknown) => setPresence((now) => (now.kind === "nobody" ? now : { kind: "failed", error }));
     const stop = whenClient((client) => {
       const { data } = client.auth.onAuthStateChange((event, session) => {
         const next = session?.user ?? null;
@@ -87,19 +78,23 @@ export function SessionProvider({ children }: { children: ReactNode }) {
           const ended = leaving.current ? "choice" : before || kept.current ? "expired" : null;
           kept.current = false;
           leaving.current = false;
+          setSelection(readSelection());
           // A second event about the same absence must not hide why it began.
-          setState((now) => ({ ...signedOut, ended: ended ?? now.ended, selectedNonprofit: readSelection() }));
+          setPresence((now) => ({ kind: "nobody", ended: ended ?? (now.kind === "nobody" ? now.ended : null) }));
           return;
         }
         if (before?.id === next.id && event !== "USER_UPDATED") return;
         if (before?.id !== next.id) {
           // At the first load there is nothing of anybody else to forget.
           if (before || event !== "INITIAL_SESSION") setTimeout(announcePersonChange);
-          setState((now) => ({ ...now, status: "loading" }));
+          loaded.current?.forgetPerson(next.id);
+          setSelection(readSelection());
         }
+        setPresence({ kind: "here", auth: next });
         // supabase-js holds its lock during this callback: read after it
         setTimeout(() => {
-          void load(next);
+          const reading = loadPerson();
+          (before?.id === next.id ? reading.then(({ readAgain }) => readAgain(next.id)) : reading).catch(fail);
           // supabase-js says 'SIGNED_IN' at every load of the page, too
           if (event !== "SIGNED_IN" || wasClaimed(next)) return;
           claimGuestRequests().then(
@@ -114,49 +109,104 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       });
       unsubscribe = () => data.subscription.unsubscribe();
     });
-    if (mayHaveSession()) {
-      getSupabase().catch((error: unknown) => setState({ ...signedOut, status: "failed", error }));
-    }
+    if (keptSession) Promise.all([getSupabase(), loadPerson()]).catch(fail);
     return () => {
       stop();
       unsubscribe();
     };
-  }, [load]);
+  }, [keptSession, loadPerson]);
+
+  // Why the person could not be read. Someone already at work keeps working; only a first load fails the page.
+  useEffect(() => {
+    if (!error) return;
+    if (!isSessionExpired(error)) {
+      toast({ variant: "destructive", title: t("errors.title"), description: t("errors.roleFetch") });
+      return;
+    }
+    void getSupabase().then((supabase) => supabase.auth.signOut({ scope: "local" }));
+  }, [error]);
+
+  // the choice that stands on the profile is this browser's, too
+  const onProfile = me?.selected_nonprofit ?? null;
+  useEffect(() => {
+    if (onProfile) storeSelection(onProfile);
+  }, [onProfile]);
 
   const refresh = useCallback(async () => {
     const supabase = await getSupabase();
     const { data, error } = await supabase.auth.getSession();
     if (error) throw error;
-    auth.current = data.session?.user ?? null;
-    if (auth.current) await load(auth.current);
-    else setState({ ...signedOut, selectedNonprofit: readSelection() });
-  }, [load]);
+    const who = data.session?.user ?? null;
+    auth.current = who;
+    if (who) {
+      const { readAgain } = await loadPerson();
+      await readAgain(who.id);
+      if (auth.current?.id !== who.id) return;
+    }
+    setPresence((now) =>
+      who ? { kind: "here", auth: { ...who } } : { kind: "nobody", ended: now.kind === "nobody" ? now.ended : null },
+    );
+  }, [loadPerson]);
 
   const signOut = useCallback(async () => {
     leaving.current = true;
     const supabase = await getSupabase();
-    const { error } = await supabase.auth.signOut({ scope: "local" });
-    if (error) {
-      leaving.current = false;
-      throw error;
+    // supabase-js forgets the session before it asks the server. Whoever is told that the logout failed is still signed in
+    // and can try again, so the server is asked first; a session that it no longer knows is ended already.
+    const { data } = await supabase.auth.getSession();
+    if (data.session) {
+      const { error } = await supabase.auth.admin.signOut(data.session.access_token, "local");
+      if (error && ![401, 403, 404].includes(error.status ?? 0)) {
+        leaving.current = false;
+        throw error;
+      }
     }
+    await supabase.auth.signOut({ scope: "local" });
   }, []);
 
-  const forgetEnd = useCallback(() => setState((now) => (now.ended ? { ...now, ended: null } : now)), []);
+  const forgetEnd = useCallback(
+    () => setPresence((now) => (now.kind === "nobody" && now.ended ? { ...now, ended: null } : now)),
+    [],
+  );
 
-  const userId = state.user?.id;
   const selectNonprofit = useCallback(
     async (nonprofit: SelectedNonprofit) => {
-      if (userId) await saveSelectedNonprofit(nonprofit.id);
+      if (userId) {
+        await saveSelectedNonprofit(nonprofit.id);
+        person?.noteSelection(userId, nonprofit);
+      }
       storeSelection(nonprofit);
-      setState((before) => ({ ...before, selectedNonprofit: nonprofit }));
+      setSelection(nonprofit);
     },
-    [userId],
+    [userId, person],
   );
 
-  const session = useMemo<Session>(
-    () => ({ ...state, refresh, signOut, selectNonprofit, forgetEnd }),
-    [state, refresh, signOut, selectNonprofit, forgetEnd],
-  );
+  const session = useMemo<Session>(() => {
+    const doings = { refresh, signOut, selectNonprofit, forgetEnd };
+    const empty = { error: null, ended: null, user: null, organization: null, selectedNonprofit: selection, ...doings };
+    switch (presence.kind) {
+      case "asking":
+        return { ...empty, status: "loading" };
+      case "failed":
+        return { ...empty, status: "failed", error: presence.error };
+      case "nobody":
+        return { ...empty, status: "signed-out", ended: presence.ended };
+      case "here": {
+        if (person === null || me === undefined) {
+          return error && !isSessionExpired(error)
+            ? { ...empty, status: "failed", error }
+            : { ...empty, status: "loading" };
+        }
+        const { user, organization, selectedNonprofit } = person.personOf(presence.auth, me, photoUrl);
+        return {
+          ...empty,
+          status: "signed-in",
+          user,
+          organization,
+          selectedNonprofit: selectedNonprofit ?? selection,
+        };
+      }
+    }
+  }, [presence, person, me, photoUrl, error, selection, refresh, signOut, selectNonprofit, forgetEnd]);
   return <SessionContext value={session}>{children}</SessionContext>;
 }

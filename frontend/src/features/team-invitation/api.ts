@@ -1,42 +1,40 @@
 /** An invitation to a team: what it is about, and accepting it. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import type { NonprofitRole } from "@/lib/session";
+import { reads } from "@/lib/query-keys";
 import { useSession } from "@/lib/session";
-import { getSupabase } from "@/lib/supabase";
+import { z } from "zod";
+import { rpc } from "@/lib/rpc";
 
-export interface Invitation {
-  state: "open" | "accepted" | "expired" | "unknown";
-  organization?: string;
-  role?: NonprofitRole;
+const invitationSchema = z.object({
+  state: z.enum(["open", "accepted", "expired", "unknown"]),
+  organization: z.string().optional(),
+  role: z.enum(["admin", "manager", "employee", "volunteer"]).optional(),
   /** Masked. */
-  email?: string;
+  email: z.string().optional(),
   /** Whether it was sent to the signed-in person's address; null signed out. */
-  for_you?: boolean | null;
-}
+  for_you: z.boolean().nullable().optional(),
+});
+export type Invitation = z.output<typeof invitationSchema>;
+
+const acceptedSchema = z.object({
+  nonprofit_id: z.string(),
+  name: z.string(),
+  role: z.enum(["admin", "manager", "employee", "volunteer"]),
+});
 
 /** `userId` is part of the key: `for_you` depends on who asks. */
 export const invitationQuery = (token: string, userId: string | null) =>
   queryOptions({
-    queryKey: ["team-invitation", token, userId],
-    queryFn: async (): Promise<Invitation> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("team_invitation", { token });
-      if (error) throw error;
-      return data as unknown as Invitation;
-    },
+    queryKey: [...reads.teamInvitation, token, userId],
+    queryFn: () => rpc("team_invitation", { token }, invitationSchema),
   });
 
 export function useAcceptInvitation() {
   const { refresh } = useSession();
   const queryClient = useQueryClient();
   return useMutation({
-    mutationFn: async (token: string): Promise<{ nonprofit_id: string; name: string; role: NonprofitRole }> => {
-      const supabase = await getSupabase();
-      const { data, error } = await supabase.rpc("accept_team_invitation", { token });
-      if (error) throw error;
-      return data as { nonprofit_id: string; name: string; role: NonprofitRole };
-    },
+    mutationFn: (token: string) => rpc("accept_team_invitation", { token }, acceptedSchema),
     onSuccess: () => refresh(),
-    onSettled: () => queryClient.invalidateQueries({ queryKey: ["team-invitation"] }),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: reads.teamInvitation }),
   });
 }

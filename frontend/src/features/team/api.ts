@@ -1,5 +1,6 @@
 /** The people of an organization, and invitations by mail. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { reads } from "@/lib/query-keys";
 import type { NonprofitRole } from "@/lib/session";
 import { getSupabase } from "@/lib/supabase";
 import type { AddMemberForm, EditMemberForm } from "./schema";
@@ -43,7 +44,7 @@ function useTeamWrite<Input>(nonprofitId: string, write: (input: Input) => Promi
     onSettled: () =>
       Promise.all([
         cache.invalidateQueries({ queryKey: teamKey(nonprofitId) }),
-        cache.invalidateQueries({ queryKey: ["nonprofit-dashboard", nonprofitId] }),
+        cache.invalidateQueries({ queryKey: [...reads.nonprofitDashboard, nonprofitId] }),
       ]),
   });
 }

@@ -43,7 +43,8 @@ export const account = define("account", {
   country: "Country",
   idType: "ID type",
   idNumber: "ID number",
-  idHint: "Only you can read this.",
+  idHint:
+    "So that you have it at hand when a nonprofit asks who you are. Only you can read it here; no nonprofit sees it.",
   bio: "Bio",
   saveChanges: "Save Changes",
   firstNameRequired: "First name is required",
@@ -130,6 +131,33 @@ export const account = define("account", {
   nonprofitSelected: "Nonprofit selected",
   nonprofitSelectedBody: "{name} is now your nonprofit.",
   logoOf: "Logo of {name}",
+
+  dataTitle: "Take along what we keep about you",
+  dataBody:
+    "One file with your profile, your requests and their papers, your messages and your gifts. It can be read without AidBridge.",
+  dataButton: "Download my data",
+  dataBusy: "Collecting…",
+  dataFile: "aidbridge-my-data-{date}.zip",
+  dataSaved: "Your data is downloaded",
+  dataSavedBody: "Keep the file where only you can read it.",
+  dataFailed: "We could not collect your data",
+  closeHeading: "Close your account",
+  closeLead: "This ends your account at once and cannot be taken back. Download your data first if you may need it.",
+  closeTitle: "Close your account?",
+  closeGoes: "What goes",
+  closeGoesBody:
+    "Your profile, your ID number, your photo, your drafts, your papers, your messages and your name in every request. Requests that wait for an answer are taken back.",
+  closeStays: "What stays",
+  closeStaysBody:
+    "A nonprofit must be able to show how it used its money. So the number, the kind of help, the amount and the dates of your requests stay in its books, and your gifts with the name you gave.",
+  closeEmail: "Type your email address",
+  closeEmailHint: "{email}. Then nobody closes your account by mistake.",
+  closeEmailWrong: "This is not the email address of your account.",
+  closeButton: "Close my account",
+  closing: "Closing…",
+  closeFailed: "We could not close your account",
+  closed: "Your account is closed",
+  closedBody: "We wrote to {email} what was erased.",
 
   invitationTitle: "Team invitation",
   toLogin: "Log in",

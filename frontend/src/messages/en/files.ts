@@ -18,6 +18,8 @@ export const files = define("files", {
   tooManyBody: "You can only upload a maximum of {count} files.",
   noneSelected: "No files selected",
   noneSelectedBody: "Please select at least one document to upload.",
+  notTaken: "Files that were not taken",
+  putAway: "Put the note on {file} away",
   uploaded: "Documents uploaded successfully",
   uploadedBody: "{count} document(s) have been uploaded.",
   uploadFailed: "Upload failed",

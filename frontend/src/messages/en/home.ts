@@ -30,7 +30,7 @@ export const home = define("home", {
   nonprofitsLink: "See how it works for nonprofits",
   globalImpact: "Global Impact",
   globalImpactBody:
-    "People ask from one country and are helped from another. Pages and messages speak English, French, Spanish and Haitian Creole.",
+    "People ask from one country and are helped from another. You can write in English, French, Spanish or Haitian Creole.",
   globalImpactLink: "Read about our mission",
   afterTitle: "What happens after you press send",
   step1When: "The same minute",

@@ -30,7 +30,7 @@ export const marketing = define("marketing", {
   howSeekers: "For Aid Seekers",
   how1: "Submit a request",
   how1Body:
-    "Say what kind of help you need, choose up to three nonprofits, and write what happened. About three minutes, in English, French or Haitian Creole. You can stop at any question, and your answers are kept.",
+    "Say what kind of help you need, choose up to three nonprofits, and write what happened. About three minutes, in the language you think in: English, French or Haitian Creole, for example. You can stop at any question, and your answers are kept.",
   how2: "Track the status",
   how2Body:
     "You get a number like REQ-001. With it you can look up your request at any time. With an account you see every step, from sent to decided.",
@@ -135,7 +135,8 @@ export const marketing = define("marketing", {
   groupInforming: "Keeping everybody informed",
   groupInformingBody: "For both sides",
   f1: "Multilingual support",
-  f1Body: "Read and write in English, French, Spanish or Haitian Creole.",
+  f1Body:
+    "Write in English, French, Spanish or Haitian Creole. The pages speak English; the other three are coming soon.",
   f2: "Saved drafts",
   f2Body: "Stop at any question. Your answers wait for you, on this phone or another.",
   f3: "Document attachments",
@@ -149,7 +150,7 @@ export const marketing = define("marketing", {
   f7: "Request tracking",
   f7Body: "By login, or by number on the public status page.",
   f8: "Notifications",
-  f8Body: "By e-mail or SMS, at every step, in plain words.",
+  f8Body: "By e-mail, at every step, in plain words. SMS is coming soon.",
   f9: "Transparent process",
   f9Body: "The amount, the reason and the date are written down and shown.",
   endNonprofits: "For Nonprofits",

@@ -37,6 +37,8 @@ export const requestForm = define("requestForm", {
   startOverBody: "Your answers are removed from this browser. This cannot be undone.",
   startOverDraftBody: "Your answers are removed from this browser. The saved draft stays under Saved Drafts.",
   sharedDevice: "Do others use this device? Clear your answers when you are done.",
+  notMyPhone: "This is not my phone",
+  tabOnly: "Your answers stay in this tab alone. They are gone when you close it.",
   draftNotFoundTitle: "This draft is not here anymore",
   draftNotFoundBody: "It was sent or deleted. Your other drafts are safe.",
   draftSignInTitle: "Sign in to open your draft",
@@ -182,6 +184,11 @@ export const requestForm = define("requestForm", {
   // sent
   sentTitle: "Request submitted successfully",
   sentToastBody: "Your request ID is {id}",
+  alreadySentTitle: "Your request was sent already, as {number}",
+  alreadySentBody:
+    "The answer to your first try got lost on the way, but the request arrived. What you changed since was not sent.",
+  alreadySentSee: "See {number}",
+  alreadySentNew: "Make a new request of these answers",
   yourNumber: "Your request ID is",
   copyNumber: "Copy number",
   sentMail: "We sent a confirmation e-mail to {email}. The number is in it too.",
@@ -190,8 +197,8 @@ export const requestForm = define("requestForm", {
   timelineSubmitted: "Request Submitted",
   timelineReview: "Under Review",
   timelineReviewBody: {
-    one: "{names} reads it now. The first answer comes within 3–5 business days, by {date}.",
-    other: "{names} read it now. The first answer comes within 3–5 business days, by {date}.",
+    one: "{names} has it. The first answer comes within 3–5 business days, by {date}.",
+    other: "{names} have it. The first answer comes within 3–5 business days, by {date}.",
   },
   timelineDecision: "Decision",
   timelineDecisionBody: "Most people have one after 5–7 days. We write to you the same minute.",

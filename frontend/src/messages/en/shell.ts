@@ -11,6 +11,11 @@ export const shell = define("shell", {
   login: "Login",
   signUp: "Sign up",
   menu: "Menu",
+  language: "Language",
+  languageNow: "Language: {language}",
+  // shown in the other languages alone
+  translationNote:
+    "Nobody who grew up with this language has checked these words yet. Some pages are still in English. Write to {email} when a word is wrong.",
   theme: "Theme",
   themeNow: "Theme: {theme}",
   themeLight: "Light",
@@ -45,6 +50,8 @@ export const shell = define("shell", {
   waiting: "{count} waiting",
   menuSettings: "Settings",
   toDashboard: "Go to Dashboard",
+
+  livePaused: "New answers do not show by themselves right now. This page looks for them every {seconds} seconds.",
 
   footerTagline: "Ask once. The right organization answers. Free for people who need help.",
   footerSeekers: "For Aid Seekers",

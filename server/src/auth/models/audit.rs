@@ -5,56 +5,11 @@ use serde_json::{Value, json};
 use tokio_postgres::types::Json as SqlJson;
 use uuid::Uuid;
 
+pub use super::action::Action;
 use super::now;
 use super::user::User;
 use crate::auth::error::Fault;
-use crate::auth::store::Db;
-
-macro_rules! actions {
-    ($($name:ident = $text:literal in $kind:literal,)*) => {
-        /// What was done.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Action { $($name,)* }
-
-        impl Action {
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
-            }
-
-            fn log_type(self) -> &'static str {
-                match self { $(Self::$name => $kind,)* }
-            }
-        }
-    };
-}
-
-actions! {
-    Login = "login" in "account",
-    Logout = "logout" in "account",
-    InviteAccepted = "invite_accepted" in "account",
-    UserSignedUp = "user_signedup" in "team",
-    UserInvited = "user_invited" in "team",
-    UserDeleted = "user_deleted" in "team",
-    TokenRevoked = "token_revoked" in "token",
-    TokenRefreshed = "token_refreshed" in "token",
-    UserModified = "user_modified" in "user",
-    UserRecoveryRequested = "user_recovery_requested" in "user",
-    UserReauthenticateRequested = "user_reauthenticate_requested" in "user",
-    UserConfirmationRequested = "user_confirmation_requested" in "user",
-    UserRepeatedSignup = "user_repeated_signup" in "user",
-    UserUpdatedPassword = "user_updated_password" in "user",
-    IdentityLinked = "identity_linked" in "user",
-    IdentityUnlinked = "identity_unlinked" in "user",
-    PasskeyCreated = "passkey_created" in "user",
-    PasskeyUpdated = "passkey_updated" in "user",
-    PasskeyDeleted = "passkey_deleted" in "user",
-    FactorInProgress = "factor_in_progress" in "factor",
-    ChallengeCreated = "challenge_created" in "factor",
-    VerificationAttempted = "verification_attempted" in "factor",
-    FactorUnenrolled = "factor_unenrolled" in "factor",
-    FactorDeleted = "factor_deleted" in "factor",
-    FactorUpdated = "factor_updated" in "factor",
-}
+use crate::auth::models::store::Db;
 
 /// Who did it: a user, or an administrator known by role only.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +19,7 @@ pub enum Actor<'a> {
 }
 
 /// An entry before it is written.
+#[derive(Clone, Debug)]
 pub struct Entry<'a> {
     pub actor: Actor<'a>,
     pub action: Action,
@@ -118,7 +74,7 @@ impl<'a> Entry<'a> {
 
     /// Notes the entry in the process's log.
     pub fn log(&self) {
-        tracing::info!(target: "ferrobase::audit", action = self.action.as_str(), "audit event");
+        self.action.log();
     }
 
     /// What is to be written into the database; `None` if `log_only` says that the process's log is enough.
@@ -128,7 +84,7 @@ impl<'a> Entry<'a> {
 
     /// Notes the entry and writes it into the database, unless `log_only` says that the process's log is enough.
     pub async fn record(self, db: &Db, log_only: bool) -> Result<(), Fault> {
-        self.log();
+        db.note(self.action);
         let Some(payload) = self.stored(log_only) else { return Ok(()) };
         db.execute(
             "insert into auth.audit_log_entries (instance_id, id, payload, created_at, ip_address) values ($1, $2, $3, $4, $5)",

@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use super::now;
 use super::user::Factor;
+use crate::auth::credentials::webauthn::Credential;
 use crate::auth::error::Fault;
-use crate::auth::store::Db;
-use crate::auth::webauthn::Credential;
+use crate::auth::models::store::Db;
 
 /// A new factor, not verified yet.
 pub struct NewFactor<'a> {
@@ -79,20 +79,23 @@ pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Removes what else of a type the user began to enrol.
-pub async fn delete_unverified(db: &Db, user_id: Uuid, factor_type: &str) -> Result<(), Fault> {
+/// Removes what else the user began to enrol, of one type or (`None`) of all.
+pub async fn delete_unverified(db: &Db, user_id: Uuid, factor_type: Option<&str>) -> Result<(), Fault> {
     db.execute(
-        "delete from auth.mfa_factors where user_id = $1 and status = 'unverified' and factor_type::text = $2",
+        "delete from auth.mfa_factors where user_id = $1 and status = 'unverified' \
+         and ($2::text is null or factor_type::text = $2)",
         &[&user_id, &factor_type],
     )
     .await?;
     Ok(())
 }
 
-pub async fn mark_verified(db: &Db, id: Uuid) -> Result<(), Fault> {
-    db.execute("update auth.mfa_factors set status = 'verified', updated_at = $2 where id = $1", &[&id, &now()])
+/// Makes it count; whether it is still there.
+pub async fn mark_verified(db: &Db, id: Uuid) -> Result<bool, Fault> {
+    let marked = db
+        .execute("update auth.mfa_factors set status = 'verified', updated_at = $2 where id = $1", &[&id, &now()])
         .await?;
-    Ok(())
+    Ok(marked == 1)
 }
 
 pub async fn rename(db: &Db, id: Uuid, friendly_name: &str) -> Result<(), Fault> {

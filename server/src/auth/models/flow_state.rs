@@ -6,9 +6,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::now;
+use crate::auth::credentials::pkce::{Challenge, ChallengeMethod};
 use crate::auth::error::{AuthError, AuthResult, Fault};
-use crate::auth::pkce::{Challenge, ChallengeMethod};
-use crate::auth::store::Db;
+use crate::auth::models::store::Db;
 
 #[derive(Clone, Debug, Default)]
 pub struct FlowState {
@@ -173,14 +173,22 @@ pub async fn delete_issued(db: &Db, user_id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Hands out the auth code of the newest state of (user, method), noting when.
-pub async fn issue_auth_code(db: &Db, user_id: Uuid, method: &str) -> AuthResult<String> {
+/// Hands out the auth code of the state that began with the proof or, where that is not known, of the newest state of
+/// (user, method), noting when.
+pub async fn issue_auth_code(db: &Db, user_id: Uuid, method: &str, own: Option<Uuid>) -> AuthResult<String> {
     let lost = |text: &str| {
         let message = format!("No associated flow state found. 422: {text}");
         AuthError::bad_request(crate::auth::error::Code::FlowStateNotFound, message)
     };
-    let mut state =
-        find_newest(db, user_id, method).await?.ok_or_else(|| lost("No valid flow state found for user."))?;
+    let own = match own {
+        Some(id) => find_by_id(db, id).await?.filter(|state| state.user_id == Some(user_id)),
+        None => None,
+    };
+    let found = match own {
+        Some(state) if state.authentication_method == method => Some(state),
+        _ => find_newest(db, user_id, method).await?,
+    };
+    let mut state = found.ok_or_else(|| lost("No valid flow state found for user."))?;
     let code = state
         .auth_code
         .clone()

@@ -1,6 +1,9 @@
-//! The rows of schema `auth`: what they are, how they are found and changed.
+//! The rows of schema `auth`: their types, queries and updates.
 
+pub mod action;
 pub mod audit;
+pub mod cleanup;
+pub mod confirmation;
 pub mod factor;
 pub mod flow_state;
 pub mod identity;
@@ -10,6 +13,9 @@ pub mod one_time_token;
 pub mod passkey;
 pub mod refresh_token;
 pub mod session;
+pub mod slot;
+pub mod sso_provider;
+pub mod store;
 pub mod user;
 
 use chrono::{DateTime, Utc};
@@ -24,18 +30,15 @@ pub fn now() -> DateTime<Utc> {
     DateTime::from_timestamp_micros(now.timestamp_micros()).unwrap_or(now)
 }
 
-/// Merges `updates` into `into` at the top level: a null removes its key.
-pub fn merge(into: &mut Option<Json>, updates: &Json) {
-    match into {
-        None => *into = Some(updates.clone()),
-        Some(object) => {
-            for (key, value) in updates {
-                if value.is_null() {
-                    object.remove(key);
-                } else {
-                    object.insert(key.clone(), value.clone());
-                }
-            }
-        }
-    }
+/// SQL for the JSON object in `column`, merged at the top level with what [`changes`] made of the updates: `$3` is set,
+/// the keys in `$4` go.
+pub fn merged(column: &str) -> String {
+    format!("(case when jsonb_typeof({column}) = 'object' then {column} else '{{}}' end || $3::jsonb) - $4::text[]")
+}
+
+/// What updates set, and the keys that they remove: a null removes its key.
+pub fn changes(updates: &Json) -> (Json, Vec<&str>) {
+    let set = updates.iter().filter(|(_, value)| !value.is_null());
+    let removed = updates.iter().filter(|(_, value)| value.is_null()).map(|(key, _)| key.as_str());
+    (set.map(|(key, value)| (key.clone(), value.clone())).collect(), removed.collect())
 }

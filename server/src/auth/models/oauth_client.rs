@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::now;
 use crate::auth::error::Fault;
-use crate::auth::store::Db;
+use crate::auth::models::store::Db;
 
 /// A registered client that was not deleted.
 #[derive(Clone, Debug)]
@@ -259,6 +259,28 @@ pub async fn lock_authorization(db: &Db, authorization_id: &str) -> Result<Optio
 pub async fn find_by_code(db: &Db, code: &str) -> Result<Option<Authorization>, Fault> {
     let sql = format!("select {AUTHORIZATION} from auth.oauth_authorizations where authorization_code = $1 for update");
     db.query_opt(&sql, &[&code]).await?.as_ref().map(Authorization::from_row).transpose()
+}
+
+/// Remembers that a code opened a session.
+pub async fn note_spent(db: &Db, code: &str, client_id: Uuid, session_id: Uuid) -> Result<(), Fault> {
+    db.execute(
+        "insert into auth.oauth_spent_codes (code_hash, client_id, session_id) values (sha256(convert_to($1, 'UTF8')), $2, $3) \
+         on conflict do nothing",
+        &[&code, &client_id, &session_id],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Ends the session that a code opened for a client, if it was spent already.
+pub async fn end_spent(db: &Db, code: &str, client_id: Uuid) -> Result<(), Fault> {
+    db.execute(
+        "delete from auth.sessions where id in (select session_id from auth.oauth_spent_codes \
+         where code_hash = sha256(convert_to($1, 'UTF8')) and client_id = $2)",
+        &[&code, &client_id],
+    )
+    .await?;
+    Ok(())
 }
 
 /// What a user granted a client.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::now;
 use crate::auth::error::Fault;
-use crate::auth::store::Db;
+use crate::auth::models::store::Db;
 
 pub struct OAuthClientState {
     pub provider_type: String,

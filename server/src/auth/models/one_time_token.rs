@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use crate::auth::error::Fault;
-use crate::auth::store::Db;
+use crate::auth::models::store::Db;
 
 /// What a token is for: the labels of `auth.one_time_token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub async fn create(db: &Db, user_id: Uuid, purpose: Purpose, relates_to: &str, 
          values ($1, $2, $3::text::auth.one_time_token_type, $4, $5) \
          on conflict (user_id, token_type) do update set id = excluded.id, token_hash = excluded.token_hash, \
          relates_to = excluded.relates_to, created_at = now(), updated_at = now()",
-        &[&Uuid::new_v4(), &user_id, &purpose.as_str(), &hash, &relates_to.to_lowercase()],
+        &[&Uuid::new_v4(), &user_id, &purpose.as_str(), &hash, &relates_to.to_ascii_lowercase()],
     )
     .await?;
     Ok(())
@@ -54,8 +54,13 @@ pub async fn clear(db: &Db, user_id: Uuid, purpose: Purpose) -> Result<bool, Fau
     Ok(deleted > 0)
 }
 
-/// Spends all the user's tokens.
+/// Spends all the user's tokens, those of earlier attempts to sign up among them.
 pub async fn clear_all(db: &Db, user_id: Uuid) -> Result<(), Fault> {
-    db.execute("delete from auth.one_time_tokens where user_id = $1", &[&user_id]).await?;
+    db.execute(
+        "with attempts as (delete from auth.pending_confirmations where user_id = $1) \
+         delete from auth.one_time_tokens where user_id = $1",
+        &[&user_id],
+    )
+    .await?;
     Ok(())
 }

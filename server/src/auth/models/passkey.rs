@@ -8,9 +8,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::now;
+use crate::auth::credentials::webauthn::{Ceremony, Credential};
 use crate::auth::error::Fault;
-use crate::auth::store::Db;
-use crate::auth::webauthn::{Ceremony, Credential};
+use crate::auth::models::store::Db;
 
 /// A passkey; serialized it is the item of a list.
 #[derive(Clone, Debug, Serialize)]

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::now;
 use crate::auth::error::Fault;
-use crate::auth::store::Db;
+use crate::auth::models::store::Db;
 
 #[derive(Clone, Debug)]
 pub struct RefreshToken {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::now;
 use super::user::User;
 use crate::auth::error::Fault;
-use crate::auth::store::Db;
+use crate::auth::models::store::Db;
 use crate::config::SessionsConfig;
 
 /// A session with the methods by which it was opened or raised.
@@ -255,6 +255,23 @@ pub async fn find_and_lock(db: &Db, id: Uuid) -> Result<Option<Session>, Fault> 
 pub async fn of_user(db: &Db, user_id: Uuid) -> Result<Vec<Session>, Fault> {
     let sql = format!("select {COLUMNS} from auth.sessions s where s.user_id = $1");
     db.query(&sql, &[&user_id]).await?.iter().map(|row| Session::from_row(row, 0)).collect()
+}
+
+/// Whether a user has a session, of the second level if asked so, that was opened or refreshed by this client, as
+/// [`client_of`](crate::auth::door::limits::client_of) names clients.
+pub async fn exists_from(db: &Db, user_id: Uuid, client: &str, second_level: bool) -> Result<bool, Fault> {
+    // An address, or a network of IPv6; what is neither is no client's.
+    let is_network = client.split('/').next().is_some_and(|address| address.parse::<IpAddr>().is_ok());
+    if !is_network {
+        return Ok(false);
+    }
+    let row = db
+        .query_opt(
+            "select 1 from auth.sessions where user_id = $1 and ip <<= $2::text::inet and (not $3 or aal = 'aal2') limit 1",
+            &[&user_id, &client, &second_level],
+        )
+        .await?;
+    Ok(row.is_some())
 }
 
 /// Ends all sessions of a user; their refresh tokens go with them.

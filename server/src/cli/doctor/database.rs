@@ -3,7 +3,7 @@
 use tokio_postgres::Client;
 
 use super::Finding;
-use crate::db::{tls, with_causes};
+use crate::db;
 
 /// A question to the catalogs whose every row is one finding: its first column is the sentence.
 struct Question {
@@ -14,7 +14,7 @@ struct Question {
 }
 
 /// `$1` is the list of exposed schemas in each.
-const QUESTIONS: [Question; 10] = [
+const QUESTIONS: [Question; 11] = [
     Question {
         good: "roles",
         as_finding: Finding::Problem,
@@ -47,8 +47,8 @@ const QUESTIONS: [Question; 10] = [
               from (select 'CREATE on this database' as lack
                     where not has_database_privilege('supabase_auth_admin', current_database(), 'create')
                     union all
-                    select 'the ownership of schema auth'
-                    from pg_namespace where nspname = 'auth' and not pg_has_role('supabase_auth_admin', nspowner, 'member')
+                    select 'CREATE on schema auth'
+                    from pg_namespace where nspname = 'auth' and not has_schema_privilege('supabase_auth_admin', oid, 'create')
                    ) as lacks
               where $1::text[] is not null and exists (select from pg_roles where rolname = 'supabase_auth_admin')",
     },
@@ -64,6 +64,21 @@ const QUESTIONS: [Question; 10] = [
         sql: "select format('extension %s is not installed', wanted)
               from unnest(array['pgcrypto', 'uuid-ossp']) as wanted
               where $1::text[] is not null and not exists (select from pg_extension where extname = wanted)",
+    },
+    Question {
+        good: "realtime can follow the database's log",
+        as_finding: Finding::Note,
+        sql: "select lack || ': without it realtime has no changes of tables, no broadcasts of the database and one instance only'
+              from (select format('wal_level is %s: set wal_level = logical and restart PostgreSQL', current_setting('wal_level')) as lack
+                    where current_setting('wal_level') <> 'logical'
+                    union all
+                    select format('no role may replicate: a superuser has to run alter role %I replication', current_user)
+                    where not exists (select from pg_roles where rolname in ('supabase_replication_admin', current_user)
+                                                             and (rolreplication or rolsuper))
+                    union all
+                    select 'publication supabase_realtime does not exist: run ferrobase migrate'
+                    where not exists (select from pg_publication where pubname = 'supabase_realtime')) as lacks
+              where $1::text[] is not null",
     },
     Question {
         good: "every exposed table has row level security",
@@ -116,9 +131,8 @@ const QUESTIONS: [Question; 10] = [
 
 /// Everything found in the database behind `url`, whose owner it logs in.
 pub async fn examine(url: &str, schemas: &[String]) -> anyhow::Result<Vec<Finding>> {
-    let (client, connection) = tokio_postgres::connect(url, tls())
-        .await
-        .map_err(|error| anyhow::anyhow!("cannot connect to the database: {}", with_causes(&error)))?;
+    let (client, connection) =
+        db::connect(&url.parse()?).await.map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))?;
     let connection = tokio::spawn(connection);
     let mut findings = vec![version(&client).await?, rights(&client).await?];
     let are_there: bool = client

@@ -1,4 +1,4 @@
-//! `doctor`: looks at configuration and database and names what is missing or too open, a line each.
+//! `doctor`: checks configuration and database and prints a line for each thing that is missing or too open.
 
 mod database;
 
@@ -21,7 +21,7 @@ pub fn run(source: &Source) -> anyhow::Result<()> {
     let schemas = Reader::new(source)
         .list(&["PGRST_DB_SCHEMAS", "PGRST_DB_SCHEMA"])
         .unwrap_or_else(|| vec!["public".to_owned(), "graphql_public".to_owned()]);
-    match block_on(Database::with(source, async |url| database::examine(&url, &schemas).await)) {
+    match block_on(Database::with(source, async |found| database::examine(&found.admin_url, &schemas).await)) {
         Ok(found) => findings.extend(found),
         Err(error) => findings.push(Finding::Problem(format!("{error:#}"))),
     }

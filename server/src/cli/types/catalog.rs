@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Error;
 
+use crate::db::Client;
 use crate::schema_cache::introspect::{Pace, Scope, load};
 use crate::schema_cache::{Cardinality, Relationship as Detected};
 

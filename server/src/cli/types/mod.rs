@@ -1,4 +1,4 @@
-//! `ferrobase types typescript`: the same file as `supabase gen types typescript` makes.
+//! `ferrobase types typescript`: writes the same file as `supabase gen types typescript`.
 
 mod catalog;
 mod layout;
@@ -7,7 +7,7 @@ mod typescript;
 
 use super::database::{Database, block_on};
 use crate::config::{Reader, Source};
-use crate::db::tls;
+use crate::db;
 use catalog::Catalog;
 use clap::Subcommand;
 
@@ -27,7 +27,7 @@ pub fn run(command: TypesCommand, source: &Source) -> anyhow::Result<()> {
         let exposed = Reader::new(source).list(&["PGRST_DB_SCHEMAS", "PGRST_DB_SCHEMA"]);
         schemas = exposed.unwrap_or_else(|| vec!["public".to_owned(), "graphql_public".to_owned()]);
     }
-    let text = block_on(Database::with(source, async |url| typescript(&url, &schemas).await))?;
+    let text = block_on(Database::with(source, async |database| typescript(&database.url, &schemas).await))?;
     super::print_all(&text)
 }
 
@@ -36,12 +36,10 @@ const POSTGREST_VERSION: &str = "14.1";
 
 /// The TypeScript types of `schemas` in the database behind `url`; needs its owner's rights.
 pub async fn typescript(url: &str, schemas: &[String]) -> anyhow::Result<String> {
-    let (client, connection) = tokio_postgres::connect(url, tls())
+    let client = db::connect_client(&url.parse()?)
         .await
-        .map_err(|e| anyhow::anyhow!("cannot connect to the database: {e}"))?;
-    let connection = tokio::spawn(connection);
+        .map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))?;
     let catalog = Catalog::load(&client, schemas).await?;
-    connection.abort();
     if let Some(missing) = schemas.iter().find(|name| !catalog.schemas.contains(name)) {
         anyhow::bail!("there is no schema named '{missing}' in the database");
     }

@@ -1,9 +1,10 @@
 //! Settings of the authentication API: the `GOTRUE_*` names of Supabase Auth, with its defaults.
 //!
-//! Reference: supabase/auth `internal/conf/configuration.go`. Where the full server differs from a drop-in
-//! GoTrue ([`AuthMode`]) the field says so.
+//! Reference: supabase/auth `internal/conf/configuration.go`. A field says if the full server differs from `serve --only auth`
+//! ([`AuthMode`]).
 
 mod factors;
+mod guesses;
 mod hooks;
 mod jwt;
 mod limits;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use factors::{MfaConfig, WebAuthnConfig};
+pub use guesses::GuessesConfig;
 pub use hooks::{HookConfig, HooksConfig};
 pub use jwt::JwtConfig;
 pub use limits::{Rate, RateLimits};
@@ -74,6 +76,7 @@ pub struct AuthConfig {
     pub security: SecurityConfig,
     pub sessions: SessionsConfig,
     pub rate_limits: RateLimits,
+    pub guesses: GuessesConfig,
     pub hooks: HooksConfig,
     pub mfa: MfaConfig,
     pub webauthn: WebAuthnConfig,
@@ -161,6 +164,7 @@ impl AuthConfig {
             security: SecurityConfig::read(reader),
             sessions: SessionsConfig::read(reader),
             rate_limits: RateLimits::read(reader),
+            guesses: GuessesConfig::read(reader),
             hooks: HooksConfig::read(reader),
             mfa: MfaConfig::read(reader),
             webauthn: WebAuthnConfig::read(reader),

@@ -1,61 +1,109 @@
-//! Who gets which connection: lanes of idle ones and of waiting requests. No I/O here.
+//! Decides which request gets which connection: lanes of idle connections and of waiting requests. Does no I/O.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use super::Held;
-use super::waiters::Waiters;
+use super::waiters::{Asker, Holder, Waiters};
 
-/// Most requests that wait at once, if all wait as one role; with several, each has its part of that.
+/// The most requests that may wait as one role. Roles share the queue.
 const MOST_WAITING: usize = 10_000;
-/// However many roles there are, no more than so many requests wait.
+/// The most requests that may wait in all, however many roles there are.
 const MOST_WAITING_OF_ALL: usize = 2 * MOST_WAITING;
-/// Before that, so many per connection may wait whatever the outlook.
+/// Requests per connection that may always wait, whatever the expected delay.
 const WAITING_ANYWAY: usize = 64;
-/// How long a request waits for a connection of its own lane before it takes one of another's: the first if the lane
-/// has served nobody for as long, the second in any case. Each change of lanes wakes another thread, twice, which is
-/// dearer than many a statement; a lane that is merely busy is better left alone.
+/// How long a request waits for its own lane before it takes a connection of another lane: the first value if its lane has served
+/// nobody for that long, the second in any case. Changing lanes wakes another thread twice, which costs more than many
+/// statements, so a lane that is merely busy is left alone.
 pub const PATIENCE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(20));
 
-/// The pool's book. `C`: a connection.
+/// The pool's bookkeeping. `C` is a connection.
 pub struct State<C> {
     size: usize,
     /// Connections held, idle and being opened, by lane.
     lanes: Vec<Lane<C>>,
     waiting: usize,
+    long: LongHolds,
     timeout: Duration,
-    /// How long a connection is held, in seconds, recent ones counting most.
+    /// A moving average of how long connections are held, in seconds.
     typical_hold: f64,
+}
+
+/// Limits on connections held by requests that are not known to be quick. Such requests never hold all connections, and one
+/// client never holds their whole share. Quick requests and other clients therefore always find connections that return soon.
+struct LongHolds {
+    /// The limit for all such requests, and for one client.
+    most: (usize, usize),
+    held: usize,
+    by_client: HashMap<IpAddr, usize>,
+}
+
+impl LongHolds {
+    fn of(size: usize) -> Self {
+        let all = if size < 3 { size } else { size - (size / 5).max(1) };
+        let one = if all < 3 { all } else { all - (all / 4).max(1) };
+        Self { most: (all, one), held: 0, by_client: HashMap::new() }
+    }
+
+    fn may_begin(&self, client: Option<IpAddr>) -> bool {
+        let of_client = client.and_then(|client| self.by_client.get(&client)).copied().unwrap_or_default();
+        self.held < self.most.0 && of_client < self.most.1
+    }
+
+    fn begin(&mut self, holder: Holder) {
+        if !holder.is_quick {
+            self.held += 1;
+            if let Some(client) = holder.client {
+                *self.by_client.entry(client).or_default() += 1;
+            }
+        }
+    }
+
+    fn end(&mut self, holder: Holder) {
+        if holder.is_quick {
+            return;
+        }
+        self.held = self.held.saturating_sub(1);
+        let Some(client) = holder.client else { return };
+        if let Some(count) = self.by_client.get_mut(&client) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_client.remove(&client);
+            }
+        }
+    }
 }
 
 struct Lane<C> {
     open: usize,
     idle: Vec<C>,
     waiters: Waiters,
-    /// When one of its requests was last served.
+    /// When the lane last served one of its requests.
     served: Instant,
-    /// Opened to take the place of an old one.
+    /// Connections opened to replace old ones.
     successors: Vec<C>,
     is_replacing: bool,
-    /// The last attempt to open a successor failed.
+    /// Whether the last attempt to open a successor failed.
     is_stuck: bool,
 }
 
-/// What there is to take the place of an old connection.
+/// What can replace an old connection.
 pub enum Replacement<C> {
     Opened(C),
-    /// None can be opened beside it; it has to go first.
+    /// No successor could be opened beside it, so it has to be closed first.
     Impossible,
     None,
 }
 
 /// The answer to a request for a connection.
 pub enum Claim<C> {
-    /// An idle connection, or the right to open one.
+    /// An idle connection, or `None` for the right to open one.
     Granted(Option<C>),
     Wait(oneshot::Receiver<Held>),
-    /// There is no point in waiting.
+    /// The queue is full, or the request would time out.
     Full,
 }
 
@@ -70,16 +118,17 @@ impl<C> State<C> {
             is_replacing: false,
             is_stuck: false,
         };
-        Self { size, lanes: (0..lanes).map(|_| lane()).collect(), waiting: 0, timeout, typical_hold: 0.0 }
+        let lanes = (0..lanes).map(|_| lane()).collect();
+        Self { size, lanes, waiting: 0, long: LongHolds::of(size), timeout, typical_hold: 0.0 }
     }
 
-    /// Requests that wait now.
+    /// The number of waiting requests.
     pub fn waiting(&mut self) -> usize {
         self.forget_gone();
         self.waiting
     }
 
-    /// Strikes those off the list who no longer wait.
+    /// Removes requests that no longer wait.
     fn forget_gone(&mut self) {
         for lane in &mut self.lanes {
             lane.waiters.forget_gone();
@@ -97,40 +146,50 @@ impl<C> State<C> {
         idle + self.size.saturating_sub(self.open())
     }
 
-    /// For a request of `lane` that acts as `role`, and for how long it has waited already. Having had patience it may
-    /// open more than its lane's share or take what another lane has idle, and waits on where it stands if nothing is
-    /// free.
-    pub fn claim(&mut self, lane: usize, role: &str, waited: Option<Duration>) -> Claim<C> {
+    /// Claims a connection for a request of `lane` that has already waited for `waited`. After the patience it may open more than its
+    /// lane's share or take an idle connection of another lane. If nothing is free, it keeps its place in the queue.
+    pub fn claim(&mut self, lane: usize, asker: &Asker<'_>, waited: Option<Duration>) -> Claim<C> {
+        if (asker.is_quick || self.long.may_begin(asker.client))
+            && let Some(connection) = self.grant(lane, waited)
+        {
+            self.long.begin(asker.holder());
+            return Claim::Granted(connection);
+        }
+        if waited.is_some() || self.is_full(asker.role) {
+            return Claim::Full;
+        }
+        let (to, ticket) = oneshot::channel();
+        self.lanes[lane].waiters.push(asker, Instant::now(), to);
+        self.waiting += 1;
+        Claim::Wait(ticket)
+    }
+
+    /// An idle connection, or the right to open one, if the lane may have it.
+    fn grant(&mut self, lane: usize, waited: Option<Duration>) -> Option<Option<C>> {
         if let Some(connection) = self.lanes[lane].idle.pop() {
             self.lanes[lane].served = Instant::now();
-            return Claim::Granted(Some(connection));
+            return Some(Some(connection));
         }
         let insists = waited.is_some_and(|waited| self.has_been_patient(lane, waited));
         let share = self.size.div_ceil(self.lanes.len());
         let has_share = self.lanes[lane].open < share;
         if self.open() < self.size && (has_share || insists) {
             self.lanes[lane].open += 1;
-            return Claim::Granted(None);
+            return Some(None);
         }
         if (has_share || insists)
             && let Some(connection) = self.lanes.iter_mut().find_map(|other| other.idle.pop())
         {
-            return Claim::Granted(Some(connection));
+            return Some(Some(connection));
         }
-        if waited.is_some() || self.is_full(role) {
-            return Claim::Full;
-        }
-        let (to, ticket) = oneshot::channel();
-        self.lanes[lane].waiters.push(role, Instant::now(), to);
-        self.waiting += 1;
-        Claim::Wait(ticket)
+        None
     }
 
     fn has_been_patient(&self, lane: usize, waited: Duration) -> bool {
         waited >= PATIENCE.1 || (waited >= PATIENCE.0 && self.lanes[lane].served.elapsed() >= PATIENCE.0)
     }
 
-    /// Whether one more that acts as `role` could not be served before its time is up, by far: what is known is a guess.
+    /// Whether another request as `role` would clearly time out. The margin is wide because the forecast is a guess.
     fn is_full(&mut self, role: &str) -> bool {
         self.looks_full(role) && {
             self.forget_gone();
@@ -149,8 +208,8 @@ impl<C> State<C> {
             || (ahead >= self.size * WAITING_ANYWAY && seconds > 2.0 * self.timeout.as_secs_f64())
     }
 
-    /// How many would be served before one more that acts as `role`: in a lane as many of each role as there are of its
-    /// own.
+    /// How many requests would be served before another one as `role`. Roles take turns, so in each lane that is its own role's
+    /// requests and as many of every other role.
     fn ahead_of(&self, role: &str) -> usize {
         let in_lane = |waiters: &Waiters| {
             let own = waiters.of_role(role);
@@ -161,13 +220,17 @@ impl<C> State<C> {
         ahead.min(self.waiting)
     }
 
+    /// Notes that `holder` has released its connection, or never used it.
+    pub fn release(&mut self, holder: Holder) {
+        self.long.end(holder);
+    }
+
     pub fn note_hold(&mut self, held_for: Duration) {
         self.typical_hold += (held_for.as_secs_f64() - self.typical_hold) / 16.0;
     }
 
-    /// Who is served next by a connection of `lane`: its own lane's roles in turn, unless another lane has waited much
-    /// longer.
-    pub fn next_waiter(&mut self, lane: usize) -> Option<oneshot::Sender<Held>> {
+    /// The request that a connection of `lane` serves next: one of its own lane, unless another lane has waited much longer.
+    pub fn next_waiter(&mut self, lane: usize) -> Option<(Holder, oneshot::Sender<Held>)> {
         let own = self.lanes[lane].waiters.oldest();
         let other = (0..self.lanes.len())
             .filter(|n| *n != lane)
@@ -176,7 +239,7 @@ impl<C> State<C> {
         let from = match (own, other) {
             (None, None) => return None,
             (Some(_), None) => lane,
-            // Who has not been patient yet looks for idle connections of all lanes when it has.
+            // A request that has not waited out its patience will look for idle connections of all lanes when it has.
             (None, Some((other, n))) if self.has_been_patient(n, other.elapsed()) => n,
             (None, Some(_)) => return None,
             (Some(own), Some((other, n))) => {
@@ -187,13 +250,31 @@ impl<C> State<C> {
                 }
             }
         };
-        let to = self.lanes[from].waiters.pop()?;
-        self.lanes[from].served = Instant::now();
+        // If every client that waits there already holds its limit, look at the other lanes.
+        let others = (0..self.lanes.len()).filter(|n| *n != from);
+        let long = &self.long;
+        let mut popped = None;
+        for next in std::iter::once(from).chain(others) {
+            let is_patient = next == from || next == lane || {
+                let oldest = self.lanes[next].waiters.oldest();
+                oldest.is_some_and(|since| self.has_been_patient(next, since.elapsed()))
+            };
+            if !is_patient {
+                continue;
+            }
+            popped = self.lanes[next].waiters.pop(&|client| long.may_begin(client));
+            if popped.is_some() {
+                self.lanes[next].served = Instant::now();
+                break;
+            }
+        }
+        let (holder, to) = popped?;
+        self.long.begin(holder);
         self.waiting -= 1;
-        Some(to)
+        Some((holder, to))
     }
 
-    /// Keeps a connection for later, or notes that there is one less.
+    /// Stores an idle connection, or notes that one was closed.
     pub fn put(&mut self, connection: Option<C>, lane: usize) {
         match connection {
             Some(connection) => self.lanes[lane].idle.push(connection),
@@ -201,13 +282,13 @@ impl<C> State<C> {
         }
     }
 
-    /// The right to a connection moves to another lane.
+    /// Moves the right to a connection to another lane.
     pub fn rehome(&mut self, from: usize, to: usize) {
         self.lanes[from].open = self.lanes[from].open.saturating_sub(1);
         self.lanes[to].open += 1;
     }
 
-    /// Whether a successor may be opened now: one at a time.
+    /// Whether a successor may be opened now. A lane opens one at a time.
     pub fn begin_replacing(&mut self, lane: usize) -> bool {
         let lane = &mut self.lanes[lane];
         let may = !lane.is_replacing && lane.successors.is_empty();
@@ -215,8 +296,9 @@ impl<C> State<C> {
         may
     }
 
-    /// Puts a successor in the place of an idle connection that is old (which is returned, to be closed), or keeps it
-    /// until one comes back. An old one that can have no successor goes as well: the next request opens one.
+    /// Replaces an old idle connection by `successor` and returns the old one to be closed. Without an old idle one, keeps the
+    /// successor until one is given back. Without a successor, an old idle connection is closed all the same: the next request
+    /// opens a new one.
     pub fn end_replacing(&mut self, lane: usize, successor: Option<C>, is_old: impl Fn(&C) -> bool) -> Option<C> {
         let lane = &mut self.lanes[lane];
         lane.is_replacing = false;
@@ -230,7 +312,7 @@ impl<C> State<C> {
         old
     }
 
-    /// For an old connection that is coming back.
+    /// What replaces an old connection that is being given back.
     pub fn replacement(&mut self, lane: usize) -> Replacement<C> {
         let lane = &mut self.lanes[lane];
         match (lane.successors.pop(), std::mem::take(&mut lane.is_stuck)) {
@@ -254,6 +336,10 @@ mod tests {
         State::new(size, lanes, Duration::from_secs(10))
     }
 
+    fn as_role(role: &str) -> Asker<'_> {
+        Asker { role, client: None, is_quick: true }
+    }
+
     fn granted(claim: Claim<u32>) -> Option<Option<u32>> {
         match claim {
             Claim::Granted(connection) => Some(connection),
@@ -264,11 +350,11 @@ mod tests {
     #[test]
     fn each_lane_opens_its_share_and_more_only_when_it_has_waited() {
         let mut state = state(3, 2);
-        assert_eq!(granted(state.claim(0, "", None)), Some(None));
-        assert_eq!(granted(state.claim(0, "", None)), Some(None));
-        assert_eq!(granted(state.claim(0, "", None)), None);
-        assert_eq!(granted(state.claim(0, "", Some(PATIENCE.1))), Some(None));
-        assert_eq!(granted(state.claim(1, "", None)), None);
+        assert_eq!(granted(state.claim(0, &as_role(""), None)), Some(None));
+        assert_eq!(granted(state.claim(0, &as_role(""), None)), Some(None));
+        assert_eq!(granted(state.claim(0, &as_role(""), None)), None);
+        assert_eq!(granted(state.claim(0, &as_role(""), Some(PATIENCE.1))), Some(None));
+        assert_eq!(granted(state.claim(1, &as_role(""), None)), None);
         assert_eq!(state.available(), 0);
     }
 
@@ -276,34 +362,34 @@ mod tests {
     fn idle_connections_of_the_own_lane_come_first_and_others_after_waiting() {
         let mut state = state(2, 2);
         for lane in [0, 1] {
-            state.claim(lane, "", None);
+            state.claim(lane, &as_role(""), None);
             state.put(Some(u32::try_from(lane).expect("small")), lane);
         }
-        assert_eq!(granted(state.claim(1, "", None)), Some(Some(1)));
-        assert_eq!(granted(state.claim(1, "", None)), None, "waits, for what is idle is another lane's");
-        assert_eq!(granted(state.claim(1, "", Some(PATIENCE.1))), Some(Some(0)));
-        assert_eq!(granted(state.claim(1, "", Some(PATIENCE.1))), None);
+        assert_eq!(granted(state.claim(1, &as_role(""), None)), Some(Some(1)));
+        assert_eq!(granted(state.claim(1, &as_role(""), None)), None, "waits, for what is idle is another lane's");
+        assert_eq!(granted(state.claim(1, &as_role(""), Some(PATIENCE.1))), Some(Some(0)));
+        assert_eq!(granted(state.claim(1, &as_role(""), Some(PATIENCE.1))), None);
     }
 
     #[test]
     fn a_lane_without_its_share_takes_what_is_idle_elsewhere_at_once() {
         let mut state = state(2, 2);
         for _ in 0..2 {
-            state.claim(0, "", Some(PATIENCE.1));
+            state.claim(0, &as_role(""), Some(PATIENCE.1));
             state.put(Some(7), 0);
-            state.claim(0, "", Some(PATIENCE.1));
+            state.claim(0, &as_role(""), Some(PATIENCE.1));
         }
         state.put(Some(7), 0);
-        assert_eq!(granted(state.claim(1, "", None)), Some(Some(7)));
+        assert_eq!(granted(state.claim(1, &as_role(""), None)), Some(Some(7)));
     }
 
     #[test]
     fn a_request_of_another_lane_is_given_a_connection_when_it_has_waited() {
         let mut state = state(2, 2);
         for lane in [0, 1] {
-            state.claim(lane, "", None);
+            state.claim(lane, &as_role(""), None);
         }
-        let Claim::Wait(mut waiting) = state.claim(1, "", None) else { panic!("waits") };
+        let Claim::Wait(mut waiting) = state.claim(1, &as_role(""), None) else { panic!("waits") };
         assert!(state.next_waiter(0).is_none(), "it may yet be served by its own lane");
         state.lanes[1].waiters.set_since(Instant::now() - PATIENCE.0);
         assert!(state.next_waiter(0).is_none(), "its own lane is not stuck");
@@ -315,9 +401,9 @@ mod tests {
     #[test]
     fn the_own_lane_is_served_first_until_another_has_waited_longer() {
         let mut state = state(1, 2);
-        state.claim(0, "", None);
-        let Claim::Wait(mut first) = state.claim(1, "", None) else { panic!("waits") };
-        let Claim::Wait(mut second) = state.claim(0, "", None) else { panic!("waits") };
+        state.claim(0, &as_role(""), None);
+        let Claim::Wait(mut first) = state.claim(1, &as_role(""), None) else { panic!("waits") };
+        let Claim::Wait(mut second) = state.claim(0, &as_role(""), None) else { panic!("waits") };
         let now = Instant::now();
         state.lanes[0].waiters.set_since(now);
         state.lanes[1].waiters.set_since(now);
@@ -325,7 +411,7 @@ mod tests {
         assert!(second.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Closed));
         assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Empty));
 
-        let Claim::Wait(mut third) = state.claim(0, "", None) else { panic!("waits") };
+        let Claim::Wait(mut third) = state.claim(0, &as_role(""), None) else { panic!("waits") };
         state.lanes[0].waiters.set_since(now + PATIENCE.1 * 2);
         drop(state.next_waiter(0));
         assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Closed));
@@ -336,17 +422,17 @@ mod tests {
     #[test]
     fn who_could_not_be_served_in_time_is_refused_at_once() {
         let mut state = state(1, 1);
-        state.claim(0, "", None);
+        state.claim(0, &as_role(""), None);
         let mut tickets = Vec::new();
         for _ in 0..WAITING_ANYWAY {
-            tickets.push(state.claim(0, "", None));
+            tickets.push(state.claim(0, &as_role(""), None));
         }
         assert!(tickets.iter().all(|claim| matches!(claim, Claim::Wait(_))));
-        assert!(matches!(state.claim(0, "", None), Claim::Wait(_)), "holds are short so far");
+        assert!(matches!(state.claim(0, &as_role(""), None), Claim::Wait(_)), "holds are short so far");
         for _ in 0..100 {
             state.note_hold(Duration::from_secs(5));
         }
-        assert!(matches!(state.claim(0, "", None), Claim::Full));
+        assert!(matches!(state.claim(0, &as_role(""), None), Claim::Full));
     }
 
     /// Whether the one who waits with this ticket has been served: the test drops what would have come with it.
@@ -358,8 +444,8 @@ mod tests {
     #[test]
     fn who_came_first_is_served_first_while_waits_are_short() {
         let mut state = state(1, 1);
-        state.claim(0, "a", None);
-        let mut tickets: Vec<_> = ["a", "a", "b", "a", "b"].map(|role| state.claim(0, role, None)).into();
+        state.claim(0, &as_role("a"), None);
+        let mut tickets: Vec<_> = ["a", "a", "b", "a", "b"].map(|role| state.claim(0, &as_role(role), None)).into();
         for (number, ticket) in tickets.iter_mut().enumerate() {
             let waiter = state.next_waiter(0);
             assert!(waiter.is_some());
@@ -372,10 +458,10 @@ mod tests {
     #[test]
     fn roles_are_served_in_turn_however_many_wait_as_one_of_them() {
         let mut state = state(1, 1);
-        state.claim(0, "flood", None);
-        let mut flood: Vec<Claim<u32>> = (0..1000).map(|_| state.claim(0, "flood", None)).collect();
+        state.claim(0, &as_role("flood"), None);
+        let mut flood: Vec<Claim<u32>> = (0..1000).map(|_| state.claim(0, &as_role("flood"), None)).collect();
         state.lanes[0].waiters.have_waited(LONG_WAIT);
-        let mut others: Vec<Claim<u32>> = (0..3).map(|_| state.claim(0, "other", None)).collect();
+        let mut others: Vec<Claim<u32>> = (0..3).map(|_| state.claim(0, &as_role("other"), None)).collect();
         let served = |claims: &mut [Claim<u32>]| claims.iter_mut().map(is_served).filter(|is| *is).count();
         for turn in 1..=6 {
             drop(state.next_waiter(0));
@@ -390,35 +476,88 @@ mod tests {
     #[test]
     fn a_role_that_floods_the_queue_is_refused_and_others_are_not() {
         let mut state = state(1, 1);
-        state.claim(0, "flood", None);
-        let mut flood: Vec<Claim<u32>> = (0..WAITING_ANYWAY).map(|_| state.claim(0, "flood", None)).collect();
+        state.claim(0, &as_role("flood"), None);
+        let mut flood: Vec<Claim<u32>> = (0..WAITING_ANYWAY).map(|_| state.claim(0, &as_role("flood"), None)).collect();
         for _ in 0..100 {
             state.note_hold(Duration::from_secs(5));
         }
-        assert!(matches!(state.claim(0, "flood", None), Claim::Full));
-        let mut other = state.claim(0, "other", None);
+        assert!(matches!(state.claim(0, &as_role("flood"), None), Claim::Full));
+        let mut other = state.claim(0, &as_role("other"), None);
         assert!(matches!(other, Claim::Wait(_)), "its turn comes soon");
         state.lanes[0].waiters.have_waited(LONG_WAIT);
         drop((state.next_waiter(0), state.next_waiter(0)));
         assert!(is_served(&mut flood[0]) && is_served(&mut other));
         // No outlook, but a bound on memory all the same.
         let mut state = State::<u32>::new(1, 1, Duration::from_secs(10));
-        state.claim(0, "flood", None);
-        let kept: Vec<Claim<u32>> = (0..MOST_WAITING).map(|_| state.claim(0, "flood", None)).collect();
+        state.claim(0, &as_role("flood"), None);
+        let kept: Vec<Claim<u32>> = (0..MOST_WAITING).map(|_| state.claim(0, &as_role("flood"), None)).collect();
         assert!(kept.iter().all(|claim| matches!(claim, Claim::Wait(_))));
-        assert!(matches!(state.claim(0, "flood", None), Claim::Full));
-        assert!(matches!(state.claim(0, "other", None), Claim::Wait(_)));
+        assert!(matches!(state.claim(0, &as_role("flood"), None), Claim::Full));
+        assert!(matches!(state.claim(0, &as_role("other"), None), Claim::Wait(_)));
+    }
+
+    fn client(number: u8) -> Option<IpAddr> {
+        Some(IpAddr::from([192, 0, 2, number]))
+    }
+
+    fn long(number: u8) -> Asker<'static> {
+        Asker { role: "r", client: client(number), is_quick: false }
+    }
+
+    #[test]
+    fn requests_that_may_take_long_never_have_all_connections_nor_one_client_all_of_theirs() {
+        let mut state = state(10, 1);
+        let of = |state: &mut State<u32>, number: u8| {
+            (0..10).filter(|_| matches!(state.claim(0, &long(number), None), Claim::Granted(_))).count()
+        };
+        assert_eq!(of(&mut state, 1), 6);
+        assert_eq!(of(&mut state, 2), 2);
+        let quick = (0..10).filter(|_| matches!(state.claim(0, &as_role("r"), None), Claim::Granted(_))).count();
+        assert_eq!(quick, 2);
+        // What client 1 gives back is for client 2, and then for nobody who may take long.
+        state.release(long(1).holder());
+        assert_eq!(state.next_waiter(0).map(|(holder, _)| holder.client), Some(client(1)), "who has waited longest");
+        state.release(long(2).holder());
+        state.release(long(1).holder());
+        assert_eq!(state.next_waiter(0).map(|(holder, _)| holder.client), Some(client(2)), "whose turn it is");
+    }
+
+    #[test]
+    fn quick_requests_are_served_beside_any_number_of_long_ones() {
+        let mut state = state(3, 1);
+        let mut waiting: Vec<_> = (0..500).map(|n| state.claim(0, &long((n % 250) as u8), None)).collect();
+        waiting.retain(|claim| matches!(claim, Claim::Wait(_)));
+        assert_eq!(waiting.len(), 498);
+        assert!(matches!(state.claim(0, &as_role("r"), None), Claim::Granted(_)));
+        let mut quick = state.claim(0, &as_role("r"), None);
+        assert!(matches!(quick, Claim::Wait(_)));
+        drop(state.next_waiter(0).expect("the quick one"));
+        assert!(is_served(&mut quick));
+        assert!(state.next_waiter(0).is_none(), "the others have what they may have");
+    }
+
+    #[test]
+    fn clients_of_one_role_take_turns() {
+        let mut state = state(1, 1);
+        state.claim(0, &long(1), None);
+        let mut flood: Vec<_> = (0..100).map(|_| state.claim(0, &long(1), None)).collect();
+        let mut other = state.claim(0, &long(2), None);
+        for _ in 0..2 {
+            state.release(long(1).holder());
+            drop(state.next_waiter(0).expect("somebody"));
+        }
+        assert!(is_served(&mut flood[0]) && is_served(&mut other) && !is_served(&mut flood[1]));
     }
 
     #[test]
     fn a_successor_takes_the_place_of_an_old_connection() {
         let mut state = state(2, 1);
-        state.claim(0, "", None);
+        state.claim(0, &as_role(""), None);
         state.put(Some(1), 0);
         assert!(state.begin_replacing(0));
         assert!(!state.begin_replacing(0), "one at a time");
         assert_eq!(state.end_replacing(0, Some(10), |c| *c < 10), Some(1));
-        assert_eq!(granted(state.claim(0, "", None)), Some(Some(10)));
+        assert_eq!(granted(state.claim(0, &as_role(""), None)), Some(Some(10)));
         assert!(state.begin_replacing(0));
         assert_eq!(state.end_replacing(0, Some(11), |c| *c < 10), None);
         assert!(matches!(state.replacement(0), Replacement::Opened(11)));

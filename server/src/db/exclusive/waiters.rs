@@ -1,16 +1,42 @@
-//! Who waits in one lane: a line for each role. Who came first is served first; when that makes for long waits the roles
-//! take turns, so that one role's flood keeps no other from its share.
+//! The waiting requests of one lane. Within a role, clients take turns: a client that sends many requests waits for its own.
+//! Between roles, requests are served in order of arrival. Once waits become long, roles take turns, however many requests each
+//! has waiting. Requests that are known to be quick are queued apart from the others.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use foldhash::{HashMap, HashMapExt};
 use tokio::sync::oneshot;
 
 use super::Held;
 
-/// From so long a wait on roles take turns. While waits are short, turns would only make some of them longer: a role
-/// that more wait as than as another has no more turns than that, and the lengths of the lines drift apart.
+/// The wait from which roles take turns. While waits are short, taking turns would only lengthen those of the busier role, and
+/// the queues of the roles would drift apart.
 pub const LONG_WAIT: Duration = Duration::from_millis(50);
+
+/// Who asks for a connection, and whether it will be held briefly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asker<'a> {
+    pub role: &'a str,
+    /// The client's address, where it is known.
+    pub client: Option<IpAddr>,
+    /// Whether such requests are known to hold a connection briefly.
+    pub is_quick: bool,
+}
+
+/// What the pool remembers of an [`Asker`] while it holds a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub client: Option<IpAddr>,
+    pub is_quick: bool,
+}
+
+impl Asker<'_> {
+    pub fn holder(&self) -> Holder {
+        Holder { client: self.client, is_quick: self.is_quick }
+    }
+}
 
 /// A request that waits.
 struct Waiter {
@@ -21,77 +47,179 @@ struct Waiter {
 /// The waiting requests of a lane.
 #[derive(Default)]
 pub struct Waiters {
-    /// Roles that somebody waits as, the one whose turn it is first; none of the lines is empty.
-    lines: VecDeque<(Box<str>, VecDeque<Waiter>)>,
+    quick: Lines,
+    slow: Lines,
+}
+
+/// A queue per role, the role whose turn it is first. None of them is empty.
+#[derive(Default)]
+struct Lines {
+    roles: VecDeque<(Box<str>, Line)>,
+}
+
+/// Requests of one role.
+struct Line {
+    /// Clients in the order of their turns.
+    turns: VecDeque<Option<IpAddr>>,
+    clients: HashMap<Option<IpAddr>, VecDeque<Waiter>>,
+    length: usize,
+}
+
+impl Line {
+    fn new() -> Self {
+        Self { turns: VecDeque::new(), clients: HashMap::new(), length: 0 }
+    }
+
+    fn push(&mut self, client: Option<IpAddr>, waiter: Waiter) {
+        let own = self.clients.entry(client).or_default();
+        if own.is_empty() {
+            self.turns.push_back(client);
+        }
+        own.push_back(waiter);
+        self.length += 1;
+    }
+
+    /// The position of the first client in turn that `may` be served, and since when it has waited.
+    fn front(&self, may: &dyn Fn(Option<IpAddr>) -> bool) -> Option<(usize, Instant)> {
+        let place = self.turns.iter().position(|client| may(*client))?;
+        Some((place, self.clients.get(&self.turns[place])?.front()?.since))
+    }
+
+    fn pop(&mut self, place: usize) -> Option<(Option<IpAddr>, Waiter)> {
+        let client = self.turns.remove(place)?;
+        let own = self.clients.get_mut(&client)?;
+        let waiter = own.pop_front()?;
+        self.length -= 1;
+        if own.is_empty() {
+            self.clients.remove(&client);
+        } else {
+            self.turns.push_back(client);
+        }
+        Some((client, waiter))
+    }
+
+    fn forget_gone(&mut self) {
+        for own in self.clients.values_mut() {
+            own.retain(|waiter| !waiter.to.is_closed());
+        }
+        self.clients.retain(|_, own| !own.is_empty());
+        let clients = &self.clients;
+        self.turns.retain(|client| clients.contains_key(client));
+        self.length = clients.values().map(VecDeque::len).sum();
+    }
+}
+
+impl Lines {
+    fn push(&mut self, role: &str, client: Option<IpAddr>, waiter: Waiter) {
+        match self.roles.iter_mut().find(|(known, _)| **known == *role) {
+            Some((_, line)) => line.push(client, waiter),
+            None => {
+                let mut line = Line::new();
+                line.push(client, waiter);
+                self.roles.push_back((role.into(), line));
+            }
+        }
+    }
+
+    /// The next request: the oldest one or, after a long wait, one of the next role in turn. Returns the positions of role and
+    /// client, and since when the request has waited.
+    fn next(&self, may: &dyn Fn(Option<IpAddr>) -> bool) -> Option<(usize, usize, Instant)> {
+        let front = |(role, (_, line)): (usize, &(Box<str>, Line))| {
+            line.front(may).map(|(client, since)| (role, client, since))
+        };
+        let oldest = self.roles.iter().enumerate().filter_map(front).min_by_key(|(_, _, since)| *since)?;
+        if oldest.2.elapsed() < LONG_WAIT {
+            return Some(oldest);
+        }
+        self.roles.iter().enumerate().find_map(front)
+    }
+
+    fn pop(&mut self, (role, client, _): (usize, usize, Instant)) -> Option<(Option<IpAddr>, Waiter)> {
+        let (name, mut line) = self.roles.remove(role)?;
+        let popped = line.pop(client);
+        if line.length > 0 {
+            self.roles.push_back((name, line));
+        }
+        popped
+    }
+
+    fn oldest(&self) -> Option<Instant> {
+        self.roles.iter().filter_map(|(_, line)| line.front(&|_| true)).map(|(_, since)| since).min()
+    }
+
+    fn forget_gone(&mut self) {
+        self.roles.iter_mut().for_each(|(_, line)| line.forget_gone());
+        self.roles.retain(|(_, line)| line.length > 0);
+    }
+
+    fn len(&self) -> usize {
+        self.roles.iter().map(|(_, line)| line.length).sum()
+    }
+
+    fn of_role(&self, role: &str) -> usize {
+        self.roles.iter().find(|(known, _)| **known == *role).map_or(0, |(_, line)| line.length)
+    }
 }
 
 impl Waiters {
-    /// At the end of its role's line; a role that nobody waited as has its turn when all others have had theirs.
-    pub fn push(&mut self, role: &str, since: Instant, to: oneshot::Sender<Held>) {
-        let waiter = Waiter { since, to };
-        match self.lines.iter_mut().find(|(known, _)| **known == *role) {
-            Some((_, line)) => line.push_back(waiter),
-            None => self.lines.push_back((role.into(), VecDeque::from([waiter]))),
-        }
+    /// Queues a request behind those of its client. A role or client without waiting requests gets its turn after all others.
+    pub fn push(&mut self, asker: &Asker<'_>, since: Instant, to: oneshot::Sender<Held>) {
+        let lines = if asker.is_quick { &mut self.quick } else { &mut self.slow };
+        lines.push(asker.role, asker.client, Waiter { since, to });
     }
 
-    /// The one who came first, or the first of the role whose turn it is if that one has waited for long.
-    pub fn pop(&mut self) -> Option<oneshot::Sender<Held>> {
-        let (oldest, since) = self.fronts().min_by_key(|(_, since)| *since)?;
-        let place = if since.elapsed() < LONG_WAIT { oldest } else { 0 };
-        let (role, mut line) = self.lines.remove(place)?;
-        let waiter = line.pop_front()?;
-        if !line.is_empty() {
-            self.lines.push_back((role, line));
-        }
-        Some(waiter.to)
+    /// Takes the next request: a quick one, or one whose client `may` hold another connection for long.
+    pub fn pop(&mut self, may: &dyn Fn(Option<IpAddr>) -> bool) -> Option<(Holder, oneshot::Sender<Held>)> {
+        let (quick, slow) = (self.quick.next(&|_| true), self.slow.next(may));
+        let is_quick = match (quick, slow) {
+            (Some((_, _, quick)), Some((_, _, slow))) => quick <= slow,
+            (quick, _) => quick.is_some(),
+        };
+        let (lines, place) = if is_quick { (&mut self.quick, quick?) } else { (&mut self.slow, slow?) };
+        let (client, waiter) = lines.pop(place)?;
+        Some((Holder { client, is_quick }, waiter.to))
     }
 
-    /// Since when the one has waited who has waited longest.
+    /// Since when the oldest request has waited, approximately.
     pub fn oldest(&self) -> Option<Instant> {
-        self.fronts().map(|(_, since)| since).min()
+        [self.quick.oldest(), self.slow.oldest()].into_iter().flatten().min()
     }
 
-    /// Since when the first of each line has waited, with the line's place.
-    fn fronts(&self) -> impl Iterator<Item = (usize, Instant)> {
-        let front = |(place, (_, line)): (usize, &(_, VecDeque<Waiter>))| Some((place, line.front()?.since));
-        self.lines.iter().enumerate().filter_map(front)
-    }
-
-    /// Strikes those off who no longer wait.
+    /// Removes requests that no longer wait.
     pub fn forget_gone(&mut self) {
-        for (_, line) in &mut self.lines {
-            line.retain(|waiter| !waiter.to.is_closed());
-        }
-        self.lines.retain(|(_, line)| !line.is_empty());
+        self.quick.forget_gone();
+        self.slow.forget_gone();
     }
 
     pub fn len(&self) -> usize {
-        self.lines.iter().map(|(_, line)| line.len()).sum()
+        self.quick.len() + self.slow.len()
     }
 
-    /// How many wait as `role`.
+    /// The number of requests that wait as `role`.
     pub fn of_role(&self, role: &str) -> usize {
-        self.lines.iter().find(|(known, _)| **known == *role).map_or(0, |(_, line)| line.len())
+        self.quick.of_role(role) + self.slow.of_role(role)
     }
 
-    /// How many roles there are that somebody waits as.
+    /// The number of roles with waiting requests.
     pub fn roles(&self) -> usize {
-        self.lines.len()
+        let is_new = |role: &str| self.quick.roles.iter().all(|(known, _)| **known != *role);
+        self.quick.roles.len() + self.slow.roles.iter().filter(|(role, _)| is_new(role)).count()
     }
 
-    /// For tests: everybody has waited for so much longer.
+    /// For tests: makes every request have waited for `longer`.
     #[cfg(test)]
     pub fn have_waited(&mut self, longer: Duration) {
-        for waiter in self.lines.iter_mut().flat_map(|(_, line)| line) {
+        let lines = self.quick.roles.iter_mut().chain(&mut self.slow.roles);
+        for waiter in lines.flat_map(|(_, line)| line.clients.values_mut().flatten()) {
             waiter.since -= longer;
         }
     }
 
-    /// For tests: lets the first one have waited since another moment.
+    /// For tests: makes every request have waited since `since`.
     #[cfg(test)]
     pub fn set_since(&mut self, since: Instant) {
-        if let Some(waiter) = self.lines.front_mut().and_then(|(_, line)| line.front_mut()) {
+        let lines = self.quick.roles.iter_mut().chain(&mut self.slow.roles);
+        for waiter in lines.flat_map(|(_, line)| line.clients.values_mut().flatten()) {
             waiter.since = since;
         }
     }

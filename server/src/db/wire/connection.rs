@@ -10,21 +10,24 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend::{self, BindError};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 
-use super::stream::Stream;
 use super::{Prepared, Refusal, Row, Statements, Use};
-use crate::db::{DbError, Param, Query};
+use crate::db::socket::Socket;
+use crate::db::{DbError, Param, PartAnswer, Query, Step};
 
 /// So much is read at once, in bytes: little at first, more where much comes.
 const READ: (usize, usize) = (8 << 10, 64 << 10);
 /// A buffer that has grown beyond this is given back after use, in bytes.
 const KEPT: usize = 64 << 10;
 
+/// Room for so much of one message is made before it has come, in bytes.
+const AHEAD: usize = 16 << 20;
+
 /// `jsonb` in `pg_type`.
 const JSONB: u32 = 3802;
 
 /// A connection's two directions.
 pub struct Wire {
-    stream: Stream,
+    stream: Socket,
     inbox: BytesMut,
     outbox: BytesMut,
     /// How much to read at once.
@@ -32,17 +35,17 @@ pub struct Wire {
 }
 
 impl Wire {
-    pub fn new(stream: Stream) -> Self {
+    pub fn new(stream: Socket) -> Self {
         Self { stream, inbox: BytesMut::new(), outbox: BytesMut::new(), portion: READ.0 }
     }
 
     /// The next message: its letter and body.
-    async fn message(&mut self) -> Result<(u8, Bytes), DbError> {
+    pub(super) async fn message(&mut self) -> Result<(u8, Bytes), DbError> {
         loop {
             if let Some(message) = self.buffered()? {
                 return Ok(message);
             }
-            let wanted = self.missing().max(self.portion);
+            let wanted = self.missing().min(AHEAD).max(self.portion);
             self.inbox.reserve(wanted);
             match self.stream.read_buf(&mut self.inbox).await {
                 Ok(0) => return Err(DbError::Broken("connection closed".to_owned())),
@@ -85,7 +88,7 @@ impl Wire {
     }
 
     /// Writes everything in the outbox. What PostgreSQL sends meanwhile is read, or neither side might go on.
-    async fn flush(&mut self) -> Result<(), DbError> {
+    pub(super) async fn flush(&mut self) -> Result<(), DbError> {
         let Self { stream, inbox, outbox, .. } = self;
         let written: io::Result<()> = poll_fn(|cx| {
             while !outbox.is_empty() {
@@ -108,6 +111,11 @@ impl Wire {
         })
         .await;
         written.map_err(|error| broken(&error))
+    }
+
+    /// What is to be written next.
+    pub(super) fn outbox(&mut self) -> &mut BytesMut {
+        &mut self.outbox
     }
 
     /// Gives back what has grown for a large statement or result.
@@ -144,6 +152,7 @@ impl Wire {
     pub async fn ask(&mut self, query: &Query<'_>) -> Result<Vec<Row>, DbError> {
         self.put(query, &Use::Once)?;
         frontend::sync(&mut self.outbox);
+        self.stream.watch.raise();
         self.flush().await?;
         let mut rows = Vec::new();
         let mut refused: Option<Refusal> = None;
@@ -157,7 +166,10 @@ impl Wire {
                     }
                     refused = Some(refusal);
                 }
-                (b'Z', _) => return refused.map_or(Ok(rows), |refusal| Err(refusal.into())),
+                (b'Z', _) => {
+                    self.stream.watch.lower();
+                    return refused.map_or(Ok(rows), |refusal| Err(refusal.into()));
+                }
                 _ => {}
             }
         }
@@ -165,6 +177,12 @@ impl Wire {
 
     fn put(&mut self, query: &Query<'_>, how: &Use) -> Result<(), DbError> {
         let out = &mut self.outbox;
+        // Exactly, where it is much: grown bit by bit, a large value would take several times its length.
+        let bytes = |(Param::Text(bytes) | Param::Binary(bytes)): &Param| bytes.len();
+        let length: usize = query.params.iter().map(bytes).sum();
+        if length > KEPT {
+            out.reserve(length + query.text.len() + KEPT);
+        }
         let (name, is_new) = match how {
             Use::Once => ("", true),
             Use::Prepare(name) => (&**name, true),
@@ -207,6 +225,8 @@ fn unsendable(error: &io::Error) -> DbError {
 pub struct Backend {
     wire: Wire,
     statements: Statements,
+    /// The schema that the statements were prepared for, see [`Backend::renew`].
+    epoch: u64,
     /// `I`dle, in a `T`ransaction, in a failed on`E`.
     status: u8,
 }
@@ -224,6 +244,7 @@ struct Sent {
     /// (role, text) of a statement that is being prepared.
     preparing: Option<(Box<str>, Box<str>)>,
     is_parsed: bool,
+    is_bound: bool,
     jsonb: u64,
 }
 
@@ -238,7 +259,16 @@ pub enum Answer {
 
 impl Backend {
     pub fn new(wire: Wire, statements: usize) -> Self {
-        Self { wire, statements: Statements::new(statements), status: b'I' }
+        Self { wire, statements: Statements::new(statements), epoch: 0, status: b'I' }
+    }
+
+    /// Gives up what was prepared for another schema than that of `epoch`. PostgreSQL itself notices when the columns of
+    /// a result have changed, but parameters keep the types they had when the statement was prepared.
+    pub fn renew(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.statements.forget();
+        }
     }
 
     pub fn is_alive(&mut self) -> bool {
@@ -256,24 +286,48 @@ impl Backend {
 
     /// Writes all statements at once. Nothing else may be sent until the answers are read to [`Answer::Ready`].
     pub async fn send(&mut self, queries: impl IntoIterator<Item = Query<'_>>) -> Result<Exchange, DbError> {
+        self.send_by(queries, Statements::find).await
+    }
+
+    /// As [`Backend::send`], every statement parsed anew whatever has been prepared.
+    pub async fn send_afresh(&mut self, queries: impl IntoIterator<Item = Query<'_>>) -> Result<Exchange, DbError> {
+        self.send_by(queries, |_, _, _| Use::Once).await
+    }
+
+    async fn send_by(
+        &mut self,
+        queries: impl IntoIterator<Item = Query<'_>>,
+        how: impl FnMut(&mut Statements, &str, &str) -> Use,
+    ) -> Result<Exchange, DbError> {
+        let exchange = self.put_all(queries, how)?;
+        // Until PostgreSQL says otherwise.
+        self.status = b'T';
+        self.wire.stream.watch.raise();
+        self.wire.flush().await?;
+        Ok(exchange)
+    }
+
+    /// Puts all statements and a `Sync` into the outbox.
+    fn put_all<'a>(
+        &mut self,
+        queries: impl IntoIterator<Item = Query<'a>>,
+        mut how: impl FnMut(&mut Statements, &str, &str) -> Use,
+    ) -> Result<Exchange, DbError> {
         for name in self.statements.closing.drain(..) {
             frontend::close(b'S', &name, &mut self.wire.outbox).map_err(|error| unsendable(&error))?;
         }
         let mut sent = Vec::with_capacity(8);
         for query in queries {
-            let how = self.statements.find(query.role, query.text);
+            let how = how(&mut self.statements, query.role, query.text);
             if let Err(error) = self.wire.put(&query, &how) {
                 self.wire.outbox.clear();
                 return Err(error);
             }
-            let preparing = matches!(how, Use::Prepare(_)).then(|| (query.role.into(), query.text.into()));
+            let text = matches!(how, Use::Prepare(_)).then(|| (query.role.into(), query.text.into()));
             let jsonb = if let Use::Prepared(prepared) = &how { prepared.jsonb } else { 0 };
-            sent.push(Sent { how, preparing, is_parsed: false, jsonb });
+            sent.push(Sent { how, preparing: text, is_parsed: false, is_bound: false, jsonb });
         }
         frontend::sync(&mut self.wire.outbox);
-        // Until PostgreSQL says otherwise.
-        self.status = b'T';
-        self.wire.flush().await?;
         Ok(Exchange { sent, step: 0, refusal: None })
     }
 
@@ -298,14 +352,17 @@ impl Backend {
                 }
                 b'T' | b'n' => self.described(exchange, jsonb_columns(if letter == b'T' { &body } else { &[] })),
                 b'E' => {
-                    let refusal = Refusal::parse(&body);
+                    let mut refusal = Refusal::parse(&body);
                     if refusal.severity != "ERROR" {
                         return Err(refusal.into());
                     }
+                    let is_prepared = |sent: &Sent| matches!(sent.how, Use::Prepared(_)) && !sent.is_bound;
+                    refusal.in_binding = exchange.sent.get(step).is_some_and(is_prepared);
                     exchange.refusal.get_or_insert(refusal);
                 }
                 b'Z' => {
                     self.status = body.first().copied().unwrap_or(b'E');
+                    self.wire.stream.watch.lower();
                     self.wire.settle();
                     return match exchange.refusal.take() {
                         Some(refusal) => {
@@ -315,8 +372,13 @@ impl Backend {
                         None => Ok(Answer::Ready),
                     };
                 }
-                // Bind and Close done; notices, parameters, notifications.
-                b'2' | b'3' | b'N' | b'S' | b'A' => {}
+                b'2' => {
+                    if let Some(sent) = exchange.sent.get_mut(step) {
+                        sent.is_bound = true;
+                    }
+                }
+                // Close done; notices, parameters, notifications.
+                b'3' | b'N' | b'S' | b'A' => {}
                 other => return Err(DbError::Broken(format!("an unexpected message '{}'", char::from(other)))),
             }
         }
@@ -339,9 +401,60 @@ impl Backend {
         }
     }
 
+    /// Writes all parts, each with a `Sync` of its own, and only then reads their answers.
+    pub async fn run_each(&mut self, parts: &[Vec<Step>]) -> Result<Vec<PartAnswer>, DbError> {
+        let mut exchanges = Vec::with_capacity(parts.len());
+        // Whether a statement could be prepared is known only from its answer: until then it is sent anew each time.
+        let mut preparing: Vec<(Box<str>, Box<str>)> = Vec::new();
+        for part in parts {
+            exchanges.push(self.put_all(part.iter().map(Step::as_query), |statements, role, text| {
+                if preparing.iter().any(|(other, of)| **other == *role && **of == *text) {
+                    return Use::Once;
+                }
+                let how = statements.find(role, text);
+                if matches!(how, Use::Prepare(_)) {
+                    preparing.push((role.into(), text.into()));
+                }
+                how
+            })?);
+        }
+        self.status = b'T';
+        self.wire.stream.watch.raise();
+        self.wire.flush().await?;
+        let mut answers = Vec::with_capacity(parts.len());
+        for mut exchange in exchanges {
+            // Lowered by the end of the one before.
+            self.wire.stream.watch.raise();
+            let mut rows: Vec<Vec<Row>> = vec![Vec::new(); exchange.sent.len()];
+            let answer = loop {
+                match self.next(&mut exchange).await {
+                    Ok(Answer::Row(step, row)) => rows[step].push(row),
+                    Ok(Answer::Complete(_)) => {}
+                    Ok(Answer::Ready) => break Ok(rows),
+                    Err(DbError::Refused(refusal)) if refusal.severity == "ERROR" => break Err(refusal),
+                    Err(error) => return Err(error),
+                }
+            };
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
     /// All statements and the rows of each; the first refusal is the one reported.
     pub async fn run(&mut self, queries: impl IntoIterator<Item = Query<'_>>) -> Result<Vec<Vec<Row>>, DbError> {
-        let mut exchange = self.send(queries).await?;
+        let exchange = self.send(queries).await?;
+        self.gather(exchange).await
+    }
+
+    /// As [`Backend::run`], every statement parsed anew. If they pass now, what was prepared did not fit the schema.
+    pub async fn run_afresh(&mut self, queries: impl IntoIterator<Item = Query<'_>>) -> Result<Vec<Vec<Row>>, DbError> {
+        let exchange = self.send_afresh(queries).await?;
+        let rows = self.gather(exchange).await?;
+        self.forget_statements();
+        Ok(rows)
+    }
+
+    async fn gather(&mut self, mut exchange: Exchange) -> Result<Vec<Vec<Row>>, DbError> {
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); exchange.sent.len()];
         loop {
             match self.next(&mut exchange).await? {

@@ -1,19 +1,19 @@
-//! PostgreSQL's protocol for connections that one request holds alone.
+//! PostgreSQL's wire protocol for connections that one request holds exclusively.
 //!
-//! A whole transaction is written at once, closed by one `Sync`, and its answers are read where they are wanted: by
-//! the task of the request itself, without a task per connection in between. Encryption and login are tokio-postgres'
-//! ([`connect`]); what follows is here.
+//! A whole transaction is written at once and ends with one `Sync`. The request's own task reads the answers, so there is no extra
+//! task per connection. tokio-postgres does encryption and login ([`super::open`]); this module does the rest.
 //! Reference: PostgreSQL's documentation, "Frontend/Backend Protocol", "Extended Query" and "Pipelining".
 
-mod connect;
 mod connection;
+#[cfg(test)]
+mod properties;
 mod refusal;
+mod replication;
 mod row;
 mod statements;
-mod stream;
 
-pub(super) use connect::{Canceller, connect};
-pub(super) use connection::{Answer, Backend, Exchange};
+pub(super) use connection::{Answer, Backend, Exchange, Wire};
 pub use refusal::Refusal;
+pub use replication::{Copied, Replication};
 pub use row::Row;
 use statements::{Prepared, Statements, Use};

@@ -11,6 +11,9 @@ pub struct Refusal {
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
+    /// A prepared statement was refused before it ran: its parameters may no longer have the types that the schema gives
+    /// them now.
+    pub(crate) in_binding: bool,
 }
 
 impl Refusal {
@@ -35,9 +38,14 @@ impl Refusal {
         refusal
     }
 
-    /// A prepared statement that no longer fits the schema, or that somebody has deallocated.
-    pub(crate) fn is_stale_statement(&self) -> bool {
-        (self.code == "0A000" && self.message.contains("cached plan")) || self.code == "26000"
+    /// Whether a prepared statement may no longer fit the schema, or somebody has deallocated it. It has not run, so it
+    /// can be repeated, parsed anew.
+    pub(crate) fn may_be_stale(&self) -> bool {
+        // Values of the wrong type, names that mean something else; not a lock that was waited for in vain.
+        let is_of_type = ["22", "42", "XX"].iter().any(|class| self.code.starts_with(class));
+        (self.in_binding && is_of_type)
+            || (self.code == "0A000" && self.message.contains("cached plan"))
+            || self.code == "26000"
     }
 }
 
@@ -62,8 +70,11 @@ mod tests {
             message: message.to_owned(),
             ..Refusal::default()
         };
-        assert!(refusal("0A000", "cached plan must not change result type").is_stale_statement());
-        assert!(refusal("26000", "prepared statement \"s1\" does not exist").is_stale_statement());
-        assert!(!refusal("0A000", "cross-database references are not implemented").is_stale_statement());
+        assert!(refusal("0A000", "cached plan must not change result type").may_be_stale());
+        assert!(refusal("26000", "prepared statement \"s1\" does not exist").may_be_stale());
+        assert!(!refusal("0A000", "cross-database references are not implemented").may_be_stale());
+        let binding = |code: &str| Refusal { in_binding: true, ..refusal(code, "") };
+        assert!(binding("22P02").may_be_stale() && binding("42883").may_be_stale());
+        assert!(!refusal("22P02", "").may_be_stale() && !binding("57014").may_be_stale());
     }
 }

@@ -1,7 +1,7 @@
 //! The development inbox: catches outgoing mail in a table and shows it, as a page and as JSON for tests.
 //!
-//! On loopback only, and only to requests that name a loopback host: the mails hold links that sign people in, and
-//! no other web page that the developer has open may read them.
+//! It serves loopback only, and only requests with a loopback `Host`: the mails contain sign-in links, which other web pages in the
+//! developer's browser must not read.
 //!
 //! | route | answer |
 //! |---|---|

@@ -46,8 +46,8 @@ fn stored(row: &Row) -> Stored {
 pub async fn insert(pool: &Pool, sender: &str, message: &Message) -> Result<(), DbError> {
     let headers: Map<String, Value> =
         message.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
-    let connection = pool.connection().await?;
-    connection
+    let lease = pool.lease().await?;
+    lease
         .execute(
             "insert into ferrobase.inbox (sender, recipient, subject, body_text, body_html, headers)
              values ($1, $2, $3, $4, $5, $6)",
@@ -59,8 +59,8 @@ pub async fn insert(pool: &Pool, sender: &str, message: &Message) -> Result<(), 
 
 /// Newest first; `to` is compared without regard to letter case.
 pub async fn list(pool: &Pool, to: Option<&str>, limit: u16) -> Result<Vec<Stored>, InboxError> {
-    let connection = pool.connection().await?;
-    let rows = connection
+    let lease = pool.lease().await?;
+    let rows = lease
         .query(
             &format!(
                 "select {COLUMNS} from ferrobase.inbox
@@ -74,20 +74,20 @@ pub async fn list(pool: &Pool, to: Option<&str>, limit: u16) -> Result<Vec<Store
 }
 
 pub async fn find(pool: &Pool, id: i64) -> Result<Option<Stored>, InboxError> {
-    let connection = pool.connection().await?;
-    let row = connection.query_opt(&format!("select {COLUMNS} from ferrobase.inbox where id = $1"), &[&id]).await?;
+    let lease = pool.lease().await?;
+    let row = lease.query_opt(&format!("select {COLUMNS} from ferrobase.inbox where id = $1"), &[&id]).await?;
     Ok(row.as_ref().map(stored))
 }
 
 pub async fn mark_opened(pool: &Pool, message: &Stored) -> Result<(), InboxError> {
     if !message.opened {
-        let connection = pool.connection().await?;
-        connection.execute("update ferrobase.inbox set opened_at = now() where id::text = $1", &[&message.id]).await?;
+        let lease = pool.lease().await?;
+        lease.execute("update ferrobase.inbox set opened_at = now() where id::text = $1", &[&message.id]).await?;
     }
     Ok(())
 }
 
 pub async fn delete_all(pool: &Pool) -> Result<(), InboxError> {
-    pool.connection().await?.execute("delete from ferrobase.inbox", &[]).await?;
+    pool.lease().await?.execute("delete from ferrobase.inbox", &[]).await?;
     Ok(())
 }

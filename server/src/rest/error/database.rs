@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::db::DbError;
+use crate::db::{DbError, RETRY_AFTER};
 
 /// What PostgreSQL, or the way to it, answered instead of a result.
 #[derive(Debug)]
@@ -65,6 +65,11 @@ impl DatabaseFault {
             DbError::Postgres(error) => Self::from_postgres(&error, authenticated),
             other => Self::Unreachable(other.to_string()),
         }
+    }
+
+    /// Why a role may not do something at all.
+    pub fn forbidden(message: String, authenticated: bool) -> Self {
+        Self::Refused { code: "42501".to_owned(), message, detail: None, hint: None, authenticated }
     }
 
     pub fn from_postgres(error: &tokio_postgres::Error, authenticated: bool) -> Self {
@@ -165,6 +170,10 @@ impl DatabaseFault {
             Some(Ok((_, detail))) => detail.headers.into_iter().collect(),
             Some(Err(_)) => Vec::new(),
             None if matches!(self, Self::PoolBusy) => vec![("Retry-After".to_owned(), "1".to_owned())],
+            // Where nobody can be asked: what PostgreSQL itself refuses with 503 is upstream's 0 (`routes.rs`).
+            None if matches!(self, Self::Unreachable(_) | Self::Broken(_)) => {
+                vec![("Retry-After".to_owned(), RETRY_AFTER.to_owned())]
+            }
             None if self.status() == 401 => vec![("WWW-Authenticate".to_owned(), "Bearer".to_owned())],
             None => Vec::new(),
         }
@@ -326,6 +335,14 @@ mod tests {
         assert_eq!((fault.status(), fault.code().as_str()), (503, "PGRST003"));
         assert_eq!(fault.headers(), [("Retry-After".to_owned(), "1".to_owned())]);
         assert_eq!(DatabaseFault::from_db(DbError::PoolTimeout, true).status(), 504);
+    }
+
+    #[test]
+    fn a_database_that_is_away_says_when_to_come_back() {
+        for fault in [DatabaseFault::Unreachable("no route".to_owned()), DatabaseFault::Broken("reset".to_owned())] {
+            assert_eq!(fault.status(), 503);
+            assert_eq!(fault.headers(), [("Retry-After".to_owned(), RETRY_AFTER.to_owned())]);
+        }
     }
 
     #[test]

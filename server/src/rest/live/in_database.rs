@@ -1,31 +1,32 @@
-//! Configuration that lies in the database: `pgrst.*` settings of the login role, and settings of roles.
+//! Configuration stored in the database: `pgrst.*` settings of the login role, and settings of roles.
 //!
-//! What is asked outside a transaction is asked in one round trip, no statement prepared: behind a pooler of transactions
-//! the next one may reach another session.
+//! Queries outside a transaction take one round trip and prepare nothing: behind a transaction pooler the next round trip may
+//! reach another session.
 //!
 //! Reference: PostgREST `Config/Database.hs`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tokio_postgres::Error;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error};
 
 use crate::config::rest::{FunctionName, IN_DATABASE};
+use crate::db::Client;
 use crate::schema_cache::IsolationLevel;
 
-/// What is set for each role that the login role may take.
+/// The settings of each role that the login role may switch to.
 #[derive(Clone, Debug, Default)]
 pub struct RoleSettings {
     roles: HashMap<Box<str>, Arc<RoleSetting>>,
 }
 
-/// Of one role.
+/// The settings of one role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleSetting {
-    /// (name, value), in name order, to be set before the role itself.
+    /// (name, value) in name order, set before the role itself.
     pub settings: Vec<(String, String)>,
-    /// Its `default_transaction_isolation`.
+    /// The role's `default_transaction_isolation`.
     pub isolation: Option<IsolationLevel>,
 }
 
@@ -51,7 +52,7 @@ impl RoleSettings {
 /// (name without `pgrst.`, value), after `pre_config` has run.
 pub async fn load_settings(client: &Client, pre_config: Option<&FunctionName>) -> Result<Vec<(String, String)>, Error> {
     let names: Vec<String> = IN_DATABASE.iter().map(|name| format!("pgrst.{name}")).collect();
-    // What the function sets for its transaction is read in the same one, which is then undone.
+    // The function's settings last for its transaction, so they are read in it. It is then rolled back.
     client.batch_execute("begin isolation level read committed read only").await?;
     let read = async {
         if let Some(function) = pre_config {
@@ -68,7 +69,7 @@ pub async fn load_settings(client: &Client, pre_config: Option<&FunctionName>) -
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
-/// Equal texts mean that a session opened now would begin like one opened then.
+/// Two sessions start with the same settings if and only if this text is equal.
 pub async fn load_session_defaults(client: &Client) -> Result<String, Error> {
     client.query_typed_one(include_str!("session_defaults.sql"), &[]).await?.try_get(0)
 }
@@ -82,7 +83,7 @@ pub async fn load_role_settings(client: &Client) -> Result<RoleSettings, Error> 
     Ok(RoleSettings::from_rows(rows))
 }
 
-/// `version`: PostgreSQL's, as in 150004. Privileges on parameters came with 15.
+/// `version` is PostgreSQL's, such as 150004. Privileges on parameters came with version 15.
 fn role_settings_query(version: i32) -> String {
     let granted = if version < 150_000 { "" } else { " or has_parameter_privilege(current_user, s.name, 'set')" };
     format!("{}{granted}", include_str!("role_settings.sql").trim_end())

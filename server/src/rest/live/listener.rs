@@ -1,4 +1,4 @@
-//! Listens for `NOTIFY` on the reload channel, over a connection of its own.
+//! Listens for `NOTIFY` on the reload channel, over a dedicated connection.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use tokio_postgres::AsyncMessage;
 use tokio_postgres::config::TargetSessionAttrs;
 
 use super::{Backoff, Live, Reload};
-use crate::db::tls;
+use crate::db::{self, DbError};
 use crate::rest::COMPATIBLE_VERSION;
 
-/// Runs until the channel is disabled. After a lost connection the schema is loaded again, since notifications
-/// may have been missed; only a primary is listened to.
+/// Runs until the channel is disabled. After a lost connection the schema is reloaded, because notifications may have been
+/// missed. Listens to a primary only.
 pub async fn run(live: Arc<Live>) {
     let mut backoff = Backoff::new();
     let mut was_lost = false;
@@ -39,19 +39,13 @@ pub async fn run(live: Arc<Live>) {
     }
 }
 
-async fn listen(
-    live: &Live,
-    uri: &str,
-    channel: &str,
-    was_lost: bool,
-    backoff: &mut Backoff,
-) -> Result<(), tokio_postgres::Error> {
+async fn listen(live: &Live, uri: &str, channel: &str, was_lost: bool, backoff: &mut Backoff) -> Result<(), DbError> {
     let mut config: tokio_postgres::Config = uri.parse()?;
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     if config.get_application_name().is_none() {
         config.application_name(format!("PostgREST {COMPATIBLE_VERSION}"));
     }
-    let (client, mut connection) = config.connect(tls()).await?;
+    let (client, mut connection) = db::connect(&config).await?;
     let statement = format!("listen \"{}\"", channel.replace('"', "\"\""));
     let mut listening = std::pin::pin!(client.batch_execute(&statement));
     let mut is_listening = false;
@@ -70,7 +64,7 @@ async fn listen(
             }
             message = poll_fn(|cx| connection.poll_message(cx)) => match message {
                 None => return Ok(()),
-                Some(Err(error)) => return Err(error),
+                Some(Err(error)) => return Err(error.into()),
                 Some(Ok(AsyncMessage::Notification(notification))) if notification.channel() == channel => {
                     match requested(notification.payload()) {
                         Some(what) => live.request(what),

@@ -1,5 +1,5 @@
-//! The thread that loads: a runtime and connections of its own, and once the first load is done a lower priority, so that
-//! a reload takes no time that a request could use. Whatever a load makes or replaces is freed here too.
+//! The loader thread. It has its own runtime and connections and, after the first load, a lower priority, so that a reload takes
+//! no CPU time from requests. Caches that a load replaces are freed on this thread too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,13 @@ use super::{Live, listener};
 use crate::config::Problems;
 use crate::schema_cache::SchemaCache;
 
-/// How much less urgent reloads are than requests, in steps of `nice`.
+/// The `nice` value of reloads.
 const NICENESS: i32 = 10;
 
-/// How often and how many times it is looked whether the last request has let go of a replaced cache.
+/// How often, and how many times, to check whether the last request has dropped a replaced cache.
 const RELEASE: (Duration, u32) = (Duration::from_millis(50), 200);
 
-/// Starts the thread, which makes the first attempt to load and then serves reloads until the runtime of the caller
-/// ends; returns when the first attempt has been made.
+/// Starts the thread and returns after its first attempt to load. The thread then serves reloads until the caller's runtime ends.
 pub async fn start(live: &Arc<Live>) -> Result<(), Problems> {
     let unstartable = |error: std::io::Error| Problems(vec![format!("the loading thread cannot be started: {error}")]);
     let (attempted, first_attempt) = oneshot::channel();
@@ -52,8 +51,8 @@ async fn run(live: Arc<Live>, attempted: oneshot::Sender<Result<(), Problems>>) 
 
 impl Live {
     async fn load_first(self: &Arc<Self>) -> Result<(), Problems> {
-        // Listening comes before loading, so that no change falls between the two unnoticed. What neither needs of the
-        // other is done at once: most of a start is spent waiting for sessions to open.
+        // Listen before loading, so that no change between the two is missed. Steps that do not depend on each other run
+        // concurrently: most of the start is spent waiting for sessions to open.
         let listening = async {
             if self.settings().config.channel_enabled {
                 tokio::spawn(listener::run(self.clone()));
@@ -71,7 +70,7 @@ impl Live {
     }
 }
 
-/// On Linux a priority is a thread's own; elsewhere it would be the whole process's.
+/// On Linux a thread has its own priority. Elsewhere this would change the whole process.
 fn yield_to_requests() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
@@ -79,8 +78,8 @@ fn yield_to_requests() {
     }
 }
 
-/// Waits for the last request that reads a replaced cache: who lets go of it last frees all of it, which takes
-/// milliseconds where there are thousands of tables.
+/// Waits for the last request that uses a replaced cache, so that the cache is freed here. Freeing takes milliseconds if there are
+/// thousands of tables.
 pub fn release(replaced: Arc<SchemaCache>) {
     tokio::spawn(async move {
         for _ in 0..RELEASE.1 {

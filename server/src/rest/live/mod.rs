@@ -1,8 +1,8 @@
-//! What changes while the server runs: configuration and schema cache, and how they are loaded again.
+//! The state that changes while the server runs, configuration and schema cache, and how it is reloaded.
 //!
-//! Requests take [`Live::settings`] and [`Live::cache`] once and keep them; neither waits for a load. Reloads are
-//! asked for by `NOTIFY` (see [`listener`]), by SIGUSR1 (schema) and SIGUSR2 (configuration), or by
-//! [`Live::request`]; while one runs, any number of further requests are one.
+//! A request reads [`Live::settings`] and [`Live::cache`] once and keeps them. Neither waits for a load. A reload is requested by
+//! `NOTIFY` (see [`listener`]), by SIGUSR1 (schema) or SIGUSR2 (configuration), or by [`Live::request`]. Requests that arrive
+//! during a reload are merged into one.
 //! Reference: PostgREST `AppState/Reload.hs`.
 
 mod in_database;
@@ -27,47 +27,56 @@ use crate::schema_cache::{SchemaCache, SchemaCacheHandle};
 
 pub use in_database::{RoleSetting, RoleSettings};
 
-/// Everything of the configuration that requests ask; swapped in whole.
+/// The part of the configuration that requests use. It is replaced as a whole.
 pub struct Settings {
     pub config: RestConfig,
     pub authenticator: Authenticator,
     pub roles: RoleSettings,
 }
 
+impl Settings {
+    /// Whether `role` is the role of requests without a token.
+    pub fn is_anon(&self, role: &str) -> bool {
+        self.config.anon_role.as_deref() == Some(role)
+    }
+}
+
 /// The running state of the REST API.
 pub struct Live {
-    /// Environment and file; what lies in the database is laid over it at every reload.
+    /// Settings from the environment and the file. Every reload lays those of the database over them.
     source: Source,
     pool: Pool,
-    /// The loading thread's own: who opens a connection is woken by it.
+    /// The loader thread's own pool: a connection is driven by the thread that opened it.
     loading: Pool,
     settings: ArcSwap<Settings>,
     cache: SchemaCacheHandle,
     sessions: Sessions,
+    /// The number of schema caches loaded so far.
+    schema_epoch: AtomicU64,
     wanted: Wanted,
     is_loaded: AtomicBool,
-    /// Whether [`Live::settings`] hold what the database says, too.
+    /// Whether [`Live::settings`] include those of the database.
     is_configured: AtomicBool,
-    /// Rung when the listener listens, or has failed to.
+    /// Notified when the listener is listening or has failed to.
     listening: Notify,
-    /// Rung after every successful load.
+    /// Notified after every successful load.
     loaded: Notify,
-    /// Rung when the database is gone and nobody is to wait for it.
+    /// Notified when the database is gone and recovery is disabled.
     given_up: Notify,
-    /// The server ends: what fails from now on is no news.
+    /// Set when the server stops: later failures are expected and not logged.
     is_stopping: AtomicBool,
     pub counters: Counters,
 }
 
-/// What is to be loaded again.
+/// What to reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
-    /// The schema cache, and the configuration before it.
+    /// The configuration and then the schema cache.
     Schema,
     Configuration,
 }
 
-/// What sessions begin with, as of the last load.
+/// The settings that sessions start with, as of the last load.
 #[derive(Default)]
 struct Sessions {
     defaults: Mutex<Option<String>>,
@@ -75,7 +84,7 @@ struct Sessions {
 }
 
 impl Sessions {
-    /// Open ones no longer fit if a new one would begin with other settings, or if it is not known.
+    /// Whether open sessions are outdated: a new one would start with other settings, or that is unknown.
     fn note(&self, defaults: String) {
         let mut known = self.defaults.lock();
         if known.as_ref() != Some(&defaults) {
@@ -84,13 +93,13 @@ impl Sessions {
         }
     }
 
-    /// The database may be another one when it is reached again.
+    /// Forgets them: after a reconnect it may be another database.
     fn forget(&self) {
         *self.defaults.lock() = None;
     }
 }
 
-/// At most one of each kind waits.
+/// Pending reloads, at most one of each kind.
 #[derive(Default)]
 struct Wanted {
     schema: AtomicBool,
@@ -98,20 +107,20 @@ struct Wanted {
     bell: Notify,
 }
 
-/// Counts since start, for `/metrics`.
+/// Counters since the start, for `/metrics`.
 #[derive(Debug, Default)]
 pub struct Counters {
     pub loads: AtomicU64,
     pub failed_loads: AtomicU64,
-    /// How long the last load took.
+    /// The duration of the last load.
     pub load_micros: AtomicU64,
     pub tokens: Arc<CacheCounters>,
 }
 
-/// First and longest pause between attempts.
+/// The first and the longest pause between attempts.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
 
-/// How long the first load waits for the listener.
+/// The longest that the first load waits for the listener.
 const LISTEN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Pauses that double up to a bound.
@@ -130,7 +139,7 @@ impl Backoff {
 }
 
 impl Live {
-    /// With the configuration of environment and file alone; [`Live::start`] reads the rest.
+    /// Reads the configuration of environment and file. [`Live::start`] reads the rest.
     pub fn new(source: Source, pool: Pool) -> Result<Arc<Self>, Problems> {
         let config = RestConfig::load(&source)?;
         let counters = Counters::default();
@@ -140,6 +149,7 @@ impl Live {
             loading: pool.beside(2, None).map_err(|error| Problems(vec![error.to_string()]))?,
             pool,
             sessions: Sessions::default(),
+            schema_epoch: AtomicU64::new(0),
             settings: ArcSwap::from_pointee(Settings { config, authenticator, roles: RoleSettings::default() }),
             cache: SchemaCacheHandle::default(),
             wanted: Wanted::default(),
@@ -153,27 +163,27 @@ impl Live {
         }))
     }
 
-    /// Makes the first attempt to load everything, then goes on in the background: retries, reloads, listening.
+    /// Makes the first attempt to load everything, then continues in the background: retries, reloads, listening.
     ///
-    /// Errors if the configuration in the database is wrong; a database that cannot be reached is waited for.
+    /// Fails if the configuration in the database is invalid. A database that cannot be reached is retried.
     pub async fn start(self: &Arc<Self>) -> Result<(), Problems> {
         loader::start(self).await?;
         tokio::spawn(self.clone().watch_signals());
         Ok(())
     }
 
-    /// Opens what the first load will need beside the configuration's connection, so that nobody waits for it later.
+    /// Opens the connections that the first load needs, so that it does not wait for them later.
     async fn open_ahead(&self) {
         let settings = self.settings();
-        // Who uses a connection will be told why there is none.
+        // Callers get the reason why no connection could be opened.
         match (settings.config.db_config, settings.config.pool.size) {
             (true, 0 | 1) => {}
-            (true, _) | (false, 0 | 1) => drop(self.loading.connection().await),
-            (false, _) => drop(join(self.loading.connection(), self.loading.connection()).await),
+            (true, _) | (false, 0 | 1) => drop(self.loading.lease().await),
+            (false, _) => drop(join(self.loading.lease(), self.loading.lease()).await),
         }
     }
 
-    /// Only what lies in the database and is wrong is an error.
+    /// Fails only if the configuration in the database is invalid.
     async fn load_first_configuration(&self) -> Result<(), Problems> {
         match self.load_configuration().await {
             Err(ConfigurationFault::Wrong(problems)) => return Err(problems),
@@ -185,27 +195,32 @@ impl Live {
         Ok(())
     }
 
-    /// Counts how often a session that is open has become unlike one that would be opened now.
+    /// How often open sessions have become outdated since the start.
     pub fn session_epoch(&self) -> u64 {
         self.sessions.epoch.load(Ordering::Acquire)
     }
 
-    /// The configuration as of now.
+    /// The number of the schema cache that [`Live::cache`] returns, or of a later one.
+    pub fn schema_epoch(&self) -> u64 {
+        self.schema_epoch.load(Ordering::Acquire)
+    }
+
+    /// The current configuration.
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.load_full()
     }
 
-    /// The schema cache as of now; none before the first load has succeeded.
+    /// The current schema cache; none before the first successful load.
     pub fn cache(&self) -> Option<Arc<SchemaCache>> {
         self.cache.load()
     }
 
-    /// Whether the last load succeeded and none is being retried.
+    /// Whether the last load succeeded and no retry is pending.
     pub fn is_loaded(&self) -> bool {
         self.is_loaded.load(Ordering::Acquire)
     }
 
-    /// Returns once a load has succeeded.
+    /// Waits for a successful load.
     pub async fn until_loaded(&self) {
         loop {
             let loaded = self.loaded.notified();
@@ -216,17 +231,17 @@ impl Live {
         }
     }
 
-    /// Returns once the database was found gone with `db-pool-automatic-recovery` off.
+    /// Waits until the database is found to be gone while `db-pool-automatic-recovery` is off.
     pub async fn until_given_up(&self) {
         self.given_up.notified().await;
     }
 
-    /// Tells that the database will go away on purpose.
+    /// Announces that the database is about to go away on purpose.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
     }
 
-    /// The database cannot be reached, or not any more. Only a server of this API alone ends for that.
+    /// Handles a database that cannot be reached. Only a server of the REST API alone ends because of it.
     fn note_lost(&self) {
         if !self.settings().config.pool.automatic_recovery {
             tracing::error!("the database is gone and automatic recovery is disabled");
@@ -238,7 +253,7 @@ impl Live {
         &self.pool
     }
 
-    /// Asks for a reload and returns at once.
+    /// Requests a reload and returns at once.
     pub fn request(&self, what: Reload) {
         match what {
             Reload::Schema => self.wanted.schema.store(true, Ordering::Release),
@@ -280,6 +295,8 @@ impl Live {
         match loaded {
             Ok((cache, session_defaults)) => {
                 let summary = cache.summary();
+                // Before the cache is published: a request that sees the new cache must not use a statement prepared for the old one.
+                self.schema_epoch.fetch_add(1, Ordering::AcqRel);
                 let replaced = self.cache.store(cache);
                 self.sessions.note(session_defaults);
                 replaced.into_iter().for_each(loader::release);
@@ -294,7 +311,7 @@ impl Live {
             Err(error) => {
                 self.is_loaded.store(false, Ordering::Release);
                 self.counters.failed_loads.fetch_add(1, Ordering::Relaxed);
-                // A connection that failed may not be the only one that is dead.
+                // If one connection has failed, others may be dead too.
                 self.pool.flush();
                 self.loading.flush();
                 self.sessions.forget();
@@ -306,33 +323,34 @@ impl Live {
         }
     }
 
-    /// The cache, and what a new session begins with. A reload runs its queries one after another and at a gentle pace,
-    /// or it would leave requests no processor on a machine that has two.
+    /// Loads the cache and the settings that a new session starts with. A reload runs its queries one at a time with pauses, or it
+    /// would starve requests on a machine with two cores.
     async fn introspect(&self, config: &RestConfig) -> Result<(SchemaCache, String), DbError> {
         let scope = Scope {
             schemas: config.schemas.clone(),
             extra_search_path: config.extra_search_path.clone(),
             hoisted_settings: config.hoisted_tx_settings.clone(),
         };
-        let first = self.loading.connection().await?;
+        let first = self.loading.lease().await?;
         let session_defaults = in_database::load_session_defaults(&first).await?;
-        // While requests wait, two connections read, unless fewer are allowed.
+        // The first load keeps requests waiting, so it reads over two connections if that many are allowed.
         let at_once = !self.is_loaded();
-        let second = if at_once && config.pool.size >= 2 { Some(self.loading.connection().await?) } else { None };
+        let second = if at_once && config.pool.size >= 2 { Some(self.loading.lease().await?) } else { None };
         let pace = if at_once { Pace::AtOnce } else { Pace::Gentle };
-        let cache = load(&first, second.as_deref().map(|client| &**client), &scope, pace).await?;
-        // Closed, not given back: reloads take one.
-        drop(second.map(deadpool_postgres::Object::take));
+        let cache = load(&first, second.as_deref(), &scope, pace).await?;
+        // Close the second connection: reloads need only one.
+        if let Some(second) = second {
+            second.close();
+        }
         Ok((cache, session_defaults))
     }
 
-    /// The environment is that of the start; the settings file, files named by settings and what lies in the
-    /// database are read anew.
+    /// Reads the settings file, files named by settings and the database again. The environment stays that of the start.
     async fn load_configuration(&self) -> Result<(), ConfigurationFault> {
         let source = self.source.reread();
         let environment = RestConfig::load(&source).map_err(ConfigurationFault::Wrong)?;
         let (config, roles) = if environment.db_config {
-            let connection = self.loading.connection().await?;
+            let connection = self.loading.lease().await?;
             let roles = in_database::load_role_settings(&connection).await?;
             let read = async |pre_config: Option<&FunctionName>| {
                 let stored = in_database::load_settings(&connection, pre_config).await?;
@@ -340,7 +358,7 @@ impl Live {
             };
             let named = environment.pre_config.clone();
             let mut config = self.or_at_first(read(named.as_ref()).await, environment)?;
-            // The function may itself be named in the database.
+            // The database may also name the function.
             if config.pre_config != named {
                 config = self.or_at_first(read(config.pre_config.as_ref()).await, config)?;
             }
@@ -354,7 +372,8 @@ impl Live {
         Ok(())
     }
 
-    /// What was read; where the database refuses and there is no older configuration to keep, what is known without.
+    /// The configuration that was read. If the database refuses and there is no older configuration, the one without the
+    /// database's part.
     fn or_at_first(
         &self,
         read: Result<RestConfig, ConfigurationFault>,
@@ -389,7 +408,7 @@ impl Live {
     }
 }
 
-/// Whether an error says that there is no database to talk to, rather than what it answered.
+/// Whether an error means that the database cannot be reached, as opposed to an error that it returned.
 fn is_gone(error: &DbError) -> bool {
     match error {
         DbError::Connect(_) | DbError::PoolTimeout | DbError::PoolBusy | DbError::Broken(_) => true,

@@ -1,7 +1,6 @@
-//! The document at the root: Swagger 2.0 of what the active schema offers.
+//! The root document: Swagger 2.0 of the active schema.
 //!
-//! [`load`] asks the database what the acting role may use, the rest is pure: [`document`] puts it together from
-//! the schema cache. Reference: PostgREST `Response/OpenAPI.hs`.
+//! [`load`] queries what the acting role may use. The rest is pure: [`document`] builds it from the schema cache. Reference: PostgREST `Response/OpenAPI.hs`.
 
 mod functions;
 mod tables;
@@ -11,10 +10,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Error;
 
 use crate::config::RestConfig;
 use crate::config::rest::OpenApiMode;
+use crate::db::Client;
 use crate::schema_cache::introspect::load_executable_functions;
 use crate::schema_cache::{Function, SchemaCache, Table};
 

@@ -1,7 +1,7 @@
 //! Second stage: an [`ApiRequest`] is resolved against the schema cache into a [`Plan`].
 //!
-//! After this stage every relation, relationship, function, and payload column is known to exist (as of the
-//! cache); columns elsewhere may still be unknown to us and known to PostgreSQL.
+//! After this stage every relation, relationship, function and payload column exists, as of the cache. Other columns are checked by
+//! PostgreSQL.
 //!
 //! Reference: PostgREST `src/library/PostgREST/Plan.hs`.
 
@@ -19,6 +19,7 @@ use std::sync::Arc;
 use super::error::ApiError;
 use super::request::media::MediaType;
 use super::request::{Action, ApiRequest, CallMethod, Mutation};
+use crate::config::rest::ReadLimit;
 use crate::schema_cache::{Function, Name, QualifiedName, SchemaCache, Table, Volatility};
 use call::Call;
 use mutate::Write;
@@ -35,6 +36,8 @@ pub struct PlanRules {
     pub legacy_target_names: bool,
     /// `db-plan-enabled`.
     pub plan_enabled: bool,
+    /// For the role that asks.
+    pub limit: ReadLimit,
 }
 
 /// A request, resolved.

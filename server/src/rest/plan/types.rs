@@ -193,6 +193,15 @@ pub struct ReadNode {
 }
 
 impl ReadNode {
+    /// Resources embedded in it, and how many of them in one another.
+    pub fn embedded(&self) -> (usize, usize) {
+        let of = |child: &Self| {
+            let (count, depth) = child.embedded();
+            (count + 1, depth + 1)
+        };
+        self.children.iter().map(of).fold((0, 0), |(count, depth), (more, deep)| (count + more, depth.max(deep)))
+    }
+
     /// The key under which it appears, and by which filters refer to it.
     pub fn shown_name(&self) -> &str {
         self.alias.as_deref().unwrap_or(&self.target)

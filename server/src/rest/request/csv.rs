@@ -5,49 +5,113 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One row: column → value, `None` for the literal `NULL`.
-pub type Record = BTreeMap<String, Option<String>>;
+/// Why a body is not read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum CsvFault {
+    /// In the reference's words.
+    Syntax(String),
+    /// Records have different columns.
+    Uneven,
+    /// Anything stored in place of what was sent would be wrong data.
+    NotUtf8,
+    /// Each record repeats the names of the header: the rows would be longer than a body may be.
+    TooLong,
+}
 
-/// Parses `body`; the error is the reference's text.
-pub fn parse(body: &[u8]) -> Result<Vec<Record>, String> {
+/// The records as a JSON array of objects of strings and nulls (for the literal `NULL`), of at most so many bytes, and
+/// their columns. What cannot be read at all counts before what else is wrong.
+pub fn to_json(body: &[u8], most: usize) -> Result<(Vec<u8>, BTreeSet<String>), CsvFault> {
     let mut reader = Reader { input: body, pos: 0 };
-    let header = reader.record()?;
-    reader.line_end()?;
-    let mut records = Vec::new();
+    let names = reader.record().map_err(CsvFault::Syntax)?;
+    reader.line_end().map_err(CsvFault::Syntax)?;
+    let mut rows = Rows { names, columns: None, json: vec![b'['], most, fault: None };
     loop {
-        let fields = reader.record()?;
+        let fields = reader.record().map_err(CsvFault::Syntax)?;
         // A line without anything is skipped.
         if !(fields.len() == 1 && fields[0].is_empty()) {
-            records.push(fields);
+            rows.add(&fields);
         }
         if reader.at_end() {
             break;
         }
-        reader.line_end()?;
+        reader.line_end().map_err(CsvFault::Syntax)?;
         if reader.at_end() {
             break;
         }
     }
-    let name = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-    let names: Vec<String> = header.iter().map(name).collect();
-    Ok(records
-        .into_iter()
-        .map(|fields| {
-            let values = fields.iter().map(|field| (field != b"NULL").then(|| name(field)));
-            names.iter().cloned().zip(values).collect()
-        })
-        .collect())
+    rows.finish()
 }
 
-/// The columns of all records, or `None` if they differ.
-pub fn uniform_keys(records: &[Record]) -> Option<BTreeSet<String>> {
-    let keys: BTreeSet<String> = records.first().map(|r| r.keys().cloned().collect()).unwrap_or_default();
-    records.iter().all(|r| r.keys().eq(keys.iter())).then_some(keys)
+/// Names as JSON strings, each with the place of its value. They are in order, and of equal ones the last counts.
+type Columns = Vec<(Vec<u8>, usize)>;
+
+/// The rows so far. After a fault nothing is added, but reading goes on, for a worse one.
+struct Rows {
+    names: Vec<Vec<u8>>,
+    /// Of the first record, the same for all, and how many fields it has.
+    columns: Option<(usize, Columns)>,
+    json: Vec<u8>,
+    most: usize,
+    fault: Option<CsvFault>,
 }
 
-/// The records as a JSON array of objects of strings and nulls.
-pub fn to_json(records: &[Record]) -> String {
-    serde_json::to_string(records).unwrap_or_else(|_| "[]".to_owned())
+impl Rows {
+    fn add(&mut self, fields: &[Vec<u8>]) {
+        if self.fault.is_none() {
+            self.fault = self.try_add(fields).err();
+        }
+    }
+
+    fn try_add(&mut self, fields: &[Vec<u8>]) -> Result<(), CsvFault> {
+        // Zipped with the header: surplus fields are dropped, missing ones not sent.
+        let count = fields.len().min(self.names.len());
+        let (expected, columns) = match &self.columns {
+            Some(columns) => columns,
+            None => self.columns.insert((count, columns(&self.names[..count])?)),
+        };
+        if *expected != count {
+            return Err(CsvFault::Uneven);
+        }
+        self.json.extend_from_slice(if self.json.len() == 1 { b"{" } else { b",{" });
+        for (number, (name, place)) in columns.iter().enumerate() {
+            if number > 0 {
+                self.json.push(b',');
+            }
+            self.json.extend_from_slice(name);
+            self.json.push(b':');
+            match fields[*place].as_slice() {
+                b"NULL" => self.json.extend_from_slice(b"null"),
+                value => self.json.extend_from_slice(&quoted(value)?),
+            }
+            if self.json.len() > self.most {
+                return Err(CsvFault::TooLong);
+            }
+        }
+        self.json.push(b'}');
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(Vec<u8>, BTreeSet<String>), CsvFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        self.json.push(b']');
+        let count = self.columns.map_or(0, |(count, _)| count);
+        let keys =
+            self.names.into_iter().take(count).map(|name| String::from_utf8(name).map_err(|_| CsvFault::NotUtf8));
+        Ok((self.json, keys.collect::<Result<_, _>>()?))
+    }
+}
+
+fn columns(names: &[Vec<u8>]) -> Result<Columns, CsvFault> {
+    let places: BTreeMap<&[u8], usize> = names.iter().enumerate().map(|(n, name)| (name.as_slice(), n)).collect();
+    places.into_iter().map(|(name, place)| Ok((quoted(name)?, place))).collect()
+}
+
+/// As a JSON string.
+fn quoted(value: &[u8]) -> Result<Vec<u8>, CsvFault> {
+    let text = std::str::from_utf8(value).map_err(|_| CsvFault::NotUtf8)?;
+    serde_json::to_vec(text).map_err(|_| CsvFault::NotUtf8)
 }
 
 struct Reader<'a> {
@@ -132,29 +196,43 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    fn json(body: &str) -> Result<String, String> {
-        parse(body.as_bytes()).map(|records| to_json(&records))
+    fn json(body: &str) -> Result<String, CsvFault> {
+        to_json(body.as_bytes(), 1 << 20).map(|(json, _)| String::from_utf8(json).expect("text"))
     }
 
     #[test]
     fn records_are_zipped_with_the_header() {
         let cases = [
             ("a,b\n1,2\n", r#"[{"a":"1","b":"2"}]"#),
-            ("a,b\r\n1,2\r\n3,4", r#"[{"a":"1","b":"2"},{"a":"3","b":"4"}]"#),
+            ("b,a\r\n1,2\r\n3,4", r#"[{"a":"2","b":"1"},{"a":"4","b":"3"}]"#),
             ("a,b\nNULL,\n", r#"[{"a":null,"b":""}]"#),
             ("a\n\"x,\"\"y\"\"\n z\"\n", "[{\"a\":\"x,\\\"y\\\"\\n z\"}]"),
             ("a,b\n1,2,3\n", r#"[{"a":"1","b":"2"}]"#),
             ("a,b\n\n1\n", r#"[{"a":"1"}]"#),
+            ("a,a\n1,2\n", r#"[{"a":"2"}]"#),
             ("a\n", "[]"),
         ];
         for (body, rows) in cases {
             assert_eq!(json(body).as_deref(), Ok(rows), "{body:?}");
         }
+        let (_, keys) = to_json(b"b,a,c\n1,2\n3,4\n", 100).expect("rows");
+        assert_eq!(keys.into_iter().collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]
     fn what_cannot_be_read_has_the_references_words() {
-        assert_eq!(json("").expect_err("empty"), "parse error (not enough input) at \"\"");
-        assert_eq!(json("a,b").expect_err("no newline"), "parse error (not enough input) at \"\"");
+        let syntax = |text: &str| Err(CsvFault::Syntax(format!("parse error ({text}) at \"\"")));
+        assert_eq!(json(""), syntax("not enough input"));
+        assert_eq!(json("a,b"), syntax("not enough input"));
+        assert_eq!(json("a,b\n1,2\n1\n\"x"), syntax("Failed reading: trailing double quote"));
+    }
+
+    #[test]
+    fn records_that_would_be_stored_wrongly_are_refused() {
+        assert_eq!(json("a,b\n1,2\n1\n"), Err(CsvFault::Uneven));
+        assert_eq!(to_json(b"a\n\xe9\n", 100), Err(CsvFault::NotUtf8));
+        assert_eq!(to_json(b"\xe9\n1\n", 100), Err(CsvFault::NotUtf8));
+        let long = format!("{}\n{}", "n".repeat(1000), "x\n".repeat(1000));
+        assert_eq!(to_json(long.as_bytes(), 100_000), Err(CsvFault::TooLong));
     }
 }

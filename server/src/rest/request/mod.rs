@@ -1,7 +1,7 @@
 //! First stage: an HTTP request becomes an [`ApiRequest`].
 //!
-//! Everything is parsed here and nothing is looked up: names are as written, and whether relations, columns
-//! and functions exist is for the plan.
+//! This stage parses everything and looks nothing up. Names are kept as written; the plan checks whether relations, columns and
+//! functions exist.
 //!
 //! Reference: PostgREST `src/library/PostgREST/ApiRequest.hs`.
 
@@ -171,6 +171,14 @@ pub fn parse(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<ApiRequest, A
         headers_json: headers_json(raw),
         cookies_json: cookies_json(raw),
     })
+}
+
+/// What a request is about, as far as its head says: the schema and what is to be done. What is wrong with the head is found
+/// in the same order as by [`parse`].
+pub fn target(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<(String, Action), ApiError> {
+    let resource = resource(&raw.path, rules)?;
+    let (schema, _) = schema(raw, rules)?;
+    Ok((schema, action(resource, &raw.method)?))
 }
 
 fn resource(path: &str, rules: &RequestRules<'_>) -> Result<Resource, ApiError> {

@@ -11,13 +11,19 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::csv;
+use super::csv::{self, CsvFault};
 use super::media::MediaType;
 use super::query::split_pairs;
 use crate::rest::error::{ApiError, Limit};
 
 /// Deepest nesting of a JSON body. PostgreSQL itself gives up somewhat later, with the stack it has as shipped.
 pub const MAX_BODY_NESTING: usize = 10_000;
+
+/// Longest request body, in bytes.
+pub const MAX_BODY: usize = 128 << 20;
+/// Most keys of an object or a form: each costs many times its length in memory. PostgreSQL's tables have at most 1,600
+/// columns.
+pub const MAX_KEYS: usize = 20_000;
 
 /// A body as the database will get it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,16 +76,21 @@ pub fn parse(
             None => json(body),
         },
         MediaType::Csv => {
-            let records = csv::parse(&body).map_err(ApiError::Body)?;
-            let Some(keys) = csv::uniform_keys(&records) else {
-                return Err(ApiError::Body("All lines must have same number of fields".to_owned()));
-            };
-            let raw = Bytes::from(csv::to_json(&records));
-            Ok((Payload::Json { raw, keys: keys.clone() }, keys))
+            let (raw, keys) = csv::to_json(&body, MAX_BODY).map_err(|fault| match fault {
+                CsvFault::Syntax(text) => ApiError::Body(text),
+                CsvFault::Uneven => ApiError::Body("All lines must have same number of fields".to_owned()),
+                CsvFault::NotUtf8 => ApiError::Body("The CSV body is not UTF-8".to_owned()),
+                CsvFault::TooLong => ApiError::TooLarge(Limit::Body),
+            })?;
+            Ok((Payload::Json { raw: raw.into(), keys: keys.clone() }, keys))
         }
         MediaType::UrlEncoded => {
             let mut pairs = Vec::new();
-            for (key, value) in split_pairs(body.strip_prefix(b"?").unwrap_or(&body)) {
+            let form = body.strip_prefix(b"?").unwrap_or(&body);
+            if form.iter().filter(|b| matches!(b, b'&' | b';')).count() >= MAX_KEYS {
+                return Err(ApiError::TooLarge(Limit::BodyKeys));
+            }
+            for (key, value) in split_pairs(form) {
                 let utf8 = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| ApiError::NotUtf8);
                 pairs.push((utf8(key)?, utf8(value.unwrap_or_default())?));
             }
@@ -147,7 +158,9 @@ fn json(body: Bytes) -> Result<(Payload, BTreeSet<String>), ApiError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     // A number by itself may be larger than any type of ours.
     let shape = match text.trim_start().as_bytes().first() {
-        Some(b'{' | b'[') => deserializer.deserialize_any(ShapeVisitor).map_err(|_| invalid())?,
+        Some(b'{' | b'[') => deserializer.deserialize_any(ShapeVisitor).map_err(|error| {
+            if error.to_string().starts_with(TOO_MANY_KEYS) { ApiError::TooLarge(Limit::BodyKeys) } else { invalid() }
+        })?,
         _ => IgnoredAny::deserialize(&mut deserializer).map(|_| Shape::Nothing).map_err(|_| invalid())?,
     };
     deserializer.end().map_err(|_| invalid())?;
@@ -177,6 +190,17 @@ enum Shape {
     Nothing,
 }
 
+/// What the scan of a JSON body with too many keys ends with.
+const TOO_MANY_KEYS: &str = "too many keys";
+
+fn push_key<E: serde::de::Error>(keys: &mut Vec<String>, key: String) -> Result<(), E> {
+    if keys.len() >= MAX_KEYS {
+        return Err(E::custom(TOO_MANY_KEYS));
+    }
+    keys.push(key);
+    Ok(())
+}
+
 struct ShapeVisitor;
 
 impl<'de> Visitor<'de> for ShapeVisitor {
@@ -190,7 +214,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
         let mut keys = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             map.next_value::<IgnoredAny>()?;
-            keys.push(key);
+            push_key(&mut keys, key)?;
         }
         Ok(Shape::Uniform(keys))
     }
@@ -272,7 +296,7 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
             let mut keys = Vec::new();
             while let Some(key) = map.next_key::<String>()? {
                 map.next_value::<IgnoredAny>()?;
-                keys.push(key);
+                push_key(&mut keys, key)?;
             }
             return Ok(Row::Object { keys, same: true });
         };
@@ -288,6 +312,7 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
                     seen.insert(key.into_owned());
                     differing = Some(seen);
                 }
+                Some(seen) if seen.len() > MAX_KEYS => {}
                 Some(seen) => {
                     seen.insert(key.into_owned());
                 }
@@ -343,6 +368,18 @@ mod tests {
         assert!(!is_too_deep(wide.as_bytes()));
         let refused = parse(nested(1_000_000), &MediaType::Json, Purpose::Rows, Some(&["a".to_owned()]));
         assert!(matches!(refused, Err(ApiError::TooLarge(Limit::BodyNesting))));
+    }
+
+    #[test]
+    fn an_object_or_a_form_has_a_bounded_number_of_keys() {
+        let refused = |body: String, kind: &MediaType| {
+            let parsed = parse(body.into(), kind, Purpose::Rows, None);
+            matches!(parsed, Err(ApiError::TooLarge(Limit::BodyKeys)))
+        };
+        let object = |keys: usize| format!("{{{}\"b\":1}}", "\"a\":1,".repeat(keys - 1));
+        assert!(!refused(object(MAX_KEYS), &MediaType::Json) && refused(object(MAX_KEYS + 1), &MediaType::Json));
+        assert!(refused(format!("[{}]", object(MAX_KEYS + 1)), &MediaType::Json));
+        assert!(refused("a=1&".repeat(MAX_KEYS), &MediaType::UrlEncoded));
     }
 
     #[test]

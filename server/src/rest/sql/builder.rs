@@ -31,6 +31,11 @@ impl Sql {
         &self.params
     }
 
+    /// The same with the planner's estimate instead of the result, as JSON.
+    pub fn explained(&self) -> Self {
+        Self { text: format!("EXPLAIN (FORMAT JSON) {}", self.text), params: self.params.clone() }
+    }
+
     /// As the database takes it, run by `role`.
     pub fn query<'a>(&'a self, role: &'a str) -> Query<'a> {
         Query { text: &self.text, params: &self.params, role }

@@ -34,7 +34,8 @@ pub fn call_query(sql: &mut Sql, call: &Call) {
     match &call.arguments {
         Arguments::Whole { parameter, body } => invoke(sql, call, |sql| {
             if &*parameter.type_name == "bytea" {
-                sql.bind_param(Param::Binary(body.clone()));
+                // Cast, or an overload that takes text would be called instead.
+                sql.bind_param(Param::Binary(body.clone())).raw("::bytea");
             } else {
                 sql.bind_text(body).raw("::").catalog(&parameter.type_name);
             }

@@ -1,7 +1,7 @@
-//! Third stage: a plan becomes one statement that answers with one row.
+//! Third stage: a plan becomes one statement that returns one row.
 //!
-//! That row is `total, page, location, body, response.headers, response.status, inserted`; PostgreSQL makes
-//! the body, so that types are formatted once and by the database.
+//! That row is `total, page, location, body, response.headers, response.status, inserted`. PostgreSQL builds the body, so that
+//! values are formatted once, by the database.
 //!
 //! Reference: PostgREST `src/library/PostgREST/Query/Statements.hs`.
 
@@ -15,6 +15,7 @@ mod tests;
 mod write;
 
 use builder::Sql;
+use bytes::BytesMut;
 
 use super::plan::call::Call;
 use super::plan::mutate::WriteKind;
@@ -26,6 +27,7 @@ use super::request::prefer::{Count, Resolution, Return};
 use super::request::range::RowRange;
 use super::request::types::{OpExpr, Operation, QuantOp};
 use super::request::{ApiRequest, Mutation};
+use crate::db::Row;
 use crate::schema_cache::{Function, Name, SchemaCache, Table};
 
 /// The statements of one transaction after its settings.
@@ -62,10 +64,50 @@ pub fn statements(plan: &DatabasePlan, request: &ApiRequest, max_rows: Option<u6
 /// The statements of a read whose rows are sent on as they come.
 #[derive(Clone, Debug)]
 pub struct StreamStatements {
-    /// One JSON object a row.
+    /// One row of the result a row, see [`RowFormat`].
     pub rows: Sql,
+    pub format: RowFormat,
+    /// Whether a limit says that the result ends.
+    pub is_limited: bool,
     /// `response.headers` and `response.status`, to be read when the rows are through.
     pub response: Sql,
+}
+
+/// How rows become a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowFormat {
+    /// The first column is the row as a JSON object.
+    Json,
+    /// The first column is the row's line; the second, of the first row only, the line of names above it.
+    Csv,
+}
+
+impl RowFormat {
+    /// Appends a row, told its number, from 0.
+    pub fn encode(self, number: u64, row: &Row, out: &mut BytesMut) {
+        let column = |column: usize| row.slice(column);
+        match self {
+            Self::Json => {
+                out.extend_from_slice(if number == 0 { b"[" } else { b", \n " });
+                out.extend_from_slice(column(0).unwrap_or(b"null"));
+            }
+            Self::Csv => {
+                out.extend_from_slice(column(1).unwrap_or_default());
+                out.extend_from_slice(b"\n");
+                out.extend_from_slice(column(0).unwrap_or_default());
+            }
+        }
+    }
+
+    /// What follows the last of so many rows.
+    pub fn end(self, rows: u64) -> &'static [u8] {
+        match (self, rows) {
+            (Self::Json, 0) => b"[]",
+            (Self::Json, _) => b"]",
+            (Self::Csv, 0) => b"\n",
+            (Self::Csv, _) => b"",
+        }
+    }
 }
 
 /// Reads with a smaller limit than this are answered whole.
@@ -75,19 +117,34 @@ const STREAMED_FROM: i128 = 10_000;
 /// them all before the first is sent.
 pub fn stream_statements(plan: &DatabasePlan, request: &ApiRequest, cache: &SchemaCache) -> Option<StreamStatements> {
     let Work::Read { relation, head: false } = &plan.work else { return None };
-    let plain = plan.handler == Handler::Json && plan.media == MediaType::Json && request.preferences.count.is_none();
-    let long = plan.read.range.limit().is_none_or(|limit| limit > STREAMED_FROM);
-    if !plain || !long || names_one_row(plan, cache.find_table(&relation.schema, &relation.name)?) {
+    let format = match (&plan.handler, &plan.media) {
+        (Handler::Json, MediaType::Json) => RowFormat::Json,
+        (Handler::Csv, MediaType::Csv) => RowFormat::Csv,
+        _ => return None,
+    };
+    let limit = plan.read.range.limit();
+    let long = limit.is_none_or(|limit| limit > STREAMED_FROM);
+    if request.preferences.count.is_some()
+        || !long
+        || names_one_row(plan, cache.find_table(&relation.schema, &relation.name)?)
+    {
         return None;
     }
     let mut rows = Sql::new();
-    rows.raw("SELECT row_to_json(_postgrest_t) FROM (");
+    rows.raw(match format {
+        RowFormat::Json => "SELECT row_to_json(_postgrest_t) FROM (",
+        RowFormat::Csv => {
+            "SELECT substring(_postgrest_t::text, 2, length(_postgrest_t::text) - 2), \
+             CASE WHEN row_number() OVER () = 1 THEN (SELECT coalesce(string_agg(a.k, ','), '') \
+             FROM json_object_keys(row_to_json(_postgrest_t)) a(k)) END FROM ("
+        }
+    });
     read::read_query(&mut rows, &plan.read);
     rows.raw(") _postgrest_t");
     let mut response = Sql::new();
     response.raw("SELECT ");
     response_settings(&mut response);
-    Some(StreamStatements { rows, response })
+    Some(StreamStatements { rows, format, is_limited: limit.is_some(), response })
 }
 
 /// Whether the filters fix the whole primary key.

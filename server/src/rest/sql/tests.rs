@@ -1,5 +1,6 @@
 //! Requests to SQL without a database: parsed, planned against a hand-made schema, written.
 
+use crate::config::rest::ReadLimit;
 use crate::rest::error::ApiError;
 use crate::rest::plan::{self, Plan, PlanRules};
 use crate::rest::request::{self, RawRequest, RequestRules};
@@ -68,7 +69,13 @@ fn written(method: &str, target: &str, body: &str, prefer: &str) -> Result<(Stri
     let schemas = ["api".to_owned()];
     let rules = RequestRules { schemas: &schemas, root_function: None, root_disabled: false, tx_override: true };
     let request = request::parse(&raw, &rules)?;
-    let rules = PlanRules { max_rows: None, aggregates: true, legacy_target_names: true, plan_enabled: false };
+    let rules = PlanRules {
+        max_rows: None,
+        aggregates: true,
+        legacy_target_names: true,
+        plan_enabled: false,
+        limit: ReadLimit { depth: 0, embeds: 0, cost: 0.0 },
+    };
     let Plan::Database(plan) = plan::plan(&request, &cache(), &rules)? else { panic!("no statement") };
     let statement = super::statements(&plan, &request, None).main;
     let query = statement.query("");

@@ -1,8 +1,8 @@
 //! Reads the schema cache from the system catalogs.
 //!
-//! The queries of [`rows`] run side by side on the connections given, each in a read-only transaction with an
-//! empty search path, so that PostgreSQL spells every name with its schema. [`assemble`] then resolves types,
-//! follows keys through views ([`node_tree`], [`keys`]) and names what it found.
+//! The queries of [`rows`] run concurrently on the given connections, each in a read-only transaction with an empty search path, so
+//! that PostgreSQL qualifies every name. [`assemble`] then resolves types, follows keys through views ([`node_tree`], [`keys`]) and
+//! builds the cache.
 
 mod assemble;
 mod keys;
@@ -10,12 +10,13 @@ mod node_tree;
 mod reader;
 mod rows;
 
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Error;
 
 pub use reader::Pace;
 use reader::Reader;
 
 use super::{Function, SchemaCache};
+use crate::db::Client;
 
 /// What to read.
 #[derive(Clone, Debug)]

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::{Error, Row};
+
+use crate::db::Client;
 
 /// Whether somebody waits for the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

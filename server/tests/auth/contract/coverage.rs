@@ -8,7 +8,7 @@ use super::suites;
 
 /// Endpoints of the contract (§4, §5) by section, and how many cases ask them at least.
 /// A `*` stands for one segment; what follows `?` has to be in the query.
-const ENDPOINTS: [(&str, usize); 67] = [
+const ENDPOINTS: [(&str, usize); 72] = [
     ("GET /health", 2),
     ("GET /settings", 2),
     ("GET /.well-known/jwks.json", 1),
@@ -76,6 +76,11 @@ const ENDPOINTS: [(&str, usize); 67] = [
     ("POST /admin/oauth/clients/*/regenerate_secret", 1),
     ("POST /admin/custom-providers", 4),
     ("GET /admin/custom-providers/*", 2),
+    ("GET /admin/sso/providers", 2),
+    ("POST /admin/sso/providers", 5),
+    ("GET /admin/sso/providers/*", 3),
+    ("PUT /admin/sso/providers/*", 4),
+    ("DELETE /admin/sso/providers/*", 2),
 ];
 
 #[test]

@@ -53,8 +53,8 @@ use serde_json::{Value, json};
 use values::Values;
 use world::World;
 
+use crate::support::wire::{self, Reply};
 use crate::support::{TestApp, outside};
-use crate::wire::{self, Reply};
 
 const WATCHED: [&str; 15] = [
     "location",

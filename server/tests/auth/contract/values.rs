@@ -80,6 +80,12 @@ impl Values {
             }
             "s256" => URL_SAFE_NO_PAD.encode(sha2::Sha256::digest(argument(0))),
             "sha224" => hex::encode(sha2::Sha224::digest(argument(0) + &argument(1))),
+            "code_hash" => {
+                let secret = ferrobase::config::DEVELOPMENT_JWT_SECRET;
+                let mut mac = Hmac::<sha2::Sha224>::new_from_slice(secret.as_bytes()).expect("key");
+                mac.update((argument(0) + &argument(1)).as_bytes());
+                hex::encode(mac.finalize().into_bytes())
+            }
             "sha256" => hex::encode(sha2::Sha256::digest(argument(0))),
             "json" => serde_json::Value::String(argument(0)).to_string(),
             "urlq" => url::form_urlencoded::byte_serialize(argument(0).as_bytes()).collect(),

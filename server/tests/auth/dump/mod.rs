@@ -3,11 +3,11 @@
 use futures_util::SinkExt as _;
 use serde_json::json;
 
-use crate::import::{counted_token, holder};
-use crate::sessions::refresh;
+use crate::auth::import::{counted_token, holder};
+use crate::auth::sessions::refresh;
+use crate::auth::text;
+use crate::auth::tokens::{claims_of, signed};
 use crate::support::TestApp;
-use crate::text;
-use crate::tokens::{claims_of, signed};
 
 const BEFORE: &str = include_str!("before.sql");
 const ROWS: &str = include_str!("rows.sql");
@@ -119,7 +119,7 @@ async fn factors_prove_themselves(app: &TestApp) {
     let body = json!({ "email": "argon@old.example", "password": "old-Password-2" });
     let signed_in = app.anon().post("/auth/v1/token?grant_type=password", body).await.body;
     assert_eq!(claims_of(text(&signed_in, "access_token"))["aal"], "aal1");
-    let factor = crate::factors::Totp { id: id(301), secret: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ".to_owned() };
+    let factor = crate::auth::factors::Totp { id: id(301), secret: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ".to_owned() };
     let raised = factor.raise(&holder(app, text(&signed_in, "access_token"))).await;
     assert_eq!(claims_of(text(&raised, "access_token"))["aal"], "aal2");
 }
@@ -150,7 +150,7 @@ async fn a_database_that_supabase_auth_made_is_taken_over() {
     for part in [BEFORE, ROWS, AFTER] {
         restore(&made.owner, part).await;
     }
-    ferrobase::auth::migrate(&made.auth_url).await.expect("it is brought up to date");
+    ferrobase::migrate::auth(&made.auth_url).await.expect("it is brought up to date");
     let app = made.another(&SETTINGS).await;
     everybody_goes_on(&app).await;
 

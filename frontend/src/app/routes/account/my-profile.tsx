@@ -1,11 +1,12 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useForm } from "react-hook-form";
-import { Link } from "react-router-dom";
+import { Link, useNavigate } from "react-router-dom";
 import { Field, Form } from "@/components/form";
 import { DashboardPage, SectionHead } from "@/components/pages";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { useSaveMyProfile } from "@/features/account/api";
+import { PrivacyPanel } from "@/features/account/privacy-panel";
 import { myProfileSchema } from "@/features/account/schema";
 import { errorMessage } from "@/lib/errors";
 import { useSession, useUser, type NonprofitRole } from "@/lib/session";
@@ -59,6 +60,24 @@ function AccountInformation() {
   );
 }
 
+/** What is kept about the person: to take along, and to end. */
+function YourData() {
+  const user = useUser();
+  const { signOut } = useSession();
+  const navigate = useNavigate();
+  return (
+    <PrivacyPanel
+      email={user.email}
+      onClosed={async () => {
+        // to where this page's guard leads, too: whichever of them is first
+        await signOut();
+        toast({ title: t("account.closed"), description: t("account.closedBody", { email: user.email }) });
+        await navigate(paths.login, { replace: true });
+      }}
+    />
+  );
+}
+
 export function Component() {
   const user = useUser();
   const save = useSaveMyProfile(user.id);
@@ -105,6 +124,9 @@ export function Component() {
       </div>
       <div className="max-w-(--width-form)">
         <AccountInformation />
+      </div>
+      <div className="max-w-(--width-form)">
+        <YourData />
       </div>
     </DashboardPage>
   );

@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
 import { CheckCheck } from "lucide-react";
-import { useSearchParams } from "react-router-dom";
 import { LetterArt } from "@/components/art/letter";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
@@ -12,6 +11,7 @@ import { NotificationItem } from "@/features/notifications/notification-item";
 import { errorMessage } from "@/lib/errors";
 import { useUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
+import { useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/account";
 
@@ -32,8 +32,7 @@ export function Component() {
   const user = useUser();
   const query = useQuery(notificationsQuery(user.id));
   const markAll = useMarkAllRead();
-  const [search, setSearch] = useSearchParams();
-  const tab = tabs.find((name) => name === search.get("tab")) ?? "all";
+  const [tab, setTab] = useTab(tabs);
   const items = query.data ?? [];
   const unread = chosen(items, "unread").length;
   return (
@@ -57,7 +56,7 @@ export function Component() {
         ) : null
       }
     >
-      <Tabs value={tab} onValueChange={(name) => setSearch(name === "all" ? {} : { tab: name }, { replace: true })}>
+      <Tabs value={tab} onValueChange={setTab}>
         <TabsList aria-label={t("account.notificationsTitle")}>
           {tabs.map((name) => (
             <Tab

@@ -1,5 +1,4 @@
 import { useQuery } from "@tanstack/react-query";
-import { useSearchParams } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
 import { FormSkeleton } from "@/components/states";
@@ -9,19 +8,19 @@ import { PasswordForm } from "@/features/account/password-form";
 import { PhotoCard } from "@/features/account/photo-card";
 import { ProfileForm } from "@/features/account/profile-form";
 import { useUser } from "@/lib/session";
+import { useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/account";
+
+const tabs = ["information", "password"] as const;
 
 export function Component() {
   const user = useUser();
   const profile = useQuery(profileQuery(user.id));
-  const [search, setSearch] = useSearchParams();
+  const [tab, setTab] = useTab(tabs);
   return (
     <DashboardPage title={t("account.settingsTitle")} lead={t("account.settingsLead")}>
-      <Tabs
-        value={search.get("tab") === "password" ? "password" : "information"}
-        onValueChange={(tab) => setSearch(tab === "password" ? { tab } : {}, { replace: true })}
-      >
+      <Tabs value={tab} onValueChange={setTab}>
         <TabsList aria-label={t("account.settingsTitle")}>
           <Tab value="information">{t("account.tabInformation")}</Tab>
           <Tab value="password">{t("account.tabPassword")}</Tab>

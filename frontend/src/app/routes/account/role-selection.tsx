@@ -1,4 +1,4 @@
-import { useNavigate } from "react-router-dom";
+import { useNavigate, useSearchParams } from "react-router-dom";
 import { GlobeArt } from "@/components/art/globe";
 import { HandsArt } from "@/components/art/hands";
 import { LetterArt } from "@/components/art/letter";
@@ -10,7 +10,7 @@ import { useSession, type AccountRole } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/account";
-import { paths } from "../../paths";
+import { paths, safeNext, withNext } from "../../paths";
 
 const targets: Record<AccountRole, string> = {
   requester: paths.selectNonprofit,
@@ -21,6 +21,8 @@ const targets: Record<AccountRole, string> = {
 export function Component() {
   const { user } = useSession();
   const navigate = useNavigate();
+  const [search] = useSearchParams();
+  const next = safeNext(search.get("next"));
   const choose = useChooseRole();
 
   const pick = (role: AccountRole) => {
@@ -31,7 +33,7 @@ export function Component() {
     choose.mutate(
       { userId: user.id, role },
       {
-        onSuccess: () => void navigate(targets[role]),
+        onSuccess: () => void navigate(withNext(targets[role], next)),
         onError: (error) =>
           toast({ variant: "destructive", title: t("account.roleFailed"), description: errorMessage(error) }),
       },

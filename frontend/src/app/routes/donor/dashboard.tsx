@@ -1,36 +1,42 @@
 import { useQuery } from "@tanstack/react-query";
 import { HandHeart } from "lucide-react";
+import { parseAsString, useQueryStates } from "nuqs";
 import { useEffect } from "react";
-import { useSearchParams } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
 import { FiguresSkeleton, ListSkeleton } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
-import { donorDashboardQuery, useMarkMessageRead } from "@/features/donations/api";
+import { donorDashboardQuery, donorMessageQuery, useMarkMessageRead } from "@/features/donations/api";
 import { MessageDialog } from "@/features/donations/components/message-dialog";
 import { DonorGifts, DonorImpact, DonorOverview } from "@/features/donations/components/panels";
 import { PledgeContent } from "@/features/pledges/pledge-dialog";
 import { firstName } from "@/lib/format";
 import { useUser } from "@/lib/session";
+import { parseAsMark, replacing, useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/donations";
 
 const tabs = ["overview", "donations", "impact"] as const;
+/** What stands open over the page, one at a time. */
+const dialogs = { message: parseAsString, donate: parseAsMark };
 
 export function Component() {
   const user = useUser();
   const query = useQuery(donorDashboardQuery(user.id));
   const mark = useMarkMessageRead(user.id);
-  const [params, setParams] = useSearchParams();
-  const tab = tabs.find((known) => known === params.get("tab")) ?? "overview";
-  const readId = params.get("message");
-  const pledging = params.get("donate") !== null;
-  const show = (next: Record<string, string>) => setParams(next, { replace: true, preventScrollReset: true });
-  const tabParams: Record<string, string> = tab === "overview" ? {} : { tab };
-  const openPledge = () => show({ ...tabParams, donate: "" });
-  const read = query.data?.messages.find((message) => message.id === readId);
+  const [tab, setTab] = useTab(tabs);
+  const [{ message: readId, donate: pledging }, show] = useQueryStates(dialogs, replacing);
+  const openPledge = () => void show({ donate: true, message: null });
+  const close = () => void show(null);
+  const listed = query.data?.messages.find((message) => message.id === readId);
+  // an older one, by the link of a mail or a notification
+  const older = useQuery({
+    ...donorMessageQuery(user.id, readId ?? ""),
+    enabled: readId !== null && query.isSuccess && listed === undefined,
+  });
+  const read = listed ?? (readId === null ? undefined : (older.data ?? undefined));
   const { mutate: markRead } = mark;
   const newId = read?.unread ? read.id : null;
   // opened from the list or by a link
@@ -49,7 +55,7 @@ export function Component() {
         </Button>
       }
     >
-      <Tabs value={tab} onValueChange={(next) => show(next === "overview" ? {} : { tab: next })}>
+      <Tabs value={tab} onValueChange={setTab}>
         <TabsList aria-label={t("donations.tabsLabel")}>
           <Tab value="overview">{t("donations.tabOverview")}</Tab>
           <Tab value="donations">{t("donations.tabDonations")}</Tab>
@@ -74,8 +80,8 @@ export function Component() {
                     <DonorOverview
                       data={data}
                       donate={donate}
-                      onSeeAll={() => show({ tab: "donations" })}
-                      onRead={(message) => show({ message: message.id })}
+                      onSeeAll={() => setTab("donations")}
+                      onRead={(message) => void show({ message: message.id })}
                     />
                   );
                 case "donations":
@@ -87,11 +93,11 @@ export function Component() {
           </QueryView>
         </TabPanel>
       </Tabs>
-      <Dialog open={pledging} onOpenChange={(open) => (open ? undefined : show(tabParams))}>
+      <Dialog open={pledging === true} onOpenChange={(open) => (open ? undefined : close())}>
         {pledging ? <PledgeContent donor={user} /> : null}
       </Dialog>
-      <Dialog open={read !== undefined} onOpenChange={(open) => (open ? undefined : show(tabParams))}>
-        {read ? <MessageDialog key={read.id} message={read} userId={user.id} onClose={() => show(tabParams)} /> : null}
+      <Dialog open={read !== undefined} onOpenChange={(open) => (open ? undefined : close())}>
+        {read ? <MessageDialog key={read.id} message={read} userId={user.id} onClose={close} /> : null}
       </Dialog>
     </DashboardPage>
   );

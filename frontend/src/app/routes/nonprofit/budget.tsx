@@ -1,7 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
+import { useQueryState } from "nuqs";
 import { useState } from "react";
-import { Link, useSearchParams } from "react-router-dom";
+import { Link } from "react-router-dom";
 import { DashboardPage, SectionHead } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
 import { FiguresSkeleton, ListSkeleton } from "@/components/states";
@@ -15,6 +16,7 @@ import { BudgetFigures, SpendingByCategory } from "@/features/budget/components/
 import { Donations, Payouts, Transactions } from "@/features/budget/components/ledgers";
 import { helpCategoriesQuery } from "@/features/help-categories/api";
 import { useOrganization } from "@/lib/session";
+import { parseAsMark, replacing, useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/budget";
 import { paths } from "../../paths";
@@ -33,14 +35,11 @@ export function Component() {
   const organization = useOrganization();
   const query = useQuery(budgetQuery(organization.id));
   const categories = useQuery(helpCategoriesQuery(organization.id));
-  const [params, setParams] = useSearchParams();
-  const tab = tabs.find((known) => known === params.get("tab")) ?? "transactions";
+  const [tab, setTab] = useTab(tabs);
+  /** The allocations are being changed, in the page: that many fields are no dialog. */
+  const [changing, setChanging] = useQueryState("allocations", parseAsMark.withOptions(replacing));
   const [entry, setEntry] = useState<Entry | null>(null);
   const close = () => setEntry(null);
-  /** The allocations are being changed, in the page: that many fields are no dialog. */
-  const changing = params.get("allocations") !== null;
-  const show = (next: Record<string, string>) => setParams(next, { replace: true, preventScrollReset: true });
-  const tabParams: Record<string, string> = tab === "transactions" ? {} : { tab };
   const lists = { nonprofitId: organization.id, organizationName: organization.name };
   return (
     <DashboardPage
@@ -71,10 +70,10 @@ export function Component() {
                 nonprofitId={organization.id}
                 spending={budget.spendingByCategory}
                 categories={categories.data.map((category) => category.name)}
-                onClose={() => show(tabParams)}
+                onClose={() => void setChanging(null)}
               />
             ) : (
-              <SpendingByCategory budget={budget} onChange={() => show({ ...tabParams, allocations: "" })} />
+              <SpendingByCategory budget={budget} onChange={() => void setChanging(true)} />
             )}
           </>
         )}
@@ -87,12 +86,7 @@ export function Component() {
               <Link to={paths.donorCommunication}>{t("budget.writeToDonors")}</Link>
             </Button>
           </SectionHead>
-          <Tabs
-            value={tab}
-            onValueChange={(next) =>
-              show({ ...(next === "transactions" ? {} : { tab: next }), ...(changing ? { allocations: "" } : {}) })
-            }
-          >
+          <Tabs value={tab} onValueChange={setTab}>
             <TabsList aria-label={t("budget.tabsLabel")}>
               <Tab value="transactions">{t("budget.tabTransactions")}</Tab>
               <Tab value="donations">{t("budget.tabDonations")}</Tab>

@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
-import { useSearchParams } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
 import { activeDonorsQuery, unreadAnswersQuery } from "@/features/donor-messages/api";
 import { ComposeForm } from "@/features/donor-messages/components/compose-form";
 import { Inbox, Sent } from "@/features/donor-messages/components/message-lists";
 import { useOrganization } from "@/lib/session";
+import { useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/donorMessages";
 
@@ -13,12 +13,9 @@ const tabs = ["compose", "inbox", "sent"] as const;
 
 export function Component() {
   const organization = useOrganization();
-  const [params, setParams] = useSearchParams();
+  const [tab, show] = useTab(tabs);
   const donors = useQuery(activeDonorsQuery(organization.id));
   const unread = useQuery(unreadAnswersQuery(organization.id));
-  const tab = tabs.find((known) => known === params.get("tab")) ?? "compose";
-  const show = (next: string) =>
-    setParams(next === "compose" ? {} : { tab: next }, { replace: true, preventScrollReset: true });
   return (
     <DashboardPage
       title={t("donorMessages.title")}

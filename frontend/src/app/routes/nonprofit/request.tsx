@@ -1,12 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
+import { parseAsStringLiteral, useQueryState } from "nuqs";
 import { useEffect, useRef } from "react";
-import { Link, useNavigate, useParams, useSearchParams } from "react-router-dom";
+import { Link, useNavigate, useParams } from "react-router-dom";
 import { BackLink, DetailPage } from "@/components/pages";
 import { DetailSkeleton, FailedState } from "@/components/states";
 import { Timeline } from "@/components/timeline";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
-import { openedRequestQuery } from "@/features/incoming-requests/api";
+import { openedRequestQuery, useMarkOpened } from "@/features/incoming-requests/api";
 import { DecisionDialog, type DecisionKind } from "@/features/incoming-requests/components/decision-dialogs";
 import { canAct, canAnswer, DecisionDock, DecisionPanel } from "@/features/incoming-requests/components/decision-panel";
 import { IncomingBadge } from "@/features/incoming-requests/components/incoming-badge";
@@ -23,12 +24,14 @@ import { isNotFound } from "@/lib/errors";
 import { formatDate } from "@/lib/format";
 import { can, useOrganization, useSession, useUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
+import { replacing } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import { paths } from "../../paths";
 import "./request.css";
 
 const kinds: readonly DecisionKind[] = ["approve", "deny", "info"];
+const decision = parseAsStringLiteral(kinds).withOptions(replacing);
 
 export function Component() {
   const { id = "" } = useParams();
@@ -37,11 +40,8 @@ export function Component() {
   const organization = useOrganization();
   const navigate = useNavigate();
   const query = useQuery(openedRequestQuery(organization.id, id));
-  const [params, setParams] = useSearchParams();
   // The open dialog is a part of the address: it is there again after a reload or a new sign-in, with what was typed.
-  const kind = kinds.find((known) => known === params.get("decide")) ?? null;
-  const setKind = (next: DecisionKind | null) =>
-    setParams(next ? { decide: next } : {}, { replace: true, preventScrollReset: true });
+  const [kind, setKind] = useQueryState("decide", decision);
 
   const arrived = useRef(false);
   useEffect(() => {
@@ -49,8 +49,15 @@ export function Component() {
     arrived.current = true;
     // an old address must not ask for an answer that can no longer be given
     const possible = kind === null || (query.data.visible && canAnswer(query.data, kind));
-    if (!possible) setParams({}, { replace: true });
-  }, [query.data, kind, setParams]);
+    if (!possible) void setKind(null);
+  }, [query.data, kind, setKind]);
+
+  const { mutate: markOpened } = useMarkOpened(organization.id);
+  const unread = query.data?.visible === true && !query.data.opened && query.data.request.status === "pending";
+  const requestId = query.data?.request.id;
+  useEffect(() => {
+    if (unread && requestId) markOpened(requestId);
+  }, [unread, requestId, markOpened]);
 
   const missing = query.isError && isNotFound(query.error);
   useEffect(() => {
@@ -90,9 +97,15 @@ export function Component() {
         meta={meta}
         badge={<IncomingBadge status={query.data.request.status} size="big" />}
       >
-        <Notice tone="info" title={t("incoming.takenTitle", { name: t("incoming.anotherNonprofit") })}>
-          {t("incoming.takenBody")}
-        </Notice>
+        {query.data.request.status === "taken" ? (
+          <Notice tone="info" title={t("incoming.takenTitle", { name: t("incoming.anotherNonprofit") })}>
+            {t("incoming.takenBody")}
+          </Notice>
+        ) : (
+          <Notice tone="info">
+            {t("incoming.alreadyDecided", { status: t(`common.status.${query.data.request.status}`).toLowerCase() })}
+          </Notice>
+        )}
         <Button asChild className="justify-self-start">
           <Link to={paths.nonprofitRequests}>{t("incoming.takenAction")}</Link>
         </Button>
@@ -118,7 +131,7 @@ export function Component() {
               opened={opened}
               mayDecide={can(session, "act_on_requests")}
               userId={user.id}
-              onDecide={setKind}
+              onDecide={(next) => void setKind(next)}
             />
             <section>
               <h2 className="mb-3 text-lg">{t("incoming.timeline")}</h2>
@@ -126,7 +139,7 @@ export function Component() {
             </section>
           </>
         }
-        dock={canAct(opened) ? <DecisionDock opened={opened} onDecide={setKind} /> : undefined}
+        dock={canAct(opened) ? <DecisionDock opened={opened} onDecide={(next) => void setKind(next)} /> : undefined}
       >
         <PersonsWords opened={opened} />
         <RequestFacts opened={opened} />
@@ -139,7 +152,7 @@ export function Component() {
         opened={opened}
         nonprofitId={organization.id}
         userId={user.id}
-        onClose={() => setKind(null)}
+        onClose={() => void setKind(null)}
       />
     </>
   );

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { DashboardPage } from "@/components/pages";
-import { incomingCountsQuery, waitingCountQuery } from "@/features/incoming-requests/api";
+import { incomingCountsQuery } from "@/features/incoming-requests/api";
 import { ExportButton } from "@/features/incoming-requests/components/export-button";
 import { IncomingList } from "@/features/incoming-requests/components/incoming-list";
 import { can, useOrganization, useSession } from "@/lib/session";
@@ -12,18 +12,16 @@ export function Component() {
   const session = useSession();
   const organization = useOrganization();
   const counts = useQuery(incomingCountsQuery(organization.id));
-  const waiting = useQuery(waitingCountQuery(organization.id));
   const second = counts.data?.processing ?? 0;
-  const first = (waiting.data ?? 0) - second;
-  const lead =
-    counts.data && waiting.data !== undefined
-      ? [
-          first > 0 ? t("incoming.leadPending", { count: first }) : null,
-          second > 0 ? t("incoming.leadSecond", { count: second }) : null,
-        ]
-          .filter(Boolean)
-          .join(" ") || t("incoming.leadNone")
-      : null;
+  const first = (counts.data?.due ?? 0) - second;
+  const lead = counts.data
+    ? [
+        first > 0 ? t("incoming.leadPending", { count: first }) : null,
+        second > 0 ? t("incoming.leadSecond", { count: second }) : null,
+      ]
+        .filter(Boolean)
+        .join(" ") || t("incoming.leadNone")
+    : null;
   return (
     <DashboardPage
       title={t("incoming.title")}

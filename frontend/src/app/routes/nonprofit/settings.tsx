@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useSearchParams } from "react-router-dom";
+import { Link, useNavigate } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
 import { FormSkeleton } from "@/components/states";
@@ -12,6 +12,7 @@ import { BrandingSettings } from "@/features/organizations/components/branding-s
 import { CloseOrganization } from "@/features/organizations/components/close-organization";
 import { GeneralSettings } from "@/features/organizations/components/general-settings";
 import { can, useOrganization, useSession } from "@/lib/session";
+import { useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/organization";
 import { paths } from "../../paths";
@@ -22,9 +23,8 @@ export function Component() {
   const session = useSession();
   const organization = useOrganization();
   const navigate = useNavigate();
-  const [params, setParams] = useSearchParams();
+  const [tab, setTab] = useTab(tabs);
   const query = useQuery(organizationQuery(organization.id));
-  const tab = tabs.find((known) => known === params.get("tab")) ?? "general";
   const mayEdit = can(session, "edit_organization");
   return (
     <DashboardPage
@@ -36,12 +36,7 @@ export function Component() {
         </Button>
       }
     >
-      <Tabs
-        value={tab}
-        onValueChange={(next) =>
-          setParams(next === "general" ? {} : { tab: next }, { replace: true, preventScrollReset: true })
-        }
-      >
+      <Tabs value={tab} onValueChange={setTab}>
         <TabsList aria-label={t("organization.tabsLabel")}>
           <Tab value="general">{t("organization.tabGeneral")}</Tab>
           <Tab value="branding">{t("organization.tabBranding")}</Tab>

@@ -12,7 +12,7 @@ import { ProviderButtons } from "@/features/auth/provider-buttons";
 import { useSession } from "@/lib/session";
 import { t } from "@/messages";
 import "@/messages/en/auth";
-import { paths, safeNext } from "../../paths";
+import { paths, safeNext, withNext } from "../../paths";
 import "./gate.css";
 
 export function Component() {
@@ -20,7 +20,8 @@ export function Component() {
   const [search] = useSearchParams();
   const navigate = useNavigate();
   const login = useLogin();
-  const target = safeNext(search.get("next")) ?? paths.dashboard;
+  const next = safeNext(search.get("next"));
+  const target = next ?? paths.dashboard;
 
   useEffect(forgetEnd, [forgetEnd]);
 
@@ -51,7 +52,10 @@ export function Component() {
             onDone={() => void navigate(target, { replace: true })}
           />
           <p className="soft">
-            <Words k="auth.newHere" parts={{ link: <Link to={paths.signup}>{t("auth.createAccount")}</Link> }} />
+            <Words
+              k="auth.newHere"
+              parts={{ link: <Link to={withNext(paths.signup, next)}>{t("auth.createAccount")}</Link> }}
+            />
           </p>
         </div>
       </section>

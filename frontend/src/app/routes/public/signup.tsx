@@ -13,13 +13,13 @@ import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/auth";
 import "@/messages/en/errors";
-import { paths, safeNext } from "../../paths";
+import { paths, safeNext, withNext } from "../../paths";
 import { TermsWords } from "../../terms-words";
 
 const isRole = (value: string | null): value is SignupRole => value === "requester" || value === "nonprofit";
 
 /** Step 1: the role. It lives in the address (`?role=`), so that Back and reload work. */
-function RoleStep({ onRole }: { onRole: (role: SignupRole) => void }) {
+function RoleStep({ next, onRole }: { next: string | null; onRole: (role: SignupRole) => void }) {
   return (
     <FormPage title={t("auth.signupTitle")} heading={t("auth.signupHeading")} lead={t("auth.signupLead")}>
       <div className="choices">
@@ -37,7 +37,7 @@ function RoleStep({ onRole }: { onRole: (role: SignupRole) => void }) {
         />
       </div>
       <p className="soft mt-8">
-        <Words k="auth.haveAccount" parts={{ link: <Link to={paths.login}>{t("auth.login")}</Link> }} />
+        <Words k="auth.haveAccount" parts={{ link: <Link to={withNext(paths.login, next)}>{t("auth.login")}</Link> }} />
       </p>
       <p className="soft mt-2">
         <Words k="auth.onlyAsk" parts={{ link: <Link to={paths.requestSubmission}>{t("auth.onlyAskLink")}</Link> }} />
@@ -66,7 +66,7 @@ export function Component() {
       return before;
     });
 
-  if (!role) return <RoleStep onRole={choose} />;
+  if (!role) return <RoleStep next={next} onRole={choose} />;
 
   const landing = next ?? (role === "nonprofit" ? paths.nonprofitOnboarding : paths.dashboard);
   const title = t(role === "nonprofit" ? "auth.signUpAsNonprofit" : "auth.signUpAsRequester");
@@ -98,7 +98,7 @@ export function Component() {
         }}
       />
       <p className="soft mt-6">
-        <Words k="auth.haveAccount" parts={{ link: <Link to={paths.login}>{t("auth.login")}</Link> }} />
+        <Words k="auth.haveAccount" parts={{ link: <Link to={withNext(paths.login, next)}>{t("auth.login")}</Link> }} />
       </p>
     </FormPage>
   );

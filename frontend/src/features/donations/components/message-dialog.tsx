@@ -4,6 +4,7 @@ import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Textarea } from "@/components/ui/input";
+import { errorHint } from "@/lib/errors";
 import { formatDate } from "@/lib/format";
 import { readKept, useKeptForm } from "@/lib/kept-form";
 import { newKey } from "@/lib/new-key";
@@ -29,7 +30,7 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
   });
   const forget = useKeptForm(form, keptAs);
   const reply = useReply(userId);
-  const [key] = useState(newKey);
+  const [key, setKey] = useState(newKey);
   return (
     <DialogContent
       title={message.subject}
@@ -61,7 +62,10 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
               });
               onClose();
             },
-            () => undefined,
+            (error: unknown) => {
+              // the first answer went out: whoever sends again now means a second one
+              if (errorHint(error) === "key_reused") setKey(newKey());
+            },
           );
         }}
       >

@@ -4,7 +4,7 @@ import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Input, Textarea } from "@/components/ui/input";
-import { fieldErrors } from "@/lib/errors";
+import { errorHint, fieldErrors } from "@/lib/errors";
 import { readKept, useKeptForm } from "@/lib/kept-form";
 import { newKey } from "@/lib/new-key";
 import { toast } from "@/lib/toast";
@@ -40,6 +40,8 @@ export function ComposeForm({ nonprofitId, onSent }: { nonprofitId: string; onSe
       });
       onSent();
     } catch (error) {
+      // the first version went out: whoever sends again now means a second message
+      if (errorHint(error) === "key_reused") setKey(newKey());
       for (const [name, message] of Object.entries(fieldErrors(error))) {
         if (name === "subject" || name === "message") form.setError(name, { message });
       }

@@ -1,16 +1,24 @@
 /** Inbox and Sent: lines that open in place. */
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
-import { useState, type ReactNode } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { Pagination } from "@/components/pagination";
 import { QueryView } from "@/components/query-view";
 import { EmptyState } from "@/components/states";
 import { Tag } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { agoWords } from "@/lib/ago";
-import { formatDate } from "@/lib/format";
+import { formatDate, formatNumber } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/donorMessages";
-import { inboxQuery, MESSAGES_PAGE_SIZE, sentQuery, useMarkAnswerRead, type MessagePage } from "../api";
+import {
+  inboxQuery,
+  MESSAGES_PAGE_SIZE,
+  sentQuery,
+  useContinueMessage,
+  useMarkAnswerRead,
+  type MessagePage,
+  type SentItem,
+} from "../api";
 
 interface LineProps {
   subject: string;
@@ -137,6 +145,19 @@ export function Inbox({ nonprofitId, onCompose }: ListProps) {
   );
 }
 
+/** How far a message has come, and the hand that keeps it going while the page is open. */
+function Mailing({ nonprofitId, item }: { nonprofitId: string; item: SentItem }) {
+  const { mutate } = useContinueMessage(nonprofitId);
+  const { id, mailed_count: mailed, recipient_count: all } = item;
+  useEffect(() => {
+    // each portion changes the count, and so asks for the next; at the limit of a day it stays the same
+    if (mailed < all) mutate(id);
+  }, [mailed, all, id, mutate]);
+  return mailed < all ? (
+    <span role="status">{t("donorMessages.mailed", { mailed: formatNumber(mailed), all: formatNumber(all) })}</span>
+  ) : null;
+}
+
 export function Sent({ nonprofitId, onCompose }: ListProps) {
   const [page, setPage] = useState(1);
   const query = useQuery(sentQuery(nonprofitId, page));
@@ -157,6 +178,7 @@ export function Sent({ nonprofitId, onCompose }: ListProps) {
           meta={
             <>
               <span>{t("donorMessages.recipients", { count: item.recipient_count })}</span>
+              <Mailing nonprofitId={nonprofitId} item={item} />
               <span className="num">{formatDate(item.created_at)}</span>
             </>
           }

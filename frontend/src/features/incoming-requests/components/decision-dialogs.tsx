@@ -10,13 +10,14 @@ import { Input, Textarea } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
 import { errorDetails, errorHint, errorMessage } from "@/lib/errors";
-import { formatList, formatMoney, parseAmountText } from "@/lib/format";
+import { formatList, formatMoney } from "@/lib/format";
 import { forgetKept, readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
-import { parseAmount } from "@/schemas/amount";
-import { denialReasonsQuery, useApprove, useAskInfo, useDeny, type VisibleRequest } from "../api";
+import { parseAmount, parseDollars } from "@/schemas/amount";
+import { denialReasonsQuery, useApprove, useAskInfo, useDeny } from "../api";
+import type { VisibleRequest } from "../types";
 import { amountWords } from "../amount-words";
 import { approveSchema, denySchema, infoSchema, type ApproveForm, type DenyForm, type InfoForm } from "../schema";
 
@@ -120,7 +121,7 @@ function Buttons({
 function ApproveDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
   const { request } = opened;
   const second = opened.can.second_approval;
-  const asked = second ? (request.amount_approved ?? 0) : parseAmountText(request.amount);
+  const asked = (second ? request.amount_approved : parseDollars(request.amount)) ?? 0;
   const form = useForm<ApproveForm>({
     resolver: zodResolver(approveSchema),
     mode: "onTouched",
@@ -138,9 +139,17 @@ function ApproveDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
   const needsSecond =
     !second && amount !== null && opened.second_approval_above !== null && amount > opened.second_approval_above;
   const others = openElsewhere(opened);
+  const tenfold = !second && amount !== null && asked > 0 && amount > 10 * asked;
+  /** The amount that was looked at a second time, because it is over the budget or far over what was asked. */
+  const [sure, setSure] = useState<number | null>(null);
+  const asksAgain = amount !== null && (over || tenfold) && sure === amount;
 
   const submit = async () => {
     if (amount === null) return;
+    if ((over || tenfold) && sure !== amount) {
+      setSure(amount);
+      return;
+    }
     try {
       const answer = await approve.mutateAsync({ amount, acceptOverBudget: over });
       toast(
@@ -203,6 +212,14 @@ function ApproveDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
             {t("incoming.overBudgetBody", { amount: formatMoney(remaining) })}
           </Notice>
         ) : null}
+        {asksAgain ? (
+          <Notice tone="warn" role="alert" title={t("incoming.sureTitle")}>
+            {over ? <p>{t("incoming.sureOver", { amount: formatMoney(amount) })}</p> : null}
+            {tenfold ? (
+              <p>{t("incoming.sureTenfold", { amount: formatMoney(amount), asked: formatMoney(asked) })}</p>
+            ) : null}
+          </Notice>
+        ) : null}
         <Consequence title={t("incoming.whenApprove")}>
           {needsSecond
             ? t("incoming.whenApproveFirst", { name: personOf(opened) })
@@ -211,7 +228,11 @@ function ApproveDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
               : t("incoming.whenApproveBody", { name: personOf(opened) })}
         </Consequence>
         <Buttons
-          submit={amount === null ? t("incoming.approve") : t("incoming.approveFor", { amount: formatMoney(amount) })}
+          submit={
+            amount === null
+              ? t("incoming.approve")
+              : t(asksAgain ? "incoming.approveAnyway" : "incoming.approveFor", { amount: formatMoney(amount) })
+          }
           busyLabel={t("incoming.approving")}
           busy={approve.isPending}
           missing={typed.trim() === "" ? t("incoming.missingAmount") : null}

@@ -13,7 +13,7 @@ import { formatDate, formatList, formatMoney } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import { amountWords } from "../amount-words";
-import type { VisibleRequest } from "../api";
+import type { VisibleRequest } from "../types";
 import type { DecisionKind } from "./decision-dialogs";
 
 export interface DecisionPanelProps {

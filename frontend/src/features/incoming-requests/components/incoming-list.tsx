@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useSearchParams } from "react-router-dom";
+import { useQueryStates } from "nuqs";
 import { Pagination } from "@/components/pagination";
 import { QueryView } from "@/components/query-view";
 import { SearchField } from "@/components/search-field";
@@ -7,16 +7,17 @@ import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Tab, Tabs, TabsList } from "@/components/ui/tabs";
 import { formatNumber } from "@/lib/format";
+import { pushing, replacing } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
-import { incomingCountsQuery, incomingListQuery, waitingCountQuery } from "../api";
+import { incomingListQuery } from "../api";
 import {
   changeFilters,
+  filterAddress,
+  filterParsers,
   isFiltered,
   PAGE_SIZE,
-  readFilters,
   statusFilters,
-  writeFilters,
   type SortKey,
   type IncomingFilters,
 } from "../filters";
@@ -32,10 +33,9 @@ const tabWords = {
 
 /** The list's filters, kept in the address bar. */
 export function useIncomingFilters() {
-  const [params, setParams] = useSearchParams();
-  const filters = readFilters(params);
+  const [filters, setFilters] = useQueryStates(filterParsers, filterAddress);
   const set = (change: Partial<IncomingFilters>, replace = false) =>
-    setParams(writeFilters(changeFilters(filters, change)), { replace, preventScrollReset: true });
+    void setFilters(changeFilters(filters, change), replace ? replacing : pushing);
   return { filters, set };
 }
 
@@ -49,11 +49,10 @@ export interface IncomingListProps {
 /** Search, tabs, table, pages: each a part of the address. */
 export function IncomingList({ nonprofitId, organizationName, mayDecide, href }: IncomingListProps) {
   const { filters, set } = useIncomingFilters();
-  const counts = useQuery(incomingCountsQuery(nonprofitId));
-  const waiting = useQuery(waitingCountQuery(nonprofitId));
   const list = useQuery(incomingListQuery(nonprofitId, filters));
+  const counts = list.data?.counts;
   /** Pending and not with the person: amber is for these alone. */
-  const due = (waiting.data ?? 0) - (counts.data?.processing ?? 0);
+  const due = (counts?.due ?? 0) - (counts?.processing ?? 0);
   return (
     <div>
       <div className="tools">
@@ -67,7 +66,7 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
               <Tab
                 key={status}
                 value={status}
-                count={counts.data?.[status]}
+                count={counts?.[status]}
                 hot={mayDecide && status === "pending" && due > 0}
                 aria-controls="incoming-list"
               >
@@ -103,7 +102,7 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
             )
           }
         >
-          {({ rows, total }) => (
+          {({ rows, total, more }) => (
             <>
               <IncomingTable
                 rows={rows}
@@ -121,7 +120,7 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
                   set({ page });
                   document.getElementById("main")?.scrollIntoView();
                 }}
-                summary={t("incoming.range", {
+                summary={t(more ? "incoming.rangeMore" : "incoming.range", {
                   from: formatNumber((filters.page - 1) * PAGE_SIZE + 1),
                   to: formatNumber(Math.min(total, filters.page * PAGE_SIZE)),
                   total: formatNumber(total),

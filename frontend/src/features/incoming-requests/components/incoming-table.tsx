@@ -75,7 +75,7 @@ function incomingColumns({
           <Button asChild variant={review ? "plain" : "quiet"}>
             <Link
               to={href(row.request_id)}
-              aria-label={t("incoming.aboutRequest", { action, number: row.request_number })}
+              aria-label={t("incoming.aboutRequest", { action, category: row.category, number: row.request_number })}
             >
               {action}
             </Link>

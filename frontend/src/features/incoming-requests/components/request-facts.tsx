@@ -11,8 +11,8 @@ import { t } from "@/messages";
 import "@/messages/en/incoming";
 import "@/styles/serif.css";
 import { amountWords } from "../amount-words";
-import { documentUrl, type VisibleRequest } from "../api";
-import type { RequestDocument } from "../types";
+import { documentUrl } from "@/lib/request-documents";
+import type { RequestDocument, VisibleRequest } from "../types";
 
 export function PersonsWords({ opened: { request } }: { opened: VisibleRequest }) {
   return (

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { ChevronRight } from "lucide-react";
 import type { ReactNode } from "react";
-import { Link, useSearchParams } from "react-router-dom";
+import { Link } from "react-router-dom";
 import { paths } from "@/app/paths";
 import { Figures } from "@/components/figures";
 import { DashboardPage, SectionHead } from "@/components/pages";
@@ -10,11 +10,12 @@ import { EmptyState, FailedState, FiguresSkeleton, ListSkeleton } from "@/compon
 import { Button } from "@/components/ui/button";
 import { firstName, formatMoney, formatNumber } from "@/lib/format";
 import { useUser } from "@/lib/session";
+import { replacing } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import "@/styles/requests.css";
 import { dashboardQuery, RECENT, requestsQuery, type Dashboard } from "../api";
-import { changeFilters, isFiltered, noFilters, readFilters, writeFilters } from "../filters";
+import { changeFilters, isFiltered, noFilters, useRequestFilters } from "../filters";
 import { StatusAndCategory } from "./filter-fields";
 import { RequestList } from "./request-list";
 import { NewRequest } from "./new-request";
@@ -51,8 +52,7 @@ function ToDo({ item, first }: { item: Dashboard["to_do"][number]; first: boolea
 /** The requester's home: what to do now, figures, the latest requests. `notice` comes first where there are none yet, else last. */
 export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
   const user = useUser();
-  const [params, setParams] = useSearchParams();
-  const { status, category } = readFilters(params);
+  const [{ status, category }, setFilters] = useRequestFilters();
   const filters = { ...noFilters, status, category };
   const dashboard = useQuery(dashboardQuery(user.id));
   const recent = useQuery(requestsQuery(user.id, filters, RECENT));
@@ -104,9 +104,7 @@ export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
           <div className="filters slim mb-4">
             <StatusAndCategory
               filters={filters}
-              onChange={(patch) =>
-                setParams(writeFilters(changeFilters(filters, patch)), { replace: true, preventScrollReset: true })
-              }
+              onChange={(patch) => void setFilters(changeFilters(filters, patch), replacing)}
             />
           </div>
           <QueryView

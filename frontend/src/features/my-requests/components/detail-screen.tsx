@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Printer } from "lucide-react";
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 import { Link, Navigate, useNavigate, useParams } from "react-router-dom";
 import { paths } from "@/app/paths";
 import { GapArt } from "@/components/art/gap";
@@ -14,16 +14,25 @@ import { StatusBadge } from "@/components/status-badge";
 import { Timeline } from "@/components/timeline";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
-import { errorMessage, isNotFound } from "@/lib/errors";
+import { errorHint, errorMessage, isNotFound } from "@/lib/errors";
 import { formatDate, formatDateTime, formatMegabytes, formatMoney } from "@/lib/format";
+import { documentUrl } from "@/lib/request-documents";
 import { useUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import "@/styles/requests.css";
 import "@/styles/serif.css";
-import { detailQuery, documentUrl, useResubmit, useWithdraw, type RequestDetail, type RequestDocument } from "../api";
+import {
+  detailQuery,
+  useResubmit,
+  useWithdraw,
+  type RequestAccess,
+  type RequestDetail,
+  type RequestDocument,
+} from "../api";
 import { timelineOf } from "../timeline";
+import { CorrectForm } from "./correct-form";
 import { ProofPanel } from "./proof-panel";
 
 /** A request of the caller at /request-details/{id} and /request/{id}; the id may be the number. */
@@ -71,7 +80,7 @@ export function RequestDetailScreen() {
 
 function DocumentLink({ document }: { document: RequestDocument }) {
   const open = useMutation({
-    mutationFn: () => documentUrl(document.path, document.name),
+    mutationFn: () => documentUrl(document.path, { download: document.name }),
     onSuccess: (url) => window.location.assign(url),
     onError: (error) =>
       toast({ variant: "destructive", title: t("myRequests.documentFailed"), description: errorMessage(error) }),
@@ -91,7 +100,7 @@ function DocumentLink({ document }: { document: RequestDocument }) {
   );
 }
 
-function Facts({ detail: { request, documents } }: { detail: RequestDetail }) {
+function Facts({ detail: { request, documents }, downloads }: { detail: RequestDetail; downloads: boolean }) {
   return (
     <dl className="answers tight mt-5">
       <div>
@@ -132,7 +141,16 @@ function Facts({ detail: { request, documents } }: { detail: RequestDetail }) {
         <dd>
           {documents.length === 0
             ? t("myRequests.noDocuments")
-            : documents.map((document) => <DocumentLink key={document.id} document={document} />)}
+            : documents.map((document) =>
+                downloads ? (
+                  <DocumentLink key={document.id} document={document} />
+                ) : (
+                  <span key={document.id} className="block break-all">
+                    {document.name}{" "}
+                    <span className="text-sm whitespace-nowrap text-faint">{formatMegabytes(document.size_bytes)}</span>
+                  </span>
+                ),
+              )}
         </dd>
       </div>
     </dl>
@@ -202,12 +220,21 @@ function Conversation({ timeline, asked }: Pick<RequestDetail, "timeline"> & { a
   );
 }
 
-function Detail({ detail }: { detail: RequestDetail }) {
+export interface DetailProps {
+  detail: RequestDetail;
+  /** Opened without an account: by what, and what to do once it has ended. */
+  guest?: RequestAccess & { onEnded: () => void };
+  /** In place of the way back to all requests. */
+  leave?: ReactNode;
+}
+
+/** One request as its person sees it, with all that can be done about it. */
+export function Detail({ detail, guest, leave }: DetailProps) {
   const { request, can } = detail;
   const navigate = useNavigate();
   const [asking, setAsking] = useState(false);
   const [today] = useState(() => new Date());
-  const withdraw = useWithdraw();
+  const withdraw = useWithdraw(guest?.access);
   const resubmit = useResubmit();
   const number = request.request_number;
   return (
@@ -230,7 +257,7 @@ function Detail({ detail }: { detail: RequestDetail }) {
             </p>
           </div>
           <div className="wiz-top">
-            <BackLink to={paths.myRequests} />
+            {guest ? <span className="kicker">{t("myRequests.yourRequest")}</span> : <BackLink to={paths.myRequests} />}
             <ExitPage />
           </div>
         </>
@@ -238,7 +265,7 @@ function Detail({ detail }: { detail: RequestDetail }) {
       badge={<StatusBadge status={request.status} needsMoreProof={request.needs_more_proof} size="big" />}
     >
       <div className="detail">
-        {can.add_documents ? <ProofPanel detail={detail} /> : null}
+        {can.add_documents ? <ProofPanel detail={detail} guest={guest} /> : null}
         {request.status === "declined" && request.denial_reason ? (
           <Notice tone="info" title={t("myRequests.deniedTitle")}>
             <p className="break-words whitespace-pre-line">{request.denial_reason}</p>
@@ -263,7 +290,8 @@ function Detail({ detail }: { detail: RequestDetail }) {
             {t("myRequests.details")}
           </h2>
           <blockquote className="own-words">{request.description}</blockquote>
-          <Facts detail={detail} />
+          <Facts detail={detail} downloads={!guest} />
+          {can.correct ? <CorrectForm request={request} access={guest?.access} /> : null}
         </section>
         <Nonprofits nonprofits={detail.nonprofits} />
         <Conversation timeline={detail.timeline} asked={can.add_documents} />
@@ -291,9 +319,11 @@ function Detail({ detail }: { detail: RequestDetail }) {
         ) : null}
         <div className="apart">
           <span className="row">
-            <Button asChild>
-              <Link to={paths.myRequests}>{t("myRequests.allRequests")}</Link>
-            </Button>
+            {leave ?? (
+              <Button asChild>
+                <Link to={paths.myRequests}>{t("myRequests.allRequests")}</Link>
+              </Button>
+            )}
             <Button variant="quiet" onClick={() => window.print()}>
               <Printer aria-hidden="true" />
               {t("myRequests.print")}
@@ -323,6 +353,7 @@ function Detail({ detail }: { detail: RequestDetail }) {
             },
             onError: (error) => {
               setAsking(false);
+              if (guest && errorHint(error) === "access_ended") guest.onEnded();
               toast({ variant: "destructive", title: t("myRequests.cancelFailed"), description: errorMessage(error) });
             },
           })

@@ -1,21 +1,20 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useEffectEvent, useState, type ReactNode } from "react";
-import { useSearchParams } from "react-router-dom";
+import type { ReactNode } from "react";
 import { DateRangePicker } from "@/components/date-range-picker";
 import { DashboardPage } from "@/components/pages";
 import { Pagination } from "@/components/pagination";
 import { QueryView } from "@/components/query-view";
-import { SearchInput } from "@/components/search-input";
+import { SearchField } from "@/components/search-field";
 import { EmptyState, ListSkeleton } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Label } from "@/components/ui/label";
 import { useUser } from "@/lib/session";
-import { useDebounced } from "@/lib/use-debounced";
+import { pushing, replacing } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import "@/styles/requests.css";
 import { dashboardQuery, PAGE_SIZE, requestsQuery } from "../api";
-import { changeFilters, isFiltered, noFilters, readFilters, writeFilters, type RequestFilters } from "../filters";
+import { changeFilters, isFiltered, useRequestFilters, type RequestFilters } from "../filters";
 import { DraftsHint } from "./dashboard-screen";
 import { StatusAndCategory } from "./filter-fields";
 import { RequestList } from "./request-list";
@@ -24,24 +23,11 @@ import { NewRequest } from "./new-request";
 /** All sent requests of the caller: searched, filtered and paged on the server, the filters in the address. `notice` stands below. */
 export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
   const user = useUser();
-  const [params, setParams] = useSearchParams();
-  const filters = readFilters(params);
+  const [filters, setFilters] = useRequestFilters();
   const requests = useQuery(requestsQuery(user.id, filters));
   const dashboard = useQuery(dashboardQuery(user.id));
-  const put = (next: RequestFilters, replace = true) =>
-    setParams(writeFilters(next), { replace, preventScrollReset: next.page === filters.page });
-  const change = (patch: Partial<RequestFilters>) => put(changeFilters(filters, patch));
-
-  const [typed, setTyped] = useState(filters.search);
-  const settled = useDebounced(typed.trim(), 300);
-  const search = useEffectEvent((words: string) => {
-    if (words !== filters.search) change({ search: words });
-  });
-  useEffect(() => search(settled), [settled]);
-  const clear = () => {
-    setTyped("");
-    put(noFilters);
-  };
+  const change = (patch: Partial<RequestFilters>) => void setFilters(changeFilters(filters, patch), replacing);
+  const clear = () => void setFilters(null, replacing);
   const filtered = isFiltered(filters);
   const first = requests.data?.total === 0 && !filtered && filters.page === 1;
   return (
@@ -49,13 +35,12 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
       <search className="filters row4">
         <div className="field all">
           <Label htmlFor="requests-search">{t("myRequests.search")}</Label>
-          <SearchInput
+          <SearchField
             id="requests-search"
             placeholder={t("myRequests.searchHint")}
-            value={typed}
-            maxLength={100}
+            value={filters.search}
             autoComplete="off"
-            onChange={(event) => setTyped(event.target.value)}
+            onSearch={(search) => change({ search })}
           />
         </div>
         <StatusAndCategory filters={filters} onChange={change} />
@@ -63,8 +48,8 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
           <Label htmlFor="requests-dates">{t("myRequests.dates")}</Label>
           <DateRangePicker
             id="requests-dates"
-            value={{ from: filters.from, to: filters.to }}
-            onChange={({ from, to }) => change({ from, to })}
+            value={{ from: filters.from ?? undefined, to: filters.to ?? undefined }}
+            onChange={({ from, to }) => change({ from: from ?? null, to: to ?? null })}
           />
         </div>
       </search>
@@ -116,7 +101,7 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
                 pageSize={PAGE_SIZE}
                 total={total}
                 onPage={(page) => {
-                  put({ ...filters, page }, false);
+                  void setFilters({ page }, pushing);
                   window.scrollTo({ top: 0 });
                 }}
               />

@@ -1,6 +1,6 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useLayoutEffect, useState } from "react";
+import { useState } from "react";
 import { useForm } from "react-hook-form";
 import { z } from "zod";
 import { FileUpload } from "@/components/file-upload";
@@ -10,52 +10,33 @@ import { Textarea } from "@/components/ui/input";
 import { errorMessage, isWrongFileType } from "@/lib/errors";
 import { ADDITIONAL_FILE_RULES } from "@/lib/files";
 import { formatMegabytes } from "@/lib/format";
+import { reads } from "@/lib/query-keys";
+import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import "@/messages/en/files";
-import { answerInfo, uploadAdditional, type RequestDetail } from "../api";
+import { uploadToRequest, uploadToSlot } from "@/lib/request-documents";
+import { answerInfo, type RequestAccess, type RequestDetail } from "../api";
 
 const schema = z.object({ message: z.string().max(5000, t("myRequests.messageTooLong")) });
 
-/** What was typed for one request survives a reload of the tab. */
-const kept = {
-  name: (id: string) => `aidbridge-answer:${id}`,
-  read(id: string): string {
-    try {
-      return sessionStorage.getItem(this.name(id)) ?? "";
-    } catch {
-      return "";
-    }
-  },
-  write(id: string, message: string) {
-    try {
-      if (message) sessionStorage.setItem(this.name(id), message);
-      else sessionStorage.removeItem(this.name(id));
-    } catch {
-      // storage is closed: the page itself still holds it
-    }
-  },
-};
-
 /** 'Needs More Proof': what the nonprofit asks, room for up to ten documents, and an answer in words. */
-export function ProofPanel({ detail }: { detail: RequestDetail }) {
+export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: RequestAccess }) {
   const { request, documents, timeline, nonprofits } = detail;
   const queryClient = useQueryClient();
+  const keptAs = `answer-${request.id}`;
   const [files, setFiles] = useState<File[]>([]);
+  /** A guest's papers that have arrived; the answer names them. */
+  const [slots, setSlots] = useState<readonly { id: string; name: string; size: number }[]>([]);
   const [states, setStates] = useState<ReadonlyMap<File, "sending" | { error: string }>>(new Map());
   const form = useForm({
     resolver: zodResolver(schema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: { message: kept.read(request.id) },
+    defaultValues: readKept(keptAs, { message: "" }),
   });
-  // with the form itself: an effect after the paint would miss what is typed at once
-  useLayoutEffect(
-    () =>
-      form.subscribe({ formState: { values: true }, callback: ({ values }) => kept.write(request.id, values.message) }),
-    [form, request.id],
-  );
+  const forget = useKeptForm(form, keptAs);
 
   const asked = timeline.findLast((event) => event.type === "info_requested");
   const arrived = documents.filter((d) => d.kind === "additional" && (!asked || d.created_at > asked.created_at));
@@ -65,10 +46,16 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
   const send = useMutation({
     mutationFn: async (message: string) => {
       let left = files;
+      let sent = slots;
       for (const file of files) {
         setStates((map) => new Map(map).set(file, "sending"));
         try {
-          await uploadAdditional(request.id, file);
+          if (guest) {
+            sent = [...sent, await uploadToSlot(guest.uploadKey, file)];
+            setSlots(sent);
+          } else {
+            await uploadToRequest(request.id, file);
+          }
           left = left.filter((other) => other !== file);
           setFiles(left);
         } catch (error) {
@@ -82,14 +69,21 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
         }
       }
       if (left.length > 0) return null; // each says at its name why; what arrived stays
-      return answerInfo(request.id, message);
+      return guest
+        ? answerInfo(
+            request.id,
+            message,
+            guest.access,
+            sent.map(({ id }) => id),
+          )
+        : answerInfo(request.id, message);
     },
     onSuccess: (count) => {
       if (count === null) {
         toast({ variant: "destructive", title: t("files.uploadFailed") });
         return;
       }
-      kept.write(request.id, "");
+      forget();
       toast(
         count > 0
           ? { title: t("files.uploaded"), description: t("files.uploadedBody", { count }) }
@@ -100,11 +94,11 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
       toast({ variant: "destructive", title: t("myRequests.answerFailed"), description: errorMessage(error) }),
     onSettled: () =>
       Promise.all([
-        queryClient.invalidateQueries({ queryKey: ["my-requests"] }),
-        queryClient.invalidateQueries({ queryKey: ["notifications"] }),
+        queryClient.invalidateQueries({ queryKey: reads.myRequests }),
+        queryClient.invalidateQueries({ queryKey: reads.notifications }),
       ]),
   });
-  const anyFile = files.length + arrived.length > 0;
+  const anyFile = files.length + slots.length + arrived.length > 0;
   return (
     <section className="panel" aria-labelledby="need">
       <header>
@@ -132,7 +126,7 @@ export function ProofPanel({ detail }: { detail: RequestDetail }) {
           <FileUpload
             label={t("myRequests.additional")}
             rules={ADDITIONAL_FILE_RULES}
-            stored={arrived.map(({ id, name, size_bytes }) => ({ id, name, size: size_bytes }))}
+            stored={[...arrived.map(({ id, name, size_bytes }) => ({ id, name, size: size_bytes })), ...slots]}
             files={files}
             onChange={setFiles}
             disabled={send.isPending}

@@ -22,7 +22,12 @@ export function RequestList({ rows, label }: { rows: readonly RequestLine[]; lab
       {rows.map((row) => (
         <li key={row.id} className="item">
           <h3>
-            <Link to={paths.requestDetails(row.id)}>{row.category}</Link>
+            <Link
+              to={paths.requestDetails(row.id)}
+              aria-label={t("myRequests.viewDetailsNamed", { category: row.category, number: row.request_number })}
+            >
+              {row.category}
+            </Link>
           </h3>
           <StatusBadge status={row.status} needsMoreProof={row.needs_more_proof} />
           <p className="meta">

@@ -1,14 +1,16 @@
 import { zodResolver } from "@hookform/resolvers/zod";
+import { useQueryClient } from "@tanstack/react-query";
 import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Input, Textarea } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
+import { errorHint, errorMessage } from "@/lib/errors";
 import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/organization";
-import { useSaveOrganization, type OrganizationDetails } from "../api";
+import { organizationKeys, useSaveOrganization, type OrganizationDetails } from "../api";
 import { settingsSchema, type SettingsForm as Values } from "../schema";
 
 export const settingsOf = (details: OrganizationDetails): Values => ({
@@ -46,19 +48,27 @@ export function GeneralSettings({
   });
   const forget = useKeptForm(form, key);
   const save = useSaveOrganization(details.id);
+  const cache = useQueryClient();
   const submit = async (values: Values) => {
     try {
-      await save.mutateAsync(values);
+      const names = Object.keys(values) as (keyof Values)[];
+      const changed = Object.fromEntries(
+        names.filter((name) => values[name] !== stored[name]).map((name) => [name, values[name]]),
+      );
+      await save.mutateAsync({ changed, seen: stored });
       // what was typed while it was saved stays
       form.reset(values, { keepValues: true });
       forget();
       toast({ title: t("organization.savedTitle"), description: t("organization.savedBody") });
       await onSaved();
-    } catch {
+    } catch (error) {
+      // their version is shown beside what was typed here
+      if (errorHint(error) === "changed_meanwhile")
+        await cache.invalidateQueries({ queryKey: organizationKeys.details(details.id) });
       toast({
         variant: "destructive",
         title: t("organization.saveErrorTitle"),
-        description: t("organization.saveError"),
+        description: errorHint(error) === "changed_meanwhile" ? errorMessage(error) : t("organization.saveError"),
       });
     }
   };

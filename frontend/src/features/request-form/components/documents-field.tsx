@@ -6,7 +6,7 @@ import { formatMegabytes } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/files";
 import "@/messages/en/requestForm";
-import type { StoredDocument } from "../answers";
+import type { StoredDocument } from "@/lib/request-documents";
 import type { DocumentsState } from "../use-documents";
 
 /** Documents of the request: those that arrived, those on their way, and room for more. */
@@ -18,7 +18,7 @@ export function DocumentsField({
   documents: DocumentsState;
 }) {
   const { pending, add, retry, drop, remove } = documents;
-  const failed = pending.filter(({ error }) => error !== null);
+  const failed = pending.filter(({ error, refused }) => error !== null && !refused);
   return (
     <div>
       <FileUpload

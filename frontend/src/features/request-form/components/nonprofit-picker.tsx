@@ -1,13 +1,12 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState, type ReactNode } from "react";
-import { SearchInput } from "@/components/search-input";
+import { SearchField } from "@/components/search-field";
 import { EmptyState, FailedState } from "@/components/states";
 import { TickCard } from "@/components/choice-card";
 import { Button } from "@/components/ui/button";
 import { Select } from "@/components/ui/select";
 import { Skeleton } from "@/components/ui/skeleton";
 import { toast } from "@/lib/toast";
-import { useDebounced } from "@/lib/use-debounced";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import { toggleNonprofit, type Chosen } from "../answers";
@@ -40,9 +39,8 @@ export interface DirectoryProps {
 
 /** Search over the directory of nonprofits, with its loading, empty and failed states. */
 export function Directory({ withFields, children }: DirectoryProps) {
-  const [typed, setTyped] = useState("");
+  const [search, setSearch] = useState("");
   const [category, setCategory] = useState("");
-  const search = useDebounced(typed.trim(), 250);
   const query = useInfiniteQuery(directoryQuery({ search, category }));
   const pages = useDeferredValue(query.data?.pages);
   const rows = pages?.flatMap((page) => page.rows) ?? [];
@@ -50,12 +48,12 @@ export function Directory({ withFields, children }: DirectoryProps) {
   return (
     <>
       <div className={withFields ? "filters search mb-4" : "mb-4"}>
-        <SearchInput
+        <SearchField
           aria-label={t("requestForm.nonprofitSearch")}
           placeholder={t("requestForm.nonprofitSearchHint")}
-          value={typed}
+          value={search}
           autoComplete="off"
-          onChange={(event) => setTyped(event.target.value)}
+          onSearch={setSearch}
         />
         {withFields ? (
           <Select
@@ -94,7 +92,7 @@ export function Directory({ withFields, children }: DirectoryProps) {
             filtered ? (
               <Button
                 onClick={() => {
-                  setTyped("");
+                  setSearch("");
                   setCategory("");
                 }}
               >

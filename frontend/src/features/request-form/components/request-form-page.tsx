@@ -9,7 +9,7 @@ import { useSession } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import { categoriesQuery, draftQuery } from "../api";
+import { categoriesQuery, draftQuery, lastIdentityQuery } from "../api";
 import { keptOfDraft, startFromDraft, startHere } from "../start";
 import type { Kept, Slot } from "../storage";
 import { useAnswers } from "../use-answers";
@@ -78,6 +78,8 @@ function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
   const [slot] = useState<Slot>({ userId, draftId });
   const [initial, setInitial] = useState<Kept | null>(null);
   const query = useQuery({ ...draftQuery(draftId), enabled: initial === null });
+  // The wizard asks for it once the draft is there: both come together.
+  usePrefetchQuery(lastIdentityQuery(userId));
   const { data } = query;
   const local = keptOfDraft(userId, draftId);
   if (initial === null && data) setInitial(startFromDraft(local, data));

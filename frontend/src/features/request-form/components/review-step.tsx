@@ -6,18 +6,36 @@ import { Form, TickField } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { TickLine } from "@/components/ui/checkbox";
 import { Notice } from "@/components/ui/notice";
-import { errorMessage } from "@/lib/errors";
+import { paths } from "@/app/paths";
+import { errorDetails, errorHint, errorMessage } from "@/lib/errors";
 import { formatMegabytes, formatMoney } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import type { Answers, Step } from "../answers";
-import { amountOf } from "@/schemas/atoms";
+import { parseDollars } from "@/schemas/amount";
 import { reviewSchema } from "../schema";
 import { complaintsOf } from "../use-submit";
 
+/** These answers went out before, as they were then: what was changed since did not. */
+export function AlreadySent({ error, onRenew }: { error: unknown; onRenew: () => void }) {
+  const number = errorDetails(error).request_number;
+  if (errorHint(error) !== "key_reused" || typeof number !== "string") return null;
+  return (
+    <Notice tone="warn" role="alert" title={t("requestForm.alreadySentTitle", { number })}>
+      <p>{t("requestForm.alreadySentBody")}</p>
+      <div className="actions mt-3">
+        <Button asChild variant="primary">
+          <Link to={`${paths.requestStatusLookup}?id=${number}`}>{t("requestForm.alreadySentSee", { number })}</Link>
+        </Button>
+        <Button onClick={onRenew}>{t("requestForm.alreadySentNew")}</Button>
+      </div>
+    </Notice>
+  );
+}
+
 /** What the server did not accept, each with the way to its question. */
 export function Complaints({ error, hrefOf }: { error: unknown; hrefOf: (step: Step) => string }) {
-  if (!error) return null;
+  if (!error || errorHint(error) === "key_reused") return null;
   const complaints = complaintsOf(error);
   return (
     <Notice
@@ -60,14 +78,15 @@ export interface ReviewStepProps {
   hrefOf: (step: Step) => string;
   onConsent: (consent: boolean) => void;
   onSubmit: () => void;
+  onRenew: () => void;
   busy: boolean;
   error: unknown;
 }
 
 /** The summary before sending. */
-export function ReviewStep({ answers, hrefOf, onConsent, onSubmit, busy, error }: ReviewStepProps) {
+export function ReviewStep({ answers, hrefOf, onConsent, onSubmit, onRenew, busy, error }: ReviewStepProps) {
   const { identity, category, nonprofits, documents } = answers;
-  const amount = amountOf(answers.amount);
+  const amount = parseDollars(answers.amount);
   const form = useForm({
     resolver: zodResolver(reviewSchema),
     shouldFocusError: false,
@@ -118,6 +137,7 @@ export function ReviewStep({ answers, hrefOf, onConsent, onSubmit, busy, error }
         </Row>
       </dl>
       <Form form={form} onSubmit={() => onSubmit()} className="mt-6">
+        <AlreadySent error={error} onRenew={onRenew} />
         <Complaints error={error} hrefOf={hrefOf} />
         <TickField name="consent">
           {({ onCheckedChange, ...control }) => (

@@ -12,7 +12,7 @@ import { Button } from "@/components/ui/button";
 import { TickLine } from "@/components/ui/checkbox";
 import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
-import { errorMessage, fieldErrors } from "@/lib/errors";
+import { errorHint, errorMessage, fieldErrors } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
@@ -27,6 +27,7 @@ import { DocumentsField } from "./documents-field";
 import { Frame, SaveNotices, SaveState, showSessionEnd } from "./frame";
 import { IdentityFields } from "./info-step";
 import { NonprofitPicker } from "./nonprofit-picker";
+import { AlreadySent } from "./review-step";
 import { SentStep } from "./sent-step";
 import { formParams, Keep, useIdentified, type FormProps } from "./wizard";
 
@@ -55,7 +56,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
   const [params] = useSearchParams();
   const signedIn = user !== null;
   const categories = useQuery(categoriesQuery);
-  const waiting = useIdentified(user, answers, change);
+  const { identifying: waiting } = useIdentified(user, answers, change);
   const documents = useDocuments({ answers, change, signedIn, save });
   const stepHref = (step: string) => `${pathname}?${new URLSearchParams({ ...Object.fromEntries(params), step })}`;
 
@@ -162,7 +163,16 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         {t("requestForm.wizardBody")}
       </p>
       <Form form={form} onSubmit={send}>
-        {submit.error && Object.keys(fieldErrors(submit.error)).length === 0 ? (
+        <AlreadySent
+          error={submit.error}
+          onRenew={() => {
+            state.renew();
+            submit.reset();
+          }}
+        />
+        {submit.error &&
+        errorHint(submit.error) !== "key_reused" &&
+        Object.keys(fieldErrors(submit.error)).length === 0 ? (
           <Notice tone="bad" role="alert" title={t("requestForm.submitErrorTitle")}>
             {errorMessage(submit.error, "requestForm.submitFailed")}
           </Notice>

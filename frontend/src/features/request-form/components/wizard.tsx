@@ -6,12 +6,22 @@ import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { errorMessage } from "@/lib/errors";
 import { formatList } from "@/lib/format";
-import type { AppUser } from "@/lib/session";
+import { useSession, type AppUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t, type MessageKey } from "@/messages";
 import "@/messages/en/requestForm";
-import { allowedStep, furthestStep, identify, isBlank, showsSent, type Answers, type Step } from "../answers";
+import {
+  allowedStep,
+  furthestStep,
+  identify,
+  isAnswered,
+  isBlank,
+  showsSent,
+  type Answers,
+  type Step,
+} from "../answers";
 import { lastIdentityQuery } from "../api";
+import type { Identity } from "../schema";
 import type { AnswersState } from "../use-answers";
 import { useDocuments } from "../use-documents";
 import { useSubmit } from "../use-submit";
@@ -40,28 +50,31 @@ export interface FormProps {
   expired: boolean;
 }
 
+/** What the session and the last request know of a person, laid under what was typed. */
+function withKnown(identity: Identity, user: AppUser | null, last: Identity | null | undefined): Identity {
+  if (!user) return identity;
+  const known = identify(identity, user);
+  if (!last || known.address || known.city) return known;
+  const { address, city, state, postalCode } = last;
+  return { ...known, address, city, state, postalCode, phone: known.phone || last.phone };
+}
+
 /** Identifies a signed-in person from the session, and spares them typing a known address again. */
 export function useIdentified(user: AppUser | null, answers: Answers, change: AnswersState["change"]) {
   const last = useQuery({ ...lastIdentityQuery(user?.id ?? ""), enabled: user !== null });
   useEffect(() => {
     if (!user) return;
     change((now) => {
-      const known = last.data;
-      const identity = identify(now.identity, user);
-      if (known && !identity.address && !identity.city) {
-        Object.assign(identity, {
-          address: known.address,
-          city: known.city,
-          state: known.state,
-          postalCode: known.postalCode,
-        });
-        identity.phone ||= known.phone;
-      }
-      return { identity };
+      const identity = withKnown(now.identity, user, last.data);
+      return JSON.stringify(identity) === JSON.stringify(now.identity) ? {} : { identity };
     });
     // once per person and per answer of the server, not per keystroke
   }, [user, last.data, change]);
-  return last.isPending && user !== null && answers.identity.address === "";
+  return {
+    identifying: last.isPending && user !== null && answers.identity.address === "",
+    /** The answers as they are once the effect above has run. */
+    identified: { ...answers, identity: withKnown(answers.identity, user, last.data) },
+  };
 }
 
 /** The five steps at /submit-request and /request-submission. The step lives in the address, the answers in `state`. */
@@ -70,11 +83,18 @@ export function Wizard({ state, user, expired }: FormProps) {
   const navigate = useNavigate();
   const { pathname } = useLocation();
   const [params] = useSearchParams();
-  const wanted = params.get("step");
+  // who is here is known before the question comes, so that it need not come
+  const { identifying, identified } = useIdentified(user, answers, change);
+  // A saved draft opens where it was left, not at its beginning. That is settled once: a step that moved on as soon as its
+  // last answer was valid would take the page away from whoever is still typing it.
+  const [arrival, setArrival] = useState<Step | null>(null);
+  if (arrival === null && !identifying) setArrival(furthestStep(identified));
+  const wanted = params.get("step") ?? (params.has("draft") ? (arrival ?? furthestStep(answers)) : null);
   const step: Step = showsSent(wanted, sent, answers)
     ? "sent"
     : allowedStep(wanted === "sent" ? null : wanted, answers);
   const signedIn = user !== null;
+  const { selectedNonprofit } = useSession();
 
   const hrefOf = useCallback(
     (target: Step) => {
@@ -90,6 +110,7 @@ export function Wizard({ state, user, expired }: FormProps) {
       replace: replace || new URLSearchParams(window.location.search).get("step") === target,
     });
 
+  const known = signedIn && !identifying && isAnswered(answers, "info");
   const documents = useDocuments({ answers, change, signedIn, save });
   const submit = useSubmit({
     signedIn,
@@ -127,7 +148,9 @@ export function Wizard({ state, user, expired }: FormProps) {
           <CategoryStep
             chosenId={answers.category?.id ?? null}
             onChoose={({ id, name }) => {
-              change({ category: { id, name } });
+              // the nonprofit that a person selected before is chosen already, the first time
+              const first = answers.category === null && answers.nonprofits.length === 0 && selectedNonprofit;
+              change({ category: { id, name }, ...(first ? { nonprofits: [first] } : {}) });
               go("nonprofits");
             }}
           />
@@ -143,10 +166,10 @@ export function Wizard({ state, user, expired }: FormProps) {
         <NonprofitsStep
           chosen={answers.nonprofits}
           onChange={(nonprofits) => change({ nonprofits })}
-          onContinue={() => go("info")}
+          onContinue={() => go(known ? "details" : "info")}
         />
       ) : step === "info" ? (
-        <InfoStepGate user={user} answers={answers} change={change}>
+        identifying || (user !== null && answers.identity.email !== user.email) ? null : (
           <InfoStep
             answers={answers}
             accountEmail={user?.email ?? (expired ? answers.identity.email : null)}
@@ -155,7 +178,7 @@ export function Wizard({ state, user, expired }: FormProps) {
             onAccount={(account) => change({ account })}
             onContinue={() => go("details")}
           />
-        </InfoStepGate>
+        )
       ) : step === "details" ? (
         <DetailsStep answers={answers} documents={documents} onDetails={onDetails} onContinue={() => go("review")} />
       ) : (
@@ -167,6 +190,10 @@ export function Wizard({ state, user, expired }: FormProps) {
             if (expired) showSessionEnd();
             else submit.mutate(answers);
           }}
+          onRenew={() => {
+            state.renew();
+            submit.reset();
+          }}
           busy={submit.isPending}
           error={submit.error}
         />
@@ -174,23 +201,6 @@ export function Wizard({ state, user, expired }: FormProps) {
       {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={() => go("category")} />}
     </Frame>
   );
-}
-
-/** The form of the identity opens once it is filled in from the session. */
-function InfoStepGate({
-  user,
-  answers,
-  change,
-  children,
-}: {
-  user: AppUser | null;
-  answers: Answers;
-  change: AnswersState["change"];
-  children: React.ReactNode;
-}) {
-  const waiting = useIdentified(user, answers, change);
-  const identified = user === null || answers.identity.email === user.email;
-  return waiting || !identified ? null : children;
 }
 
 /** The other form at the same address; the answers come along. */
@@ -269,7 +279,18 @@ export function Keep({
           {t("requestForm.saveDraft")}
         </Button>
       ) : (
-        <p className="small">{t("requestForm.sharedDevice")}</p>
+        <div className="small" role="status">
+          {state.tabOnly ? (
+            t("requestForm.tabOnly")
+          ) : (
+            <>
+              {t("requestForm.sharedDevice")}{" "}
+              <button type="button" className="link" onClick={state.keepInTab}>
+                {t("requestForm.notMyPhone")}
+              </button>
+            </>
+          )}
+        </div>
       )}
       <Button variant="quiet" className="edge" onClick={() => setAsking(true)}>
         {t("requestForm.startOver")}

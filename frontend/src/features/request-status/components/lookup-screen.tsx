@@ -1,10 +1,11 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
 import { Lock } from "lucide-react";
+import { parseAsString, useQueryState } from "nuqs";
 import { useForm } from "react-hook-form";
-import { Link, useSearchParams } from "react-router-dom";
+import { Link } from "react-router-dom";
 import { z } from "zod";
-import { paths } from "@/app/paths";
+import { loginThen, paths } from "@/app/paths";
 import { ExitPage } from "@/components/exit-page";
 import { Field, Form } from "@/components/form";
 import { FormPage } from "@/components/pages";
@@ -14,6 +15,7 @@ import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Words } from "@/components/words";
 import { useSession } from "@/lib/session";
+import { pushing } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/lookup";
 import "@/styles/requests.css";
@@ -26,8 +28,8 @@ const schema = z.object({ requestId: text(3, t("lookup.required")) });
 /** /request-status: anyone with a number learns how its request stands. The number lives in the address (`?id=`). */
 export function LookupScreen() {
   const { user } = useSession();
-  const [params, setParams] = useSearchParams();
-  const number = normalizeNumber(params.get("id") ?? "");
+  const [id, setId] = useQueryState("id", parseAsString.withDefault("").withOptions(pushing));
+  const number = normalizeNumber(id);
   const valid = number.length >= 3;
   const query = useQuery({ ...statusQuery(number), enabled: valid });
   const form = useForm({
@@ -53,7 +55,7 @@ export function LookupScreen() {
         onSubmit={({ requestId }) => {
           const next = normalizeNumber(requestId);
           if (next === number) void query.refetch();
-          else setParams({ id: next }, { preventScrollReset: true });
+          else void setId(next);
         }}
       >
         <Field name="requestId" label={t("lookup.requestId")} hint={t("lookup.requestIdHint")}>
@@ -92,16 +94,21 @@ export function LookupScreen() {
                 {user ? (
                   <Link to={paths.request(query.data.request_number)}>{t("lookup.wholeRequest")}</Link>
                 ) : (
-                  <span>
+                  <span className="grid gap-3">
+                    <Button
+                      asChild
+                      variant={query.data.needs_more_proof ? "primary" : "plain"}
+                      className="justify-self-start"
+                    >
+                      <Link to={paths.openRequestOf(query.data.request_number)}>
+                        {t(query.data.needs_more_proof ? "lookup.answer" : "lookup.openByCode")}
+                      </Link>
+                    </Button>
                     <Words
                       k="lookup.privacy"
                       parts={{
                         link: (
-                          <Link
-                            to={`${paths.login}?next=${encodeURIComponent(paths.request(query.data.request_number))}`}
-                          >
-                            {t("lookup.signIn")}
-                          </Link>
+                          <Link to={loginThen(paths.request(query.data.request_number))}>{t("lookup.signIn")}</Link>
                         ),
                       }}
                     />

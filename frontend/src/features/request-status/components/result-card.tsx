@@ -74,7 +74,7 @@ export function ResultCard({ found, foot }: { found: FoundStatus; foot?: ReactNo
             {found.request_number}
           </h2>
         </div>
-        <StatusBadge status={found.status} needsMoreProof={found.needs_more_proof} size="big" />
+        <StatusBadge status={found.status} size="big" />
       </div>
       <p className="fact mb-5 break-words">{fact(found)}</p>
       <Timeline label={t("lookup.timeline")} steps={stepsOf(found)} />

@@ -1,7 +1,7 @@
 /** The team's table: search, and for admins Edit, Activate/Deactivate and 'Send again'. */
 import { useQuery } from "@tanstack/react-query";
+import { useQueryState } from "nuqs";
 import { useState } from "react";
-import { useSearchParams } from "react-router-dom";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { DataTable, type Column } from "@/components/data-table";
 import { QueryView } from "@/components/query-view";
@@ -13,6 +13,7 @@ import { Dialog } from "@/components/ui/dialog";
 import { errorMessage } from "@/lib/errors";
 import { formatDate } from "@/lib/format";
 import { toast } from "@/lib/toast";
+import { parseAsSearch, replacing } from "@/lib/url-state";
 import { useFailureToast } from "@/lib/use-failure-toast";
 import { t } from "@/messages";
 import "@/messages/en/team";
@@ -114,8 +115,7 @@ function teamColumns(userId: string, acts: Acts | null): Column<Member>[] {
 }
 
 export function TeamList({ nonprofitId, organizationName, mayChange, userId }: TeamListProps) {
-  const [params, setParams] = useSearchParams();
-  const search = params.get("q") ?? "";
+  const [search, setSearch] = useQueryState("q", parseAsSearch.withOptions(replacing));
   const query = useQuery(teamQuery(nonprofitId));
   useFailureToast(query.isError, t("team.errorTitle"), t("team.failed"));
   const change = useChangeMember(nonprofitId);
@@ -167,7 +167,7 @@ export function TeamList({ nonprofitId, organizationName, mayChange, userId }: T
           value={search}
           // a team is searched in the page
           restMs={0}
-          onSearch={(words) => setParams(words ? { q: words } : {}, { replace: true, preventScrollReset: true })}
+          onSearch={(words) => void setSearch(words)}
         />
       </div>
       <QueryView
@@ -180,7 +180,7 @@ export function TeamList({ nonprofitId, organizationName, mayChange, userId }: T
           return found.length === 0 ? (
             <EmptyState
               title={t("team.nothingFoundTitle")}
-              actions={<Button onClick={() => setParams({}, { replace: true })}>{t("team.clearSearch")}</Button>}
+              actions={<Button onClick={() => void setSearch(null)}>{t("team.clearSearch")}</Button>}
             >
               {t("team.nothingFoundBody")}
             </EmptyState>

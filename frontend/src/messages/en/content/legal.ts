@@ -59,13 +59,13 @@ export const privacy: LegalText = {
     {
       title: "How long",
       body: [
-        "Files that were added to a request which was never sent are removed after 24 hours. Drafts stay until you delete them. Requests that were sent stay as long as the nonprofit must be able to show how it used its money. Everything else goes when you close your account.",
+        "Files that were added to a request which was never sent are removed after 24 hours. Drafts go when nobody has touched them for a year. Requests that were sent stay as long as the nonprofit must be able to show how it used its money; without an account, one that was declined or taken back goes after a year, and your name goes from a granted one after two. Messages that you have read go after a year. Everything else goes when you close your account, under My Profile.",
       ],
     },
     {
       title: "Your rights",
       body: [
-        "You can see, correct and download what we keep about you, and you can ask us to remove it. Write to {email}. A person answers within 30 days, and usually within three.",
+        "You can see, correct and download what we keep about you, and close your account, under My Profile. For anything else write to {email}. A person answers within 30 days, and usually within three.",
       ],
     },
   ],

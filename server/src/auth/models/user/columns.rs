@@ -5,10 +5,9 @@ use tokio_postgres::types::{Json as SqlJson, ToSql};
 use uuid::Uuid;
 
 use super::User;
-use super::find::find_by_id;
 use crate::auth::error::Fault;
-use crate::auth::models::{Json, identity, merge, now};
-use crate::auth::store::Db;
+use crate::auth::models::store::Db;
+use crate::auth::models::{Json, changes, identity, merged, now};
 
 /// The columns of a user, in the order [`User::from_row`] reads them. NULL texts are read as ''.
 pub const COLUMNS: &str = "u.id, coalesce(u.aud, '') as aud, coalesce(u.role, '') as role, \
@@ -176,22 +175,30 @@ impl User {
         Ok(())
     }
 
-    /// Reads the row again, relations included: triggers and generated columns may have changed it.
-    pub async fn reload(&mut self, db: &Db) -> Result<(), Fault> {
-        if let Some(fresh) = find_by_id(db, self.id).await? {
-            *self = fresh;
+    pub async fn merge_user_metadata(&mut self, db: &Db, updates: &Json) -> Result<(), Fault> {
+        if let Some(merged) = self.merge(db, Column::UserMetadata, updates).await? {
+            self.user_metadata = Some(merged);
         }
         Ok(())
     }
 
-    pub async fn merge_user_metadata(&mut self, db: &Db, updates: &Json) -> Result<(), Fault> {
-        merge(&mut self.user_metadata, updates);
-        self.update(db, &[Column::UserMetadata]).await
+    pub async fn merge_app_metadata(&mut self, db: &Db, updates: &Json) -> Result<(), Fault> {
+        if let Some(merged) = self.merge(db, Column::AppMetadata, updates).await? {
+            self.app_metadata = Some(merged);
+        }
+        Ok(())
     }
 
-    pub async fn merge_app_metadata(&mut self, db: &Db, updates: &Json) -> Result<(), Fault> {
-        merge(&mut self.app_metadata, updates);
-        self.update(db, &[Column::AppMetadata]).await
+    /// Merges into the object that the row holds when its turn comes, not into the one that was read: what another
+    /// request stored meanwhile stays. A null removes its key. `None` if the row is gone.
+    async fn merge(&mut self, db: &Db, column: Column, updates: &Json) -> Result<Option<Json>, Fault> {
+        self.updated_at = now();
+        let name = column.name();
+        let sql =
+            format!("update auth.users set updated_at = $2, {name} = {} where id = $1 returning {name}", merged(name));
+        let (set, removed) = changes(updates);
+        let row = db.query_opt(&sql, &[&self.id, &self.updated_at, &SqlJson(set), &removed]).await?;
+        Ok(row.map(|row| row.try_get::<_, SqlJson<Json>>(0)).transpose()?.map(|merged| merged.0))
     }
 
     /// Derives `app_metadata.provider(s)` from the identities, oldest first.

@@ -4,11 +4,11 @@ use uuid::Uuid;
 
 use super::User;
 use super::columns::{COLUMNS, RELATIONS, WIDTH};
-use crate::auth::error::{AuthResult, Fault, Meaning as _};
+use crate::auth::error::{AuthError, AuthResult, Code, Fault, Meaning as _};
 use crate::auth::models::one_time_token::Purpose;
 use crate::auth::models::session::{self, Session};
+use crate::auth::models::store::{Db, Param};
 use crate::auth::models::{Json, identity};
-use crate::auth::store::{Db, Param};
 
 /// What makes a row a user: hand-written ones of no instance, or of another, are none. An index on the instance leads
 /// to all users, and a planner that has no statistics yet takes it for as good as the primary key: written so, it
@@ -22,6 +22,16 @@ async fn find(db: &Db, condition: &str, params: &[Param<'_>]) -> Result<Option<U
 
 pub async fn find_by_id(db: &Db, id: Uuid) -> Result<Option<User>, Fault> {
     find(db, "u.id = $1", &[&id]).await
+}
+
+impl User {
+    /// Reads the row again, relations included: triggers and generated columns may have changed it.
+    pub async fn reload(&mut self, db: &Db) -> Result<(), Fault> {
+        if let Some(fresh) = find_by_id(db, self.id).await? {
+            *self = fresh;
+        }
+        Ok(())
+    }
 }
 
 /// A user and, if it is there, the session of that id: what a bearer token names, in one statement.
@@ -49,10 +59,10 @@ pub async fn find_with_presence(db: &Db, id: Uuid, session_id: Option<Uuid>) -> 
 
 /// Case does not matter. Users of single sign-on are not found by address.
 pub async fn find_by_email(db: &Db, email: &str, aud: &str) -> Result<Option<User>, Fault> {
-    let email = email.to_lowercase();
-    // Here the index on instance and address is what finds the row.
-    let condition = "u.instance_id = '00000000-0000-0000-0000-000000000000' and lower(u.email) = $1 and u.aud = $2 \
-        and u.is_sso_user = false";
+    // Here the index on instance and address is what finds the row. It folds other alphabets as well, and a letter of
+    // theirs (the Kelvin sign) to one of ASCII: that is not the same address.
+    let condition = "u.instance_id = '00000000-0000-0000-0000-000000000000' and lower(u.email) = lower($1) \
+        and lower(u.email collate \"C\") = lower($1 collate \"C\") and u.aud = $2 and u.is_sso_user = false";
     find(db, condition, &[&email, &aud]).await
 }
 
@@ -64,31 +74,57 @@ pub async fn find_by_phone_change(db: &Db, phone: &str, aud: &str) -> Result<Opt
     find(db, "u.phone_change = $1 and u.aud = $2 and u.is_sso_user = false", &[&phone, &aud]).await
 }
 
-/// The user of a one-time token of one of `purposes`; the token's row is locked, so that of several requests
-/// with the same token one goes first and the others find it spent.
+/// The user of a one-time token of one of `purposes`.
 pub async fn find_by_token(db: &Db, hash: &str, purposes: &[Purpose]) -> Result<Option<User>, Fault> {
-    let names: Vec<&str> = purposes.iter().map(|purpose| purpose.as_str()).collect();
-    let row = db
-        .query_opt(
-            "select user_id from auth.one_time_tokens where token_hash = $1 and token_type::text = any($2) \
-             limit 1 for update",
-            &[&hash, &names],
-        )
-        .await?;
-    match row {
-        Some(row) => find_by_id(db, row.try_get(0)?).await,
+    match owner_of_token(db, hash, purposes).await? {
+        Some(id) => find_by_id(db, id).await,
         None => Ok(None),
     }
 }
 
-/// Locks the user's row until the transaction ends: what is decided on it is decided once.
+/// Like [`find_by_token`], the user locked until the transaction ends: of several requests with the same token one goes
+/// first and the others find it spent. The user comes first here as everywhere: whoever locks the token before its user
+/// waits for somebody who holds the user and waits for the token.
+pub async fn lock_by_token(db: &Db, hash: &str, purposes: &[Purpose]) -> Result<Option<User>, Fault> {
+    let Some(id) = owner_of_token(db, hash, purposes).await? else { return Ok(None) };
+    lock(db, id).await?;
+    let (user, owner) = futures_util::try_join!(find_by_id(db, id), owner_of_token(db, hash, purposes))?;
+    Ok(user.filter(|user| owner == Some(user.id)))
+}
+
+async fn owner_of_token(db: &Db, hash: &str, purposes: &[Purpose]) -> Result<Option<Uuid>, Fault> {
+    let names: Vec<&str> = purposes.iter().map(|purpose| purpose.as_str()).collect();
+    // Of attempts to sign up the newest alone is among the one-time tokens.
+    let sql = "select user_id from auth.one_time_tokens where token_hash = $1 and token_type::text = any($2) \
+        union all \
+        select user_id from auth.pending_confirmations where token_hash = $1 and 'confirmation_token' = any($2) limit 1";
+    Ok(db.query_opt(sql, &[&hash, &names]).await?.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// Locks the user's row until the transaction ends: what is decided on it is decided once. Taken before any other row of
+/// the user, so that no two requests wait for each other.
 pub async fn lock(db: &Db, id: Uuid) -> Result<(), Fault> {
     db.execute("select 1 from auth.users where id = $1 for update", &[&id]).await?;
     Ok(())
 }
 
-/// The user that already has this address, itself or through an identity of the default linking domain;
-/// `current` does not count against itself.
+/// The user as it is now, locked, if the transaction had to wait for the outside; before that, as it was read.
+pub async fn as_of_now(db: &Db, user: &User) -> AuthResult<User> {
+    if !db.is_repeated() {
+        return Ok(user.clone());
+    }
+    lock(db, user.id).await?;
+    find_by_id(db, user.id).await?.ok_or_else(|| AuthError::not_found(Code::UserNotFound, "User not found"))
+}
+
+/// The user as it is once its row is locked; `None` if it is gone.
+pub async fn find_and_lock(db: &Db, id: Uuid) -> Result<Option<User>, Fault> {
+    lock(db, id).await?;
+    find_by_id(db, id).await
+}
+
+/// The user that already has this address, itself or through an identity of the default linking domain whose provider
+/// vouches for it; `current` does not count against itself.
 pub async fn find_duplicate_email(
     db: &Db,
     email: &str,
@@ -96,12 +132,12 @@ pub async fn find_duplicate_email(
     current: Option<Uuid>,
     own_domains: &[&str],
 ) -> AuthResult<Option<User>> {
-    let email = email.to_lowercase();
     let row = db
         .query_opt(
             "select i.user_id from auth.identities i join auth.users u on u.id = i.user_id \
-             where i.email = $1 and u.aud = $2 and u.instance_id = $3 and i.provider not like 'sso:%' \
-             and i.provider <> all($4) and ($5::uuid is null or i.user_id <> $5) limit 1",
+             where i.email = lower($1) and lower((i.identity_data ->> 'email') collate \"C\") = lower($1 collate \"C\") \
+             and i.identity_data -> 'email_verified' = 'true' and u.aud = $2 and u.instance_id = $3 \
+             and i.provider not like 'sso:%' and i.provider <> all($4) and ($5::uuid is null or i.user_id <> $5) limit 1",
             &[&email, &aud, &Uuid::nil(), &own_domains, &current],
         )
         .await
@@ -109,7 +145,7 @@ pub async fn find_duplicate_email(
     if let Some(row) = row {
         return Ok(find_by_id(db, row.try_get(0)?).await?);
     }
-    Ok(find_by_email(db, &email, aud).await?)
+    Ok(find_by_email(db, email, aud).await?)
 }
 
 /// Marks `identity_data` keys of the user's identity at `provider`, or makes that identity.
@@ -128,9 +164,15 @@ pub async fn upsert_identity(db: &Db, user: &User, provider: &str, data: &Json) 
     }
 }
 
-/// The ids of the users with one of these lower-case addresses; users of single sign-on do not count.
+/// The ids of the users with one of these addresses; users of single sign-on do not count.
 pub async fn ids_by_emails(db: &Db, emails: &[String]) -> Result<Vec<Uuid>, Fault> {
-    let rows =
-        db.query("select id from auth.users where lower(email) = any($1) and is_sso_user = false", &[&emails]).await?;
+    let rows = db
+        .query(
+            "select u.id from unnest($1::text[]) as a (email) join auth.users u on lower(u.email) = lower(a.email) \
+             and lower(u.email collate \"C\") = lower(a.email collate \"C\") \
+             where u.instance_id = '00000000-0000-0000-0000-000000000000' and u.is_sso_user = false",
+            &[&emails],
+        )
+        .await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

@@ -17,8 +17,9 @@ use crate::auth::error::Fault;
 
 pub use columns::{COLUMNS, Column, RELATIONS};
 pub use find::{
-    OF_INSTANCE, find_by_email, find_by_id, find_by_phone, find_by_phone_change, find_by_token, find_duplicate_email,
-    find_with_presence, find_with_session, ids_by_emails, lock, upsert_identity,
+    OF_INSTANCE, as_of_now, find_and_lock, find_by_email, find_by_id, find_by_phone, find_by_phone_change,
+    find_by_token, find_duplicate_email, find_with_presence, find_with_session, ids_by_emails, lock, lock_by_token,
+    upsert_identity,
 };
 
 /// A user with its identities and factors. Serialized it is the user object of the wire: tokens, hashes and
@@ -127,7 +128,7 @@ impl User {
             id: Uuid::new_v4(),
             aud: aud.to_owned(),
             role: String::new(),
-            email: email.to_lowercase(),
+            email: email.to_ascii_lowercase(),
             is_sso_user: false,
             encrypted_password: Some(String::new()),
             email_confirmed_at: None,

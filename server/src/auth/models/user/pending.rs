@@ -5,9 +5,10 @@ use uuid::Uuid;
 
 use super::{Column, User};
 use crate::auth::error::Fault;
+use crate::auth::models::confirmation::Brings;
 use crate::auth::models::one_time_token::{self, Purpose};
-use crate::auth::models::{Json, flow_state, merge, now, session};
-use crate::auth::store::Db;
+use crate::auth::models::store::Db;
+use crate::auth::models::{Json, flow_state, identity, now, session};
 
 /// Every column of tokens and changes that wait for a confirmation.
 const PENDING: [Column; 14] = [
@@ -32,11 +33,51 @@ impl User {
     pub async fn confirm(&mut self, db: &Db) -> Result<(), Fault> {
         self.confirmation_token.clear();
         self.email_confirmed_at = Some(now());
+        self.update(db, &[Column::ConfirmationToken, Column::EmailConfirmedAt]).await?;
         let mut verified = Json::new();
         verified.insert("email_verified".to_owned(), Value::Bool(true));
-        merge(&mut self.user_metadata, &verified);
-        self.update(db, &[Column::ConfirmationToken, Column::EmailConfirmedAt, Column::UserMetadata]).await?;
+        self.merge_user_metadata(db, &verified).await?;
         one_time_token::clear_all(db, self.id).await
+    }
+
+    /// Whether nothing about the account was ever proved: whoever made it may be anybody.
+    pub fn is_unproved(&self) -> bool {
+        !self.is_confirmed() && !self.is_phone_confirmed() && !self.is_anonymous && !self.is_sso_user
+    }
+
+    /// Puts what a proof brings in the place of what others gave the account before: its password, its metadata, the
+    /// identities that nobody vouches for and its sessions.
+    pub async fn receive(&mut self, db: &Db, brings: &Brings) -> Result<(), Fault> {
+        let mut claims = None;
+        if let Brings::Own { encrypted_password, user_metadata } = brings {
+            self.encrypted_password.clone_from(encrypted_password);
+            if let Some(metadata) = user_metadata {
+                // What an invitation says about its guest stays beside what the guest says.
+                let mut merged = self.user_metadata.take().filter(|_| self.invited_at.is_some()).unwrap_or_default();
+                merged.extend(metadata.clone());
+                self.user_metadata = Some(merged);
+            }
+            self.update(db, &[Column::EncryptedPassword, Column::UserMetadata]).await?;
+            claims = user_metadata.as_ref();
+        }
+        for known in self.identities.take().unwrap_or_default() {
+            let own = matches!(known.provider.as_str(), "email" | "phone");
+            if !own && !known.is_email_verified() {
+                identity::delete(db, known.id).await?;
+                continue;
+            }
+            let mut known = known;
+            if let Some(claims) = claims.filter(|_| own) {
+                known.replace_data(db, claims.clone()).await?;
+            }
+            self.identities.get_or_insert_default().push(known);
+        }
+        if let Some(claims) = claims.filter(|_| self.identities().is_empty()) {
+            let provider = if self.email.is_empty() { "phone" } else { "email" };
+            let created = identity::create(db, self.id, provider, claims.clone()).await?;
+            self.identities.get_or_insert_default().push(created);
+        }
+        session::delete_all(db, self.id).await
     }
 
     /// Confirms the phone number and spends every one-time token.

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Users } from "lucide-react";
-import { Link, useSearchParams } from "react-router-dom";
+import { Link } from "react-router-dom";
 import { DataTable, type Column } from "@/components/data-table";
 import { DashboardPage, SectionHead } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
@@ -15,6 +15,7 @@ import { MemberBadge } from "@/features/team/components/member-badge";
 import { firstName } from "@/lib/format";
 import { can, useSession, useUser, type Organization } from "@/lib/session";
 import { toast } from "@/lib/toast";
+import { useTab } from "@/lib/url-state";
 import { t } from "@/messages";
 import "@/messages/en/helpCategories";
 import "@/messages/en/incoming";
@@ -25,7 +26,6 @@ import { paths } from "../../../paths";
 import { BudgetSummary, Overview } from "./overview";
 
 const tabs = ["overview", "requests", "team", "budget", "categories"] as const;
-type DashboardTab = (typeof tabs)[number];
 const tabWords = {
   overview: "nonprofitDashboard.tabOverview",
   requests: "nonprofitDashboard.tabRequests",
@@ -107,17 +107,12 @@ function CategoriesTab({ categories }: Pick<NonprofitDashboard, "categories">) {
 
 function Tabbed({ data, organization }: { data: NonprofitDashboard; organization: Organization }) {
   const session = useSession();
-  const [params, setParams] = useSearchParams();
+  const [wanted, setTab] = useTab(tabs);
   const managed = can(session, "view_budget");
   const shown = tabs.filter((tab) => (tab === "overview" ? true : tab === "requests" ? data.counts !== null : managed));
-  const tab = shown.find((known) => known === params.get("tab")) ?? "overview";
+  const tab = shown.find((known) => known === wanted) ?? "overview";
   return (
-    <Tabs
-      value={tab}
-      onValueChange={(next) =>
-        setParams(next === "overview" ? {} : { tab: next as DashboardTab }, { replace: true, preventScrollReset: true })
-      }
-    >
+    <Tabs value={tab} onValueChange={setTab}>
       <TabsList aria-label={t("nonprofitDashboard.tabsLabel")}>
         {shown.map((known) => (
           <Tab

@@ -1,0 +1,1 @@
+export { OpenRequestScreen as Component } from "@/features/my-requests/components/open-request-screen";

@@ -1,0 +1,105 @@
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useState } from "react";
+import { useForm } from "react-hook-form";
+import { z } from "zod";
+import { Field, Form } from "@/components/form";
+import { Button } from "@/components/ui/button";
+import { Input } from "@/components/ui/input";
+import { fieldErrors } from "@/lib/errors";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/myRequests";
+import { text } from "@/schemas/atoms";
+import { useCorrect, type Correction, type RequestRow } from "../api";
+
+const schema = z.object({
+  first_name: text(2, t("myRequests.correctFirstName")),
+  last_name: text(2, t("myRequests.correctLastName")),
+  phone: text(5, t("myRequests.correctPhone")),
+  address: text(5, t("myRequests.correctAddress")),
+  city: text(2, t("myRequests.correctCity")),
+  state: text(2, t("myRequests.correctState")),
+  postal_code: text(2, t("myRequests.correctPostalCode")),
+}) satisfies z.ZodType<Correction>;
+
+const fields: readonly (keyof Correction)[] = [
+  "first_name",
+  "last_name",
+  "phone",
+  "address",
+  "city",
+  "state",
+  "postal_code",
+];
+const autocomplete: Record<keyof Correction, string> = {
+  first_name: "given-name",
+  last_name: "family-name",
+  phone: "tel",
+  address: "street-address",
+  city: "address-level2",
+  state: "address-level1",
+  postal_code: "postal-code",
+};
+
+/** Another phone number, a new address: what staff need to reach the person, while the request is open. */
+export function CorrectForm({ request, access }: { request: RequestRow; access?: string }) {
+  const [open, setOpen] = useState(false);
+  return open ? (
+    <Fields request={request} access={access} onDone={() => setOpen(false)} />
+  ) : (
+    <Button className="no-print mt-4" onClick={() => setOpen(true)}>
+      {t("myRequests.correct")}
+    </Button>
+  );
+}
+
+function Fields({ request, access, onDone }: { request: RequestRow; access?: string; onDone: () => void }) {
+  const correct = useCorrect(request.id, access);
+  const form = useForm<Correction>({
+    resolver: zodResolver(schema),
+    mode: "onTouched",
+    shouldFocusError: false,
+    defaultValues: Object.fromEntries(fields.map((field) => [field, request[field]])) as Correction,
+  });
+  return (
+    <Form
+      form={form}
+      className="no-print mt-6"
+      error={correct.error && Object.keys(fieldErrors(correct.error)).length === 0 ? correct.error : null}
+      errorTitle={t("myRequests.correctFailed")}
+      onSubmit={(values) =>
+        correct.mutate(values, {
+          onSuccess: () => {
+            toast({ title: t("myRequests.corrected"), description: t("myRequests.correctedBody") });
+            onDone();
+          },
+          onError: (error) => {
+            for (const [name, message] of Object.entries(fieldErrors(error)))
+              if (fields.includes(name as keyof Correction)) form.setError(name as keyof Correction, { message });
+          },
+        })
+      }
+    >
+      <div className="pair">
+        {fields.map((name) => (
+          <Field<Correction>
+            key={name}
+            name={name}
+            label={t(`myRequests.field.${name}`)}
+            className={name === "phone" || name === "address" ? "col-span-full" : undefined}
+          >
+            {(control) => (
+              <Input {...control} type={name === "phone" ? "tel" : "text"} autoComplete={autocomplete[name]} />
+            )}
+          </Field>
+        ))}
+      </div>
+      <div className="actions">
+        <Button type="submit" variant="primary" busy={correct.isPending} busyLabel={t("common.saving")}>
+          {t("myRequests.correctSave")}
+        </Button>
+        <Button onClick={onDone}>{t("common.cancel")}</Button>
+      </div>
+    </Form>
+  );
+}

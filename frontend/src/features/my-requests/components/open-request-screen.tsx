@@ -1,0 +1,240 @@
+import { zodResolver } from "@hookform/resolvers/zod";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useForm } from "react-hook-form";
+import { Link, useSearchParams } from "react-router-dom";
+import { z } from "zod";
+import { loginThen, paths } from "@/app/paths";
+import { ExitPage } from "@/components/exit-page";
+import { Field, Form } from "@/components/form";
+import { FormPage } from "@/components/pages";
+import { DetailSkeleton, FailedState } from "@/components/states";
+import { Button } from "@/components/ui/button";
+import { Input } from "@/components/ui/input";
+import { Notice } from "@/components/ui/notice";
+import { Words } from "@/components/words";
+import { errorHint, errorMessage } from "@/lib/errors";
+import { reads } from "@/lib/query-keys";
+import { toast } from "@/lib/toast";
+import { t } from "@/messages";
+import "@/messages/en/addressCode";
+import "@/messages/en/openRequest";
+import { text } from "@/schemas/atoms";
+import { codeSchema } from "@/schemas/code";
+import "@/styles/requests.css";
+import { checkRequestCode, detailQuery, endRequestAccess, sendRequestCode } from "../api";
+import { forgetAccess, keepAccess, readAccess, type HeldAccess } from "../request-access";
+import { Detail } from "./detail-screen";
+
+const numberSchema = z.object({ number: text(3, t("openRequest.required")) });
+
+const failed = (error: unknown) =>
+  toast({ variant: "destructive", title: t("openRequest.failed"), description: errorMessage(error) });
+
+/** /open-request: a person without an account opens their request with its number and a code mailed to its address. */
+export function OpenRequestScreen() {
+  const [params] = useSearchParams();
+  const asked = params.get("number") ?? "";
+  const cache = useQueryClient();
+  const [held, setHeld] = useState<HeldAccess | null>(() => {
+    const kept = readAccess();
+    // a link to another request asks for that one's code
+    return kept && (asked === "" || kept.number === asked.toUpperCase()) ? kept : null;
+  });
+  const [ended, setEnded] = useState(false);
+  const close = (byItself: boolean) => {
+    forgetAccess();
+    setHeld(null);
+    setEnded(byItself);
+    cache.removeQueries({ queryKey: [...reads.myRequests, "guest"] });
+  };
+  if (held) return <Opened held={held} onClosed={close} />;
+  return (
+    <Ask
+      number={asked}
+      ended={ended}
+      onOpened={(opened) => {
+        keepAccess(opened);
+        setHeld(opened);
+      }}
+    />
+  );
+}
+
+interface AskProps {
+  number: string;
+  /** The request was open here, and its time is over. */
+  ended: boolean;
+  onOpened: (held: HeldAccess) => void;
+}
+
+/** First the number, then the code. */
+function Ask({ number: given, ended, onOpened }: AskProps) {
+  const [number, setNumber] = useState<string | null>(null);
+  const form = useForm({
+    resolver: zodResolver(numberSchema),
+    mode: "onSubmit",
+    shouldFocusError: false,
+    defaultValues: { number: given },
+  });
+  const send = useMutation({ mutationFn: sendRequestCode, onError: failed });
+  return (
+    <FormPage
+      title={t("openRequest.title")}
+      lead={number === null ? t("openRequest.lead") : null}
+      back={
+        <div className="flex justify-end">
+          <ExitPage />
+        </div>
+      }
+    >
+      {ended ? (
+        <Notice tone="info" role="status" className="mb-6" title={t("openRequest.endedTitle")}>
+          {t("openRequest.endedBody")}
+        </Notice>
+      ) : null}
+      {number === null ? (
+        <>
+          <Form
+            form={form}
+            onSubmit={({ number: typed }) =>
+              send.mutate(typed, { onSuccess: () => setNumber(typed.trim().toUpperCase()) })
+            }
+          >
+            <Field name="number" label={t("openRequest.number")} hint={t("openRequest.numberHint")}>
+              {(control) => (
+                <Input
+                  {...control}
+                  className="num max-w-60"
+                  autoCapitalize="characters"
+                  autoComplete="off"
+                  spellCheck={false}
+                  maxLength={40}
+                />
+              )}
+            </Field>
+            <div className="actions">
+              <Button type="submit" variant="primary" busy={send.isPending} busyLabel={t("openRequest.sending")}>
+                {t("openRequest.send")}
+              </Button>
+            </div>
+          </Form>
+          <p className="mt-6 text-soft">
+            <Words
+              k="openRequest.account"
+              parts={{ link: <Link to={loginThen(paths.myRequests)}>{t("openRequest.signIn")}</Link> }}
+            />
+          </p>
+        </>
+      ) : (
+        <Code
+          number={number}
+          onOpened={onOpened}
+          onOther={() => setNumber(null)}
+          onAgain={() => send.mutate(number, { onSuccess: () => toast({ title: t("addressCode.resent") }) })}
+          sending={send.isPending}
+        />
+      )}
+    </FormPage>
+  );
+}
+
+interface CodeProps {
+  number: string;
+  onOpened: (held: HeldAccess) => void;
+  onOther: () => void;
+  onAgain: () => void;
+  sending: boolean;
+}
+
+function Code({ number, onOpened, onOther, onAgain, sending }: CodeProps) {
+  const form = useForm({ resolver: zodResolver(codeSchema), shouldFocusError: false, defaultValues: { code: "" } });
+  const check = useMutation({
+    mutationFn: (code: string) => checkRequestCode(number, code),
+    onError: failed,
+    onSuccess: (answer) => {
+      if (answer.ok) {
+        onOpened({
+          number: answer.request_number,
+          access: answer.access,
+          uploadKey: answer.upload_key,
+          expiresAt: answer.expires_at,
+        });
+        return;
+      }
+      form.setError("code", {
+        message:
+          answer.reason === "wrong_code" && answer.tries_left > 0
+            ? t("addressCode.wrong", { count: answer.tries_left })
+            : t("addressCode.expired"),
+      });
+    },
+  });
+  return (
+    <>
+      <p className="mb-6" role="status">
+        {t("openRequest.sent", { number })}
+      </p>
+      <Form form={form} onSubmit={({ code }) => check.mutate(code)}>
+        <Field name="code" label={t("addressCode.code")} hint={t("addressCode.hint")}>
+          {(control) => (
+            <Input
+              {...control}
+              inputMode="numeric"
+              autoComplete="one-time-code"
+              maxLength={6}
+              className="num max-w-40"
+            />
+          )}
+        </Field>
+        <div className="actions">
+          <Button type="submit" variant="primary" busy={check.isPending}>
+            {t("openRequest.open")}
+          </Button>
+          <Button onClick={onOther}>{t("openRequest.otherNumber")}</Button>
+        </div>
+        <p>
+          <Button variant="quiet" className="edge" busy={sending} onClick={onAgain}>
+            {t("addressCode.resend")}
+          </Button>
+        </p>
+      </Form>
+      <p className="small mt-4 text-soft">{t("openRequest.nothingComes")}</p>
+    </>
+  );
+}
+
+function Opened({ held, onClosed }: { held: HeldAccess; onClosed: (byItself: boolean) => void }) {
+  const query = useQuery(detailQuery("guest", held.number, held.access));
+  const leave = useMutation({ mutationFn: () => endRequestAccess(held.access), onSettled: () => onClosed(false) });
+  const over = query.isError && errorHint(query.error) === "access_ended";
+  if (query.data) {
+    return (
+      <Detail
+        detail={query.data}
+        guest={{ access: held.access, uploadKey: held.uploadKey, onEnded: () => onClosed(true) }}
+        leave={
+          <Button busy={leave.isPending} onClick={() => leave.mutate()}>
+            {t("openRequest.close")}
+          </Button>
+        }
+      />
+    );
+  }
+  return (
+    <FormPage title={t("openRequest.title")} heading="">
+      {query.isPending ? (
+        <DetailSkeleton />
+      ) : over ? (
+        <Notice tone="info" role="alert" title={t("openRequest.endedTitle")}>
+          <p>{t("openRequest.endedBody")}</p>
+          <Button className="mt-3" onClick={() => onClosed(true)}>
+            {t("openRequest.newCode")}
+          </Button>
+        </Notice>
+      ) : (
+        <FailedState error={query.error} heading="h1" onRetry={() => void query.refetch()} />
+      )}
+    </FormPage>
+  );
+}

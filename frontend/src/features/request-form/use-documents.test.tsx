@@ -1,0 +1,97 @@
+import { act, renderHook, waitFor } from "@testing-library/react";
+import { beforeEach, expect, it, vi } from "vitest";
+import { removeDocument, uploadToSlot, type StoredDocument } from "@/lib/request-documents";
+import { emptyAnswers, type Answers } from "./answers";
+import { useDocuments } from "./use-documents";
+
+vi.mock("@/lib/request-documents", () => ({
+  removeDocument: vi.fn(() => Promise.resolve()),
+  uploadToRequest: vi.fn(),
+  uploadToSlot: vi.fn(),
+}));
+
+const file = (name: string) => new File(["x"], name, { type: "application/pdf" });
+const stored = (name: string): StoredDocument => ({ id: name, name, size: 1, path: `guest/${name}`, slot: true });
+
+/** Uploads that wait to be ended by the test, in the order in which they began. */
+const uploads: { name: string; signal: AbortSignal; arrive: () => void; fail: (error: unknown) => void }[] = [];
+
+beforeEach(() => {
+  uploads.length = 0;
+  vi.mocked(removeDocument).mockClear();
+  vi.mocked(uploadToSlot).mockImplementation(
+    (_key, { name }, signal) =>
+      new Promise((arrive, fail) => {
+        uploads.push({ name, signal: signal as AbortSignal, arrive: () => arrive(stored(name)), fail });
+      }),
+  );
+});
+
+function setUp(key = "k1") {
+  let answers = emptyAnswers(key);
+  const change = vi.fn((patch: Partial<Answers> | ((now: Answers) => Partial<Answers>)) => {
+    answers = { ...answers, ...(typeof patch === "function" ? patch(answers) : patch) };
+  });
+  const hook = renderHook(
+    ({ answers: given }) => useDocuments({ answers: given, change, signedIn: false, save: () => Promise.resolve("d") }),
+    { initialProps: { answers } },
+  );
+  return {
+    ...hook,
+    documents: () => answers.documents.map(({ name }) => name),
+    begin: (next: Answers) => {
+      answers = next;
+      hook.rerender({ answers: next });
+    },
+  };
+}
+
+it("sends one file after the other, on retry too", async () => {
+  const { result, documents } = setUp();
+  const [a, b] = [file("a.pdf"), file("b.pdf")];
+  act(() => result.current.add([a, b]));
+  await waitFor(() => expect(uploads.map(({ name }) => name)).toEqual(["a.pdf"]));
+  await act(async () => uploads[0]?.fail(new Error("Failed to fetch")));
+  await waitFor(() => expect(uploads.map(({ name }) => name)).toEqual(["a.pdf", "b.pdf"]));
+  expect(result.current.failed).toBe(true);
+  act(() => result.current.retry(a));
+  expect(uploads).toHaveLength(2); // b is still on its way
+  await act(async () => uploads[1]?.arrive());
+  await waitFor(() => expect(uploads.map(({ name }) => name)).toEqual(["a.pdf", "b.pdf", "a.pdf"]));
+  await act(async () => uploads[2]?.arrive());
+  expect(documents()).toEqual(["b.pdf", "a.pdf"]);
+  expect(result.current).toMatchObject({ pending: [], busy: false, failed: false });
+});
+
+it("ends the upload of a file that is taken out, and it does not come back", async () => {
+  const { result, documents } = setUp();
+  const a = file("a.pdf");
+  act(() => result.current.add([a]));
+  await waitFor(() => expect(uploads).toHaveLength(1));
+  act(() => result.current.drop(a));
+  expect(uploads[0]?.signal.aborted).toBe(true);
+  await act(async () => uploads[0]?.arrive());
+  expect(documents()).toEqual([]);
+  expect(result.current.pending).toEqual([]);
+  expect(removeDocument).toHaveBeenCalledWith(stored("a.pdf"));
+});
+
+it("carries nothing over into the next request", async () => {
+  const { result, begin, documents } = setUp("k1");
+  act(() => result.current.add([file("a.pdf"), file("b.pdf")]));
+  await waitFor(() => expect(uploads).toHaveLength(1));
+  act(() => begin(emptyAnswers("k2")));
+  await act(async () => uploads[0]?.arrive());
+  expect(uploads).toHaveLength(1); // b.pdf was never begun
+  expect(documents()).toEqual([]);
+  expect(result.current.pending).toEqual([]);
+});
+
+it("keeps a refused file in the list with the reason, and does not offer to try again", async () => {
+  const { result } = setUp();
+  act(() => result.current.add([file("a.pdf")]));
+  await waitFor(() => expect(uploads).toHaveLength(1));
+  await act(async () => uploads[0]?.fail({ statusCode: "415", message: "no" }));
+  expect(result.current).toMatchObject({ busy: false, failed: false });
+  expect(result.current.pending[0]?.error).toBe("a.pdf is not an accepted file type.");
+});

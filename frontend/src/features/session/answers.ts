@@ -1,0 +1,34 @@
+/** What the database answers about the person, parsed. Loaded with the first question. */
+import { z } from "zod";
+import { rpc } from "@/lib/rpc";
+import type { AccountRole } from "@/lib/session";
+
+const roleSchema = z.enum(["admin", "manager", "employee", "volunteer"]);
+
+/** What `me()` answers; null signed out. */
+const meSchema = z
+  .object({
+    email: z.string().nullable(),
+    email_proved: z.boolean(),
+    // One that the app does not know is told where it would lead somewhere.
+    role: z
+      .string()
+      .transform((role) => role as AccountRole)
+      .nullable(),
+    nonprofit_role: roleSchema.nullable(),
+    profile: z
+      .object({ full_name: z.string().nullable(), phone: z.string().nullable(), photo_path: z.string().nullable() })
+      .nullable(),
+    selected_nonprofit: z.object({ id: z.string(), name: z.string() }).nullable(),
+    organization: z
+      .object({ nonprofit_id: z.string(), name: z.string(), role: roleSchema, logo_path: z.string().nullable() })
+      .nullable(),
+  })
+  .nullable();
+
+export type Me = z.output<typeof meSchema>;
+
+export const readMe = () => rpc("me", {} as never, meSchema);
+
+export const claimRequests = async (): Promise<number> =>
+  (await rpc("claim_guest_requests", {} as never, z.object({ claimed_requests: z.number() }))).claimed_requests;

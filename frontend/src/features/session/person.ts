@@ -1,0 +1,117 @@
+/**
+ * Who the person is, in the query cache: role, profile, membership in one call, and the photo's address apart, so that no page
+ * waits for it. Downloaded once somebody may be signed in: a visitor of the public pages does without the cache.
+ */
+import { QueryObserver, queryOptions } from "@tanstack/react-query";
+import { queryClient } from "@/lib/query-client";
+import { reads } from "@/lib/query-keys";
+import type { AppUser, Organization, SelectedNonprofit } from "@/lib/session";
+import { getSupabase } from "@/lib/supabase";
+import { readMe, type Me } from "./answers";
+import type { AuthUser } from "./api";
+
+const meQuery = (userId: string) =>
+  queryOptions({
+    queryKey: [...reads.me, userId],
+    queryFn: readMe,
+    // the person at work is not asked for again behind their back: `refresh` does, after what changes it
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+
+/** How long a photo's address is good, seconds. */
+const PHOTO_SECONDS = 3600;
+
+const photoQuery = (userId: string, path: string | null) =>
+  queryOptions({
+    queryKey: [...reads.me, userId, "photo", path],
+    enabled: path !== null,
+    staleTime: (PHOTO_SECONDS - 60) * 1000,
+    queryFn: async () => {
+      const supabase = await getSupabase();
+      const { data } = await supabase.storage.from("profile-photos").createSignedUrl(path ?? "", PHOTO_SECONDS);
+      return data?.signedUrl ?? null;
+    },
+  });
+
+export interface Person {
+  user: AppUser;
+  organization: Organization | null;
+  selectedNonprofit: SelectedNonprofit | null;
+}
+
+/** What the cache holds of a person at a moment. */
+export interface PersonNow {
+  /** Undefined until `me()` has answered. */
+  me: Me | undefined;
+  photoUrl: string | null;
+  /** Why the last reading failed. */
+  error: unknown;
+}
+
+/** The cache's entries of one person, as `useSyncExternalStore` takes them. */
+export function watchPerson(userId: string) {
+  const me = new QueryObserver(queryClient, meQuery(userId));
+  const photo = new QueryObserver(queryClient, photoQuery(userId, null));
+  let now: PersonNow = { me: undefined, photoUrl: null, error: null };
+  const look = () => {
+    const [{ data, error }, { data: address }] = [me.getCurrentResult(), photo.getCurrentResult()];
+    const photoUrl = address ?? null;
+    if (data !== now.me || error !== now.error || photoUrl !== now.photoUrl) now = { me: data, photoUrl, error };
+    return now;
+  };
+  return {
+    subscribe(listener: () => void) {
+      const stopPhoto = photo.subscribe(listener);
+      const stopMe = me.subscribe(({ data }) => {
+        photo.setOptions(photoQuery(userId, data?.profile?.photo_path ?? null));
+        listener();
+      });
+      photo.setOptions(photoQuery(userId, me.getCurrentResult().data?.profile?.photo_path ?? null));
+      return () => {
+        stopPhoto();
+        stopMe();
+      };
+    },
+    look,
+  };
+}
+
+/** Reads the person again, whatever is under way; the cache keeps the answer, or why there is none. */
+export const readAgain = (userId: string): Promise<void> =>
+  queryClient.invalidateQueries({ queryKey: meQuery(userId).queryKey, exact: true, refetchType: "all" });
+
+/** Whoever signs in is read anew: also why the session before could not be read is of no account any more. */
+export const forgetPerson = (userId: string): void => queryClient.removeQueries({ queryKey: [...reads.me, userId] });
+
+/** Puts what the server has just taken into the cache. */
+export function noteSelection(userId: string, selected: SelectedNonprofit): void {
+  queryClient.setQueryData(meQuery(userId).queryKey, (me) => me && { ...me, selected_nonprofit: selected });
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** The session's person out of what the auth service and the database know. */
+export function personOf(auth: AuthUser, me: Me, photoUrl: string | null): Person {
+  const organization = me?.role === "nonprofit" ? me.organization : null;
+  return {
+    user: {
+      id: auth.id,
+      email: auth.email ?? me?.email ?? "",
+      role: me?.role ?? null,
+      nonprofitRole: me?.nonprofit_role ?? null,
+      fullName: me?.profile?.full_name || text(auth.user_metadata?.full_name),
+      phoneNumber: me?.profile?.phone || auth.phone || text(auth.user_metadata?.phone),
+      photoUrl,
+      emailProved: me?.email_proved ?? false,
+    },
+    organization: organization && {
+      id: organization.nonprofit_id,
+      name: organization.name,
+      role: organization.role,
+      logoPath: organization.logo_path,
+    },
+    selectedNonprofit: me?.selected_nonprofit ?? null,
+  };
+}

@@ -1,0 +1,100 @@
+import { act, render, screen } from "@testing-library/react";
+import { beforeEach, expect, it, vi } from "vitest";
+import { useSession } from "@/lib/session";
+import { SessionProvider } from "./session-provider";
+
+type Listener = (event: string, session: { user: { id: string; email: string } } | null) => void;
+const server = vi.hoisted(() => ({
+  tell: (() => undefined) as Listener,
+  me: (() => Promise.resolve(null)) as () => Promise<unknown>,
+  signOut: () => Promise.resolve({ error: null }),
+}));
+vi.mock("@/lib/supabase", () => {
+  const client = {
+    auth: {
+      onAuthStateChange(listener: Listener) {
+        server.tell = listener;
+        return { data: { subscription: { unsubscribe: () => undefined } } };
+      },
+      getSession: () => Promise.resolve({ data: { session: { user: { id: "u1", email: "marie@test.example" } } } }),
+      signOut: () => server.signOut(),
+    },
+  };
+  return {
+    getSupabase: () => Promise.resolve(client),
+    mayHaveSession: () => true,
+    whenClient: (watcher: (made: typeof client) => void) => {
+      watcher(client);
+      return () => undefined;
+    },
+  };
+});
+vi.mock("./answers", () => ({ readMe: () => server.me(), claimRequests: () => Promise.resolve(0) }));
+
+const marie = { user: { id: "u1", email: "marie@test.example" } };
+const me = (full_name: string) => ({
+  email: "marie@test.example",
+  email_proved: true,
+  role: "requester",
+  nonprofit_role: null,
+  profile: { full_name, phone: null, photo_path: null },
+  selected_nonprofit: { id: "np-001", name: "Harbor Relief Fund" },
+  organization: null,
+});
+const expired = Object.assign(new Error("JWT expired"), { code: "PGRST303" });
+
+function Shown() {
+  const { status, user, ended, refresh } = useSession();
+  return (
+    <p>
+      {status} {user?.fullName} {ended}
+      <button type="button" onClick={() => void refresh()}>
+        Refresh
+      </button>
+    </p>
+  );
+}
+const shown = (words: string | RegExp) => screen.findByText(words);
+
+beforeEach(() => {
+  localStorage.clear();
+  server.signOut = () => Promise.resolve({ error: null });
+});
+
+it("reads who is here, and again when it is asked to", async () => {
+  server.me = () => Promise.resolve(me("Marie"));
+  render(<SessionProvider>{<Shown />}</SessionProvider>);
+  expect(await shown(/^loading/)).toBeInTheDocument();
+  act(() => server.tell("INITIAL_SESSION", marie));
+  expect(await shown(/^signed-in Marie/)).toBeInTheDocument();
+  server.me = () => Promise.resolve(me("Marie Désir"));
+  act(() => screen.getByRole("button").click());
+  expect(await shown(/^signed-in Marie Désir/)).toBeInTheDocument();
+  // what cannot be read later does not take away the page
+  server.me = () => Promise.reject(new Error("no"));
+  act(() => screen.getByRole("button").click());
+  expect(await shown(/^signed-in Marie Désir/)).toBeInTheDocument();
+  act(() => server.tell("SIGNED_OUT", null));
+  expect(await shown(/^signed-out expired|^signed-out +expired/)).toBeInTheDocument();
+});
+
+it("who signs in again after a session that was refused stays signed in", async () => {
+  server.me = () => Promise.reject(expired);
+  server.signOut = () => {
+    server.tell("SIGNED_OUT", null);
+    return Promise.resolve({ error: null });
+  };
+  render(<SessionProvider>{<Shown />}</SessionProvider>);
+  act(() => server.tell("INITIAL_SESSION", marie));
+  expect(await shown(/^signed-out/)).toBeInTheDocument();
+  server.me = () => Promise.resolve(me("Marie"));
+  act(() => server.tell("SIGNED_IN", marie));
+  expect(await shown(/^signed-in Marie/)).toBeInTheDocument();
+});
+
+it("says when who is here cannot be read", async () => {
+  server.me = () => Promise.reject(new Error("no"));
+  render(<SessionProvider>{<Shown />}</SessionProvider>);
+  act(() => server.tell("INITIAL_SESSION", { user: { id: "u2", email: "x@test.example" } }));
+  expect(await shown(/^failed/)).toBeInTheDocument();
+});

@@ -1,0 +1,41 @@
+/**
+ * What a page shows and the address holds: the tab, filters, the page of a list, an open dialog. Reloading, going back and sharing
+ * keep it; an address that makes no sense is the default, and the default stands in no address. (What a link brings along, as `next`
+ * or a token, is no state: that is read with `useSearchParams`.)
+ */
+import { createParser, parseAsStringLiteral, useQueryState, type Options } from "nuqs";
+
+/** A change takes the place of the entry in the history, and leaves the reader where they are. */
+export const replacing = { history: "replace", scroll: false } as const satisfies Options;
+/** The way back leads to what was shown before. */
+export const pushing = { history: "push", scroll: false } as const satisfies Options;
+
+/** One of `tabs`, the first when the address names none; `?tab=`. */
+export function useTab<Tab extends string>(tabs: readonly [Tab, ...Tab[]]) {
+  const [tab, setTab] = useQueryState(
+    "tab",
+    parseAsStringLiteral<Tab>(tabs).withDefault(tabs[0]).withOptions(replacing),
+  );
+  return [tab, (next: string) => void setTab(tabs.find((known) => known === next) ?? null)] as const;
+}
+
+/** Words that are searched for; '' for none. */
+export const parseAsSearch = createParser<string>({
+  parse: (text) => text.trim().slice(0, 100),
+  serialize: (words) => words.trim(),
+}).withDefault("");
+
+/** A page of a list, from 1. */
+export const parseAsPage = createParser<number>({
+  parse: (text) => (/^[1-9]\d{0,4}$/.test(text) ? Number(text) : null),
+  serialize: String,
+}).withDefault(1);
+
+/** A day as yyyy-mm-dd. */
+export const parseAsDay = createParser<string>({
+  parse: (text) => (/^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : null),
+  serialize: String,
+});
+
+/** A word that stands in the address without a value: `?donate`. */
+export const parseAsMark = createParser<true>({ parse: () => true, serialize: () => "" });

@@ -1,0 +1,67 @@
+/** The language of this visit: asked for in the address (`?lang=es`), chosen here before, or the browser's. */
+import { readStored, store } from "@/lib/stored";
+
+export const locales = ["en", "es", "fr", "ht"] as const;
+export type Locale = (typeof locales)[number];
+
+/** How each language calls itself. */
+export const localeNames: Record<Locale, string> = {
+  en: "English",
+  es: "Español",
+  fr: "Français",
+  ht: "Kreyòl ayisyen",
+};
+
+/** For `Intl`: no engine knows Haitian Creole, and Haiti writes dates and money as in French. */
+const intlNames: Record<Locale, string> = { en: "en-US", es: "es-US", fr: "fr", ht: "fr-HT" };
+
+const KEPT = "aidbridge-language";
+
+/** 'es-MX' → 'es'; null for a language that we do not have. */
+export function knownLocale(tag: string | null | undefined): Locale | null {
+  const language = tag?.toLowerCase().split(/[-_]/)[0];
+  return locales.find((locale) => locale === language) ?? null;
+}
+
+export interface Wishes {
+  /** The address' query. */
+  search: string;
+  kept: string | null;
+  /** The browser's languages, the dearest first. */
+  browser: readonly string[];
+}
+
+/** The first wish that we can grant. */
+export function chooseLocale({ search, kept, browser }: Wishes): Locale {
+  const wishes = [new URLSearchParams(search).get("lang"), kept, ...browser];
+  for (const wish of wishes) {
+    const known = knownLocale(wish);
+    if (known) return known;
+  }
+  return "en";
+}
+
+let current: Locale = "en";
+
+export const currentLocale = (): Locale => current;
+/** The tag for dates, numbers and lists. */
+export const intlLocale = (): string => intlNames[current];
+
+/** Where storage is closed the address says it. */
+export const keepLocale = (locale: Locale) => void store("browser", KEPT, locale);
+
+/** Settles the language before anything is shown; a language other than English brings its catalogue. */
+export async function startLocale(): Promise<void> {
+  const { search } = window.location;
+  const locale = chooseLocale({ search, kept: readStored("browser", KEPT), browser: navigator.languages ?? [] });
+  if (knownLocale(new URLSearchParams(search).get("lang"))) keepLocale(locale);
+  if (locale === "en") return;
+  try {
+    const { translate } = await import("./translate");
+    await translate(locale);
+    current = locale;
+    document.documentElement.lang = locale;
+  } catch {
+    // the catalogue did not come: English is at hand
+  }
+}

@@ -1,0 +1,5 @@
+/** Catalogues of Lingui, compiled by vite.config.ts. */
+declare module "*.po" {
+  import type { Messages } from "@lingui/core";
+  export const messages: Messages;
+}

@@ -1,0 +1,82 @@
+import { readFileSync, readdirSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { expect, test } from "vitest";
+
+/** The linter finds circles of files (`import/no-cycle`), but not those that a lazy `import()` closes. */
+const root = resolve(import.meta.dirname, "..");
+
+const sources = readdirSync(root, { recursive: true, encoding: "utf8" })
+  .filter((file) => /\.tsx?$/.test(file) && !/\.(test|d)\.tsx?$/.test(file))
+  .map((file) => join(root, file));
+const known = new Set(sources);
+
+/** The file of ours that `from` means by `name`. */
+function found(from: string, name: string): string | undefined {
+  const path = name.startsWith("@/")
+    ? join(root, name.slice(2))
+    : name.startsWith(".")
+      ? join(dirname(from), name)
+      : "";
+  return ["", ".ts", ".tsx", "/index.ts", "/index.tsx"].map((end) => path + end).find((file) => known.has(file));
+}
+
+/** What a text imports, lazily or not; types are left out, because they are gone when it runs. */
+function importsOf(text: string): string[] {
+  const ways = [/^(?:import|export)(?! type\b)(?:[^;"]* from)? "([^"]+)";/gm, /(?<!typeof )\bimport\("([^"]+)"\)/g];
+  return ways.flatMap((way) => [...text.matchAll(way)].map((match) => match[1] ?? ""));
+}
+
+/** Each circle of a graph once, as the way around it. */
+function circles(edges: Map<string, string[]>): string[][] {
+  const done = new Set<string>();
+  const around: string[][] = [];
+  const visit = (file: string, way: string[]) => {
+    const at = way.indexOf(file);
+    if (at >= 0) {
+      around.push([...way.slice(at), file]);
+      return;
+    }
+    if (done.has(file)) return;
+    for (const next of edges.get(file) ?? []) visit(next, [...way, file]);
+    done.add(file);
+  };
+  for (const file of edges.keys()) visit(file, []);
+  return around;
+}
+
+test("no files import each other in a circle, lazily neither", () => {
+  const edges = new Map(
+    sources.map((file) => [
+      file,
+      importsOf(readFileSync(file, "utf8"))
+        .map((name) => found(file, name))
+        .filter((other) => other !== undefined),
+    ]),
+  );
+  expect([...edges.values()].flat().length).toBeGreaterThan(sources.length);
+  const named = circles(edges).map((way) => way.map((file) => relative(root, file)).join(" → "));
+  expect(named).toEqual([]);
+});
+
+test("a circle is found whoever closes it", () => {
+  expect(
+    importsOf(
+      'import { a } from "./a";\nimport type { B } from "./b";\nconst c = () => import("./c");\ntype D = typeof import("./d").d;',
+    ),
+  ).toEqual(["./a", "./c"]);
+  const edges = new Map([
+    ["a", ["b", "d"]],
+    ["b", ["c"]],
+    ["c", ["a"]],
+    ["d", ["c"]],
+  ]);
+  expect(circles(edges)).toEqual([["a", "b", "c", "a"]]);
+  expect(
+    circles(
+      new Map([
+        ["a", ["b"]],
+        ["b", []],
+      ]),
+    ),
+  ).toEqual([]);
+});

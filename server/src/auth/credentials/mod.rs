@@ -1,0 +1,10 @@
+//! What people prove themselves with: passwords, codes, keys, tokens.
+
+pub mod encryption;
+pub mod lenient_base64;
+pub mod otp;
+pub mod password;
+pub mod pkce;
+pub mod refresh_format;
+pub mod tokens;
+pub mod webauthn;

@@ -1,0 +1,307 @@
+//! Password hashes: bcrypt for new ones; argon2 and Firebase's scrypt are verified as well.
+//!
+//! Hashing takes tens of milliseconds of a processor. It runs on threads of its own, as many as configured, which give way
+//! to everybody else ([`schedule`](super::schedule)).
+//! Reference: supabase/auth `internal/crypto/password.go`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aes::Aes256;
+use ctr::cipher::{KeyIvInit as _, StreamCipher as _};
+use subtle::ConstantTimeEq as _;
+use tokio::runtime::Runtime;
+
+use super::queue::Queue;
+use super::schedule::give_way;
+use crate::auth::credentials::lenient_base64;
+use crate::auth::error::{AuthError, AuthResult};
+
+/// bcrypt's cost of new hashes.
+const COST: u32 = 10;
+
+/// A hash of no password of anybody: compared with where there is none, so that both cases take as long.
+const NOBODY: &str = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
+
+/// Computes and compares hashes. Cheap to clone.
+#[derive(Clone)]
+pub struct Hasher {
+    threads: Arc<Threads>,
+    /// A slot for each thread: who goes away while waiting costs nothing.
+    queue: Queue,
+    verifications: Arc<AtomicU64>,
+}
+
+/// The threads that hash; they end with the last [`Hasher`], without being waited for.
+struct Threads(Option<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(threads) = self.0.take() {
+            threads.shutdown_background();
+        }
+    }
+}
+
+/// A text that is no password hash of a known kind.
+#[derive(Debug, thiserror::Error)]
+#[error("not a password hash of a known kind")]
+pub struct InvalidHash;
+
+impl Hasher {
+    /// At most `threads` hashes at once. Errors where no threads can be made.
+    pub fn new(threads: usize) -> std::io::Result<Self> {
+        let count = threads.max(1);
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(count)
+            .thread_name("hash")
+            .on_thread_start(give_way)
+            .build()?;
+        let threads = Arc::new(Threads(Some(threads)));
+        Ok(Self { threads, queue: Queue::new(count), verifications: Arc::default() })
+    }
+
+    /// How many comparisons were made since the start, those against nobody included.
+    pub fn verifications(&self) -> u64 {
+        self.verifications.load(Ordering::Relaxed)
+    }
+
+    /// A new hash. Only the first 72 bytes of a password count in bcrypt; longer ones are refused before.
+    /// `client` takes its turn among others.
+    pub async fn hash(&self, client: &str, password: &str) -> AuthResult<String> {
+        let password = password.to_owned();
+        self.run(client, move || {
+            bcrypt::hash_with_result(password, COST).map(|parts| parts.format_for_version(bcrypt::Version::TwoA))
+        })
+        .await?
+        .map_err(|error| {
+            AuthError::internal("Error hashing the password")
+                .caused_by(crate::auth::error::Fault::new(error.to_string()))
+        })
+    }
+
+    /// Whether `password` is the one of `hash`. Without a hash one is compared all the same, and never matches.
+    pub async fn verify(&self, client: &str, password: &str, hash: Option<&str>) -> AuthResult<bool> {
+        self.verifications.fetch_add(1, Ordering::Relaxed);
+        let known = hash.is_some_and(|hash| !hash.is_empty());
+        let hash = hash.filter(|_| known).unwrap_or(NOBODY).to_owned();
+        let password = password.to_owned();
+        Ok(self.run(client, move || compare(&password, &hash)).await? && known)
+    }
+
+    async fn run<T: Send + 'static>(&self, client: &str, work: impl FnOnce() -> T + Send + 'static) -> AuthResult<T> {
+        let unavailable = || AuthError::internal("Unable to process the password");
+        let threads = self.threads.0.as_ref().ok_or_else(unavailable)?;
+        let slot = self.queue.enter(client).await?;
+        let work = async move {
+            let _slot = slot;
+            work()
+        };
+        threads.spawn(work).await.map_err(|_| unavailable())
+    }
+}
+
+/// Says whether a given hash can be imported.
+pub fn check(hash: &str) -> Result<(), InvalidHash> {
+    if hash.starts_with("$argon2") {
+        Argon2Hash::parse(hash).map(|_| ()).ok_or(InvalidHash)
+    } else if hash.starts_with("$fbscrypt") {
+        FirebaseHash::parse(hash).map(|_| ()).ok_or(InvalidHash)
+    } else {
+        hash.parse::<bcrypt::HashParts>().map(|_| ()).map_err(|_| InvalidHash)
+    }
+}
+
+impl Hasher {
+    /// See [`check`].
+    pub fn check_import(hash: &str) -> Result<(), InvalidHash> {
+        check(hash)
+    }
+}
+
+fn compare(password: &str, hash: &str) -> bool {
+    if hash.starts_with("$argon2") {
+        Argon2Hash::parse(hash).is_some_and(|parsed| parsed.is_met_by(password))
+    } else if hash.starts_with("$fbscrypt") {
+        FirebaseHash::parse(hash).is_some_and(|parsed| parsed.is_met_by(password))
+    } else {
+        // More than 72 bytes never match: upstream compares the first 72 only.
+        password.len() <= 72 && bcrypt::verify(password, hash).unwrap_or(false)
+    }
+}
+
+/// Digits and nothing else.
+fn number(text: &str) -> Option<u32> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// `$argon2i$v=19$m=…,t=…,p=…$salt$hash`, or argon2id; within the limits upstream sets on cost.
+struct Argon2Hash {
+    argon2: argon2::Argon2<'static>,
+    salt: Vec<u8>,
+    hash: Vec<u8>,
+}
+
+impl Argon2Hash {
+    fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('$').collect();
+        let ["", algorithm, "v=19", costs, salt, hash] = parts[..] else { return None };
+        let algorithm = match algorithm {
+            "argon2i" => argon2::Algorithm::Argon2i,
+            "argon2id" => argon2::Algorithm::Argon2id,
+            _ => return None,
+        };
+        let costs: Vec<&str> = costs.split(',').collect();
+        let [memory, time, threads] = costs[..] else { return None };
+        let cost = |text: &str, key: &str| number(text.strip_prefix(key)?);
+        let (memory, time, threads) = (cost(memory, "m=")?, cost(time, "t=")?, cost(threads, "p=")?);
+        if memory > 1024 * 1024 || time > 20 || threads > 16 {
+            return None;
+        }
+        let decode = |text: &str| lenient_base64::standard_no_pad(text).filter(|bytes| !bytes.is_empty());
+        let (salt, hash) = (decode(salt)?, decode(hash)?);
+        let params = argon2::Params::new(memory, time, threads, Some(hash.len())).ok()?;
+        Some(Self { argon2: argon2::Argon2::new(algorithm, argon2::Version::V0x13, params), salt, hash })
+    }
+
+    fn is_met_by(&self, password: &str) -> bool {
+        let mut derived = vec![0; self.hash.len()];
+        self.argon2.hash_password_into(password.as_bytes(), &self.salt, &mut derived).is_ok()
+            && bool::from(derived.ct_eq(&self.hash))
+    }
+}
+
+/// `$fbscrypt$v=1,n=…,r=…,p=…,ss=…,sk=…$salt$hash`: Firebase's scrypt, whose key encrypts the project's signer
+/// key. Reference: <https://github.com/firebase/scrypt>.
+struct FirebaseHash {
+    params: scrypt::Params,
+    salt: Vec<u8>,
+    signer_key: Vec<u8>,
+    hash: Vec<u8>,
+}
+
+impl FirebaseHash {
+    fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('$').collect();
+        let ["", "fbscrypt", settings, salt, hash] = parts[..] else { return None };
+        // In this order, the last two if they are there.
+        let mut settings = settings.split(',').peekable();
+        let mut setting = |key: &str| Some(&settings.next_if(|pair| pair.starts_with(key))?[key.len()..]);
+        if setting("v=")? != "1" || salt.is_empty() || hash.is_empty() {
+            return None;
+        }
+        let costs = [setting("n=")?, setting("r=")?, setting("p=")?];
+        let (separator, signer_key) = (setting("ss="), setting("sk="));
+        if settings.next().is_some() || separator == Some("") || signer_key == Some("") {
+            return None;
+        }
+        let [log_n, rounds, threads] = costs.map(|text| number(text).filter(|n| *n > 0));
+        // Memory of 128 · r · 2^n bytes: what Firebase uses (n = 14, r = 8) needs 16 MiB, more than 1 GiB nobody.
+        let log_n = u8::try_from(log_n?).ok().filter(|n| *n <= 20)?;
+        let (rounds, threads) = (rounds?, threads?);
+        if rounds > 8 || threads > 16 {
+            return None;
+        }
+        let mut salt = lenient_base64::standard(salt)?;
+        salt.extend(lenient_base64::standard(separator.unwrap_or_default())?);
+        Some(Self {
+            params: scrypt::Params::new(log_n, rounds, threads, 32).ok()?,
+            salt,
+            signer_key: lenient_base64::standard(signer_key.unwrap_or_default())?,
+            hash: lenient_base64::standard(hash)?,
+        })
+    }
+
+    fn is_met_by(&self, password: &str) -> bool {
+        let mut key = [0_u8; 32];
+        if scrypt::scrypt(password.as_bytes(), &self.salt, &self.params, &mut key).is_err() {
+            return false;
+        }
+        let mut derived = self.signer_key.clone();
+        ctr::Ctr128BE::<Aes256>::new(&key.into(), &[0; 16].into()).apply_keystream(&mut derived);
+        !derived.is_empty() && bool::from(derived.ct_eq(&self.hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD_NO_PAD;
+
+    // Of the reference implementations: `htpasswd -B`, `argon2`.
+    const ARGON2ID: &str = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$";
+
+    #[test]
+    fn bcrypt_is_verified_in_each_of_its_spellings_but_not_beyond_72_bytes() {
+        let hash = bcrypt::hash_with_result("secret", 4).expect("hash").format_for_version(bcrypt::Version::TwoA);
+        for version in ["$2a$", "$2b$", "$2y$"] {
+            let hash = hash.replacen("$2a$", version, 1);
+            assert!(compare("secret", &hash), "{version}");
+            assert!(!compare("Secret", &hash), "{version}");
+        }
+        let long = "x".repeat(72);
+        let hash = bcrypt::hash(&long, 4).expect("hash");
+        assert!(compare(&long, &hash));
+        assert!(!compare(&format!("{long}y"), &hash));
+    }
+
+    #[test]
+    fn argon2_is_verified_with_the_costs_of_its_text() {
+        let parsed = Argon2Hash::parse(&format!("{ARGON2ID}{}", STANDARD_NO_PAD.encode([0; 32]))).expect("parsed");
+        let mut derived = vec![0; 32];
+        parsed.argon2.hash_password_into(b"secret", b"somesalt", &mut derived).expect("derived");
+        let hash = format!("{ARGON2ID}{}", STANDARD_NO_PAD.encode(&derived));
+        assert!(compare("secret", &hash));
+        assert!(!compare("other", &hash));
+    }
+
+    #[test]
+    fn firebases_scrypt_is_verified() {
+        // The example of firebase/scrypt.
+        let hash = "$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==\
+            $42xEC+ixf3L2lw==$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==";
+        assert!(compare("user1password", hash));
+        assert!(!compare("user2password", hash));
+    }
+
+    #[test]
+    fn stray_bits_of_a_stored_hash_are_not_looked_at() {
+        // 32 bytes leave two bits of the last character to spare, 8 bytes two.
+        let hash = |last| format!("{ARGON2ID}{}{last}", &STANDARD_NO_PAD.encode([0; 32])[..42]);
+        let parsed = |text: &str| Argon2Hash::parse(text).expect("parsed").hash;
+        assert_eq!(parsed(&hash('A')), parsed(&hash('D')));
+        assert_ne!(parsed(&hash('A')), parsed(&hash('E')));
+    }
+
+    #[test]
+    fn unusable_hashes_are_not_imported() {
+        for bad in [
+            "",
+            "plain",
+            "$2a$10$short",
+            "$argon2d$v=19$m=64,t=1,p=1$c29tZXNhbHQ$AAAA",
+            "$argon2id$v=19$m=9999999,t=1,p=1$c29tZXNhbHQ$AAAA",
+            "$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$AAAA",
+            "$argon2id$v=19$m=+64,t=1,p=1$c29tZXNhbHQ$AAAA",
+            "$fbscrypt$v=2,n=14,r=8,p=1,ss=Bw==,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,r=8,n=14,p=1,ss=Bw==,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,n=0,r=8,p=1,ss=Bw==,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,n=14,r=8,p=1,ss=,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw,sk=AAAA$AAAA$AAAA",
+            "$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=AAAA,x=1$AAAA$AAAA",
+            "$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=AAAA$AAAA$",
+        ] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+        assert!(check(NOBODY).is_ok());
+    }
+
+    #[tokio::test]
+    async fn without_a_hash_one_is_compared_all_the_same() {
+        let hasher = Hasher::new(1).expect("a thread");
+        assert!(!hasher.verify("", "x", None).await.expect("verified"));
+        assert!(!hasher.verify("", "x", Some("")).await.expect("verified"));
+        assert_eq!(hasher.verifications(), 2);
+    }
+}

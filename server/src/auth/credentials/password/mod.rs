@@ -1,0 +1,25 @@
+//! Passwords: hashing on a bounded pool, the rules for new ones, and the check for leaked ones.
+
+mod hash;
+mod leaked;
+mod queue;
+mod rules;
+mod schedule;
+
+pub use hash::Hasher;
+pub use rules::PasswordRules;
+
+use crate::auth::error::AuthResult;
+use crate::auth::outside::Away;
+
+/// A new hash of `password`. Hashing takes its time, and `client` its turn: no connection is held meanwhile.
+pub async fn hash(away: &Away, client: &str, password: &str) -> AuthResult<String> {
+    away.leave()?;
+    away.auth().hasher.hash(client, password).await
+}
+
+/// Whether `password` is the one of `hash`; without a hash one is compared all the same. No connection is held meanwhile.
+pub async fn verify(away: &Away, client: &str, password: &str, hash: Option<&str>) -> AuthResult<bool> {
+    away.leave()?;
+    away.auth().hasher.verify(client, password, hash).await
+}

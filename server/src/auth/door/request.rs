@@ -1,0 +1,258 @@
+//! One request of the authentication API: what was asked, by whom, and what its answer will carry.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use actix_web::http::Method;
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::Value;
+use url::Url;
+
+use crate::auth::Auth;
+use crate::auth::door::claims::Claims;
+use crate::auth::door::params::Params;
+use crate::auth::door::query::Pairs;
+use crate::auth::error::{AuthError, AuthResult, Code, json_response};
+use crate::auth::models::session::Grant;
+use crate::auth::models::store::Db;
+use crate::auth::outside::{Away, Memory};
+use crate::config::AuthMode;
+use crate::http::client::{client_address, parse_entry};
+
+/// Bodies may have this many bytes.
+pub const BODY_LIMIT: usize = 1 << 20;
+
+/// A body as it arrived.
+pub enum Body {
+    Bytes(Vec<u8>),
+    /// More than [`BODY_LIMIT`] bytes: an error where the body is read, of no interest elsewhere.
+    TooLarge,
+}
+
+/// A request with the state that serves it.
+pub struct Request {
+    pub auth: Arc<Auth>,
+    http: HttpRequest,
+    path: String,
+    query: Pairs,
+    body: Body,
+    pub id: String,
+    /// Headers that token issuing adds to the answer.
+    extra: RefCell<Vec<(HeaderName, String)>>,
+    /// What was asked of the outside, and the connections that have to be given back for that.
+    memory: Arc<Memory>,
+}
+
+impl Request {
+    pub fn new(auth: Arc<Auth>, http: HttpRequest, path: String, body: Body, id: String) -> Self {
+        let query = Pairs::parse(http.uri().query().unwrap_or("").as_bytes());
+        Self { auth, http, path, query, body, id, extra: RefCell::default(), memory: Arc::default() }
+    }
+
+    pub fn method(&self) -> &Method {
+        self.http.method()
+    }
+
+    /// The path below the mount, still percent-encoded.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        self.http.headers()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.http.headers().get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The first value of a query key.
+    pub fn query(&self, name: &str) -> Option<&str> {
+        self.query.get(name)
+    }
+
+    /// The first value of a key of the form in the body, if it is one, else of the query.
+    pub fn form_or_query(&self, name: &str) -> Option<String> {
+        let kind = self.header("content-type").unwrap_or("").split(';').next().unwrap_or("").trim();
+        let form = match &self.body {
+            Body::Bytes(body) if kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") => Pairs::parse(body),
+            _ => Pairs::default(),
+        };
+        form.get(name).or(self.query(name)).map(str::to_owned)
+    }
+
+    /// Whether a pair of the query could not be read.
+    pub fn has_malformed_query(&self) -> bool {
+        self.query.is_malformed
+    }
+
+    /// Every pair of the query, decoded, in order.
+    pub fn query_pairs(&self) -> &[(String, String)] {
+        &self.query.pairs
+    }
+
+    /// Every value of a query key, in order.
+    pub fn query_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.query.pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn body(&self) -> AuthResult<&[u8]> {
+        match &self.body {
+            Body::Bytes(bytes) => Ok(bytes),
+            Body::TooLarge => Err(AuthError::new(
+                actix_web::http::StatusCode::PAYLOAD_TOO_LARGE,
+                Code::RequestEntityTooLarge,
+                format!("Request body too large (max {BODY_LIMIT} bytes)"),
+            )),
+        }
+    }
+
+    /// The body as a JSON object.
+    pub fn params(&self) -> AuthResult<Params> {
+        Params::parse(self.body()?)
+    }
+
+    /// A connection for this request.
+    pub async fn db(&self) -> AuthResult<Db> {
+        Db::acquire_for(&self.auth.pool, Arc::clone(&self.memory)).await
+    }
+
+    /// The way to the outside, outside of transactions.
+    pub fn away(&self) -> Away {
+        Away::new(Arc::clone(&self.auth), Arc::clone(&self.memory))
+    }
+
+    /// Asks the outside, holding no connection; see [`outside`](crate::auth::outside). `about` names everything that the answer
+    /// depends on: in a repeated transaction an answer about the same is not asked for again.
+    pub async fn ask<C>(&self, about: String, call: impl FnOnce(Away) -> C) -> AuthResult<Value>
+    where
+        C: Future<Output = AuthResult<Value>> + Send + 'static,
+    {
+        if let Some(answer) = self.memory.answer(&about) {
+            return answer;
+        }
+        let away = self.away();
+        // Whoever might ask need not be as large as the call.
+        let call = Box::pin(call(away.clone()));
+        if self.memory.give_back() { call.await } else { Err(away.defer(about, call)) }
+    }
+
+    /// Draws something that goes out (a code, a session's id), the same in every repetition of a transaction.
+    pub fn once<T: Clone + Send + 'static>(&self, about: &str, draw: impl FnOnce() -> T) -> T {
+        self.memory.once(about, draw)
+    }
+
+    /// Like [`Request::once`], for what has to be waited for.
+    pub async fn once_loaded<T: Clone + Send + 'static>(
+        &self,
+        about: &str,
+        load: impl Future<Output = AuthResult<T>>,
+    ) -> AuthResult<T> {
+        if let Some(known) = self.memory.recall(about) {
+            return Ok(known);
+        }
+        let loaded = load.await?;
+        self.memory.keep(about, loaded.clone());
+        Ok(loaded)
+    }
+
+    /// The address the request came from. A drop-in believes `X-Forwarded-For` as upstream does, the full
+    /// server only from trusted proxies.
+    pub fn client_ip(&self) -> Option<IpAddr> {
+        if self.auth.config.security.sb_forwarded_for
+            && let Some(address) = self.sb_forwarded_for()
+        {
+            return Some(address);
+        }
+        match self.auth.config.mode {
+            AuthMode::Full => client_address(&self.http, &self.auth.trusted_proxies),
+            AuthMode::DropIn => self
+                .header("x-forwarded-for")
+                .unwrap_or("")
+                .split(',')
+                .find_map(parse_entry)
+                .or_else(|| self.http.peer_addr().map(|peer| peer.ip())),
+        }
+    }
+
+    /// `Sb-Forwarded-For`, the header of Supabase's edge.
+    pub fn sb_forwarded_for(&self) -> Option<IpAddr> {
+        parse_entry(self.header("sb-forwarded-for")?.split(',').next()?)
+    }
+
+    /// The address as text, `""` when unknown.
+    pub fn client_ip_text(&self) -> String {
+        self.client_ip().map(|ip| ip.to_string()).unwrap_or_default()
+    }
+
+    /// What a session opened by this request notes about its client.
+    pub fn grant(&self) -> Grant {
+        Grant {
+            user_agent: self.header("user-agent").unwrap_or("").to_owned(),
+            ip: self.client_ip(),
+            ..Grant::default()
+        }
+    }
+
+    /// The audience users are looked up in: `X-JWT-AUD`, else the token's (administrators' tokens have none of
+    /// their own), else the configured one.
+    pub fn audience(&self, claims: Option<&Claims>) -> String {
+        let jwt = &self.auth.config.jwt;
+        if let Some(header) = self.header("x-jwt-aud").filter(|value| !value.is_empty()) {
+            return header.to_owned();
+        }
+        match claims {
+            Some(claims) if !jwt.admin_roles.contains(&claims.role) && !claims.first_audience().is_empty() => {
+                claims.first_audience().to_owned()
+            }
+            _ => jwt.aud.clone(),
+        }
+    }
+
+    /// The URL under which clients reach this API, for links. A forwarded host counts only if it is listed:
+    /// no header steers a link.
+    pub fn external_url(&self) -> Url {
+        let hosts = &self.auth.config.mailer.external_hosts;
+        let forwarded = self.header("x-forwarded-host").unwrap_or("");
+        if !forwarded.is_empty() && hosts.iter().any(|host| host == forwarded) {
+            let plain = forwarded == "localhost" && self.header("x-forwarded-proto") == Some("http");
+            let scheme = if plain { "http" } else { "https" };
+            if let Ok(url) = Url::parse(&format!("{scheme}://{forwarded}")) {
+                return url;
+            }
+        }
+        self.auth.external_url.clone()
+    }
+
+    /// Where this request wants its user sent afterwards, if that is allowed.
+    pub fn redirect_target(&self) -> String {
+        self.auth.redirects.choose(self)
+    }
+
+    /// Adds a header to the answer.
+    pub fn add_header(&self, name: &'static str, value: impl Into<String>) {
+        self.extra.borrow_mut().push((HeaderName::from_static(name), value.into()));
+    }
+
+    /// Puts the added headers on a finished answer.
+    pub fn finish(&self, response: &mut HttpResponse) {
+        for (name, value) in self.extra.borrow_mut().drain(..) {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                response.headers_mut().insert(name, value);
+            }
+        }
+    }
+}
+
+/// 200 with a JSON body.
+pub fn ok(body: &impl Serialize) -> AuthResult<HttpResponse> {
+    Ok(json_response(actix_web::http::StatusCode::OK, body))
+}
+
+/// 200 `{}`.
+pub fn empty() -> AuthResult<HttpResponse> {
+    ok(&serde_json::json!({}))
+}

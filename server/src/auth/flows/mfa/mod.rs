@@ -1,0 +1,79 @@
+//! `/factors`: enrolls, challenges, verifies and removes second factors.
+//! Reference: supabase/auth `internal/api/mfa.go`.
+
+mod challenge;
+mod enroll;
+mod totp;
+mod verify;
+
+use actix_web::HttpResponse;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::auth::door::bearer::Caller;
+use crate::auth::door::request::{Request, ok};
+use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
+use crate::auth::models::audit::{Action, Entry};
+use crate::auth::models::factor;
+use crate::auth::models::user::{Factor, User};
+use crate::auth::outside::mailer::{self, Notification};
+
+pub use challenge::challenge;
+pub use enroll::enroll;
+pub use verify::verify;
+
+const WRONG_TYPE: &str = "factor_type needs to be totp, phone, or webauthn";
+
+/// The factor that a path names, if it is the user's.
+///
+/// Errors: 404 `validation_failed` for what is no uuid, 404 `mfa_factor_not_found`.
+pub async fn load(request: &Request, user_id: Uuid, id: &str) -> AuthResult<Factor> {
+    let id =
+        Uuid::parse_str(id).map_err(|_| AuthError::not_found(Code::ValidationFailed, "factor_id must be an UUID"))?;
+    let db = request.db().await?;
+    factor::find_owned(&db, user_id, id)
+        .await
+        .or_internal("Database error loading factor")?
+        .ok_or_else(|| AuthError::not_found(Code::MfaFactorNotFound, "Factor not found"))
+}
+
+/// Refuses a session of the first level that would add a factor to those that `owner` has.
+///
+/// Errors: 403 `insufficient_aal`.
+fn require_level(owner: &User, caller: &Caller) -> AuthResult<()> {
+    if owner.has_mfa() && !caller.is_aal2() {
+        return Err(AuthError::forbidden(Code::InsufficientAal, "AAL2 required to enroll a new factor"));
+    }
+    Ok(())
+}
+
+/// `DELETE /factors/{id}`: sessions it raised fall back to the first level.
+///
+/// Errors: 422 `insufficient_aal` for a verified factor and a session of the first level.
+pub async fn unenroll(request: &Request, caller: Caller, factor: Factor) -> AuthResult<HttpResponse> {
+    if factor.is_verified() && !caller.is_aal2() {
+        let message = "AAL2 required to unenroll verified factor";
+        return Err(AuthError::unprocessable(Code::InsufficientAal, message));
+    }
+    let address = request.client_ip_text();
+    let db = request.db().await?;
+    db.transaction(async |db| {
+        // Sessions name their factor, so they are told before it goes.
+        factor::downgrade_sessions(db, &factor, caller.user.id).await?;
+        factor::delete(db, factor.id).await?;
+        Entry::of(&caller.user, Action::FactorUnenrolled)
+            .from_address(&address)
+            .with(json!({
+                "factor_id": factor.id,
+                "factor_status": factor.status,
+                "session_id": caller.session_id(),
+            }))
+            .record(db, request.auth.config.audit_log_only)
+            .await?;
+        Ok(())
+    })
+    .await?;
+    let notice = Notification::FactorUnenrolled { factor_type: &factor.factor_type };
+    mailer::notify(request, &db, &caller.user, notice).await;
+    ok(&json!({ "id": factor.id }))
+}

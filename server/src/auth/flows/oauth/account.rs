@@ -1,0 +1,343 @@
+//! Whose an external identity is: an existing user's, one to be linked, or a new one's.
+//! Reference: supabase/auth `internal/models/linking.go`, `internal/api/external.go`
+//! (`createAccountFromExternalIdentity`), `internal/api/identity.go`.
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::claims::Profile;
+use crate::auth::door::request::Request;
+use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
+use crate::auth::flows::signup::{create_user, provider_metadata, send_confirmation};
+use crate::auth::models::audit::{Action, Entry};
+use crate::auth::models::identity::{self, Identity};
+use crate::auth::models::store::Db;
+use crate::auth::models::user::{self, Column, User};
+use crate::auth::models::{Json, session};
+use crate::auth::outside::hooks;
+use crate::auth::outside::mailer::{self, Notification};
+
+/// What to do with an identity.
+#[allow(clippy::large_enum_variant, reason = "made once per sign-in and taken apart at once")]
+enum Decision {
+    Exists(Box<User>, Identity),
+    Link(Box<User>),
+    Create,
+    Several,
+}
+
+struct Linking {
+    decision: Decision,
+    domain: String,
+    /// The address of the new or found user, and whether the provider vouches for the one that it names.
+    email: String,
+    verified: bool,
+    /// The provider names an address, be it the user's or not.
+    names_email: bool,
+}
+
+/// A user, or the refusal that must be told after what was stored is committed.
+pub enum Outcome {
+    User(Box<User>, bool),
+    Refused(AuthError),
+}
+
+/// The circle within which accounts meet by address.
+fn domain(request: &Request, provider: &str) -> String {
+    if provider.starts_with("sso:") {
+        return provider.to_owned();
+    }
+    let own = &request.auth.config.provider_linking_domains;
+    own.get(provider).cloned().unwrap_or_else(|| "default".to_owned())
+}
+
+async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, aud: &str) -> AuthResult<Linking> {
+    let trusted: Vec<String> = profile
+        .emails
+        .iter()
+        // Autoconfirm spares the mail, it makes no claim true: upstream links by any address under it.
+        .filter(|address| !address.email.is_empty() && address.verified)
+        .map(|address| address.email.to_ascii_lowercase())
+        .collect();
+    let primary = profile.emails.iter().rfind(|address| address.primary);
+    let mut linking = Linking {
+        decision: Decision::Create,
+        domain: domain(request, provider),
+        email: primary.map(|address| address.email.to_ascii_lowercase()).unwrap_or_default(),
+        verified: primary.is_some_and(|address| address.verified),
+        names_email: primary.is_some_and(|address| !address.email.is_empty()),
+    };
+    if let Some(known) = identity::find(db, profile.subject(), provider).await? {
+        let user = user::find_by_id(db, known.user_id)
+            .await?
+            .ok_or_else(|| AuthError::not_found(Code::UserNotFound, "User not found"))?;
+        linking.email.clone_from(&user.email);
+        linking.decision = Decision::Exists(Box::new(user), known);
+        return Ok(linking);
+    }
+    if trusted.is_empty() {
+        let own_domains = request.auth.own_linking_domains();
+        if !linking.email.is_empty()
+            && user::find_duplicate_email(db, &linking.email, aud, None, &own_domains).await?.is_some()
+        {
+            linking.email.clear();
+        }
+        return Ok(linking);
+    }
+    // Upstream also asks for identities that nobody vouches for, and then sends the owner of an address to the account of
+    // whoever linked it unproved.
+    let mut owners: Vec<Uuid> = identity::verified_by_emails(db, &trusted)
+        .await?
+        .into_iter()
+        .filter(|known| domain(request, &known.provider) == linking.domain)
+        .map(|known| known.user_id)
+        .collect();
+    if linking.domain == "default" {
+        owners.extend(user::ids_by_emails(db, &trusted).await?);
+    }
+    owners.sort_unstable();
+    owners.dedup();
+    linking.decision = match owners.as_slice() {
+        [] => Decision::Create,
+        [owner] => match user::find_by_id(db, *owner).await? {
+            Some(user) => Decision::Link(Box::new(user)),
+            None => Decision::Create,
+        },
+        _ => Decision::Several,
+    };
+    Ok(linking)
+}
+
+fn new_user(request: &Request, profile: &Profile, linking: &Linking, provider: &str, aud: &str) -> User {
+    let mut user = User::new(&linking.email, "", aud, profile.identity_data());
+    user.id = request.once("new user", || user.id);
+    user.app_metadata = Some(provider_metadata(&[provider]));
+    user.is_sso_user = linking.domain != "default";
+    user
+}
+
+/// Asks the hook about the user that an identity would make; outside any transaction.
+pub async fn ask_before(request: &Request, db: &Db, profile: &Profile, provider: &str) -> AuthResult<()> {
+    let config = &request.auth.config;
+    if config.hooks.before_user_created.is_none() {
+        return Ok(());
+    }
+    let aud = request.audience(None);
+    let linking = decide(request, db, profile, provider, &aud).await?;
+    let Decision::Create = linking.decision else { return Ok(()) };
+    if config.disable_signup {
+        return Err(signup_disabled());
+    }
+    let mut user = new_user(request, profile, &linking, provider, &aud);
+    user.is_sso_user = linking.domain.starts_with("sso:");
+    hooks::before_user_created(request, db, &user).await
+}
+
+fn signup_disabled() -> AuthError {
+    AuthError::unprocessable(Code::SignupDisabled, "Signups not allowed for this instance")
+}
+
+async fn add_identity(db: &Db, user: &User, provider: &str, data: Json) -> AuthResult<Identity> {
+    identity::create(db, user.id, provider, data).await.or_internal("Error creating identity")
+}
+
+/// The user of an external identity, made, linked or found; within a transaction.
+///
+/// Errors: 422 `signup_disabled`, 403 `user_banned`; refusals that keep what was stored, as
+/// `provider_email_needs_verification`, are an [`Outcome`].
+pub async fn sign_in(
+    request: &Request,
+    db: &Db,
+    profile: &Profile,
+    provider: &str,
+    email_optional: bool,
+) -> AuthResult<Outcome> {
+    let config = &request.auth.config;
+    let aud = request.audience(None);
+    let data = profile.identity_data();
+    let linking = decide(request, db, profile, provider, &aud).await?;
+    let created = matches!(linking.decision, Decision::Create);
+    let (mut user, identity) = match linking.decision {
+        Decision::Several => {
+            return Err(AuthError::internal(format!(
+                "Multiple accounts with the same email address in the same linking domain detected: {}",
+                linking.domain
+            )));
+        }
+        Decision::Link(mut user) => {
+            let identity = add_identity(db, &user, provider, data.clone()).await?;
+            user.merge_user_metadata(db, &data).await?;
+            user.update_providers(db).await?;
+            record_link(request, db, &user, &identity).await?;
+            // The answer lists the identities from before, as upstream's does.
+            (user, identity)
+        }
+        Decision::Create => {
+            if config.disable_signup {
+                return Err(signup_disabled());
+            }
+            let user = new_user(request, profile, &linking, provider, &aud);
+            let mut user = create_user(request, db, user).await?;
+            let identity = add_identity(db, &user, provider, data).await?;
+            user.identities.get_or_insert_default().push(identity.clone());
+            (Box::new(user), identity)
+        }
+        Decision::Exists(mut user, mut identity) => {
+            identity.replace_data(db, data.clone()).await?;
+            user.merge_user_metadata(db, &data).await?;
+            user.update_providers(db).await?;
+            for known in user.identities.iter_mut().flatten().filter(|known| known.id == identity.id) {
+                *known = identity.clone();
+            }
+            (user, identity)
+        }
+    };
+    if user.is_banned() {
+        return Err(AuthError::forbidden(Code::UserBanned, "User is banned"));
+    }
+    let has_email = provider != "web3" && !(email_optional && linking.email.is_empty());
+    if !has_email || user.is_confirmed() {
+        Entry::of(&user, Action::Login).with(json!({ "provider": provider })).record(db, config.audit_log_only).await?;
+        return Ok(Outcome::User(user, created));
+    }
+    // Autoconfirm confirms the address that the account has, not the lack of one that belongs to somebody else.
+    let confirms = config.mailer.autoconfirm && !(linking.names_email && linking.email.is_empty());
+    if linking.verified || confirms {
+        // Whoever made the unconfirmed account knows its password: nothing of it survives.
+        remove_unconfirmed(db, &mut user, &identity).await.or_internal("Error updating user")?;
+        Entry::of(&user, Action::UserSignedUp)
+            .with(json!({ "provider": provider }))
+            .record(db, config.audit_log_only)
+            .await?;
+        user.confirm(db).await.or_internal("Error updating user")?;
+        // The answer shows what was confirmed in the identity too; its row keeps what the provider said.
+        for known in user.identities.iter_mut().flatten().filter(|known| known.id == identity.id) {
+            known.identity_data.get_or_insert_default().insert("email_verified".to_owned(), json!(true));
+        }
+        return Ok(Outcome::User(user, created));
+    }
+    let mut how = format!("Verify the email with {provider} in order to sign in");
+    if !linking.email.is_empty() {
+        send_confirmation(request, db, &mut user, None).await?;
+        how = format!("A confirmation email has been sent to your {provider} email");
+    }
+    if config.mailer.allow_unverified_email_sign_ins {
+        return Ok(Outcome::User(user, created));
+    }
+    let message = format!("Unverified email with {provider}. {how}");
+    Ok(Outcome::Refused(AuthError::unprocessable(Code::ProviderEmailNeedsVerification, message)))
+}
+
+async fn record_link(request: &Request, db: &Db, user: &User, identity: &Identity) -> AuthResult<()> {
+    let address = request.client_ip_text();
+    Entry::of(user, Action::IdentityLinked)
+        .from_address(&address)
+        .with(json!({
+            "identity_id": identity.id,
+            "provider": identity.provider,
+            "provider_id": identity.provider_id,
+        }))
+        .record(db, request.auth.config.audit_log_only)
+        .await
+        .or_internal("Error recording audit log entry")
+}
+
+/// Removes the password, the metadata and the identities of an account that nobody confirmed, except the one
+/// that signs in now.
+pub async fn remove_unconfirmed(db: &Db, user: &mut User, keep: &Identity) -> AuthResult<()> {
+    user.encrypted_password = None;
+    user.user_metadata.clone_from(&keep.identity_data);
+    user.update(db, &[Column::EncryptedPassword, Column::UserMetadata]).await?;
+    for other in user.identities().iter().filter(|other| other.id != keep.id) {
+        identity::delete(db, other.id).await?;
+    }
+    session::delete_all(db, user.id).await?;
+    user.update_providers(db).await?;
+    Ok(())
+}
+
+/// Links an external identity to `user`; within a transaction.
+///
+/// Errors: 422 `identity_already_exists`, 400 `email_exists`; 422 `email_not_confirmed` is an [`Outcome`].
+pub async fn link(
+    request: &Request,
+    db: &Db,
+    mut user: User,
+    profile: &Profile,
+    provider: &str,
+) -> AuthResult<Outcome> {
+    user::lock(db, user.id).await?;
+    // The provider may have taken its time.
+    let gone = || AuthError::unprocessable(Code::UserNotFound, "Linking target user not found");
+    user = user::find_by_id(db, user.id).await?.ok_or_else(gone)?;
+    let known = identity::find(db, profile.subject(), provider)
+        .await
+        .or_internal("Database error finding identity for linking")?;
+    if let Some(known) = known {
+        let whose = if known.user_id == user.id { "" } else { " to another user" };
+        let message = format!("Identity is already linked{whose}");
+        return Err(AuthError::unprocessable(Code::IdentityAlreadyExists, message));
+    }
+    let identity = add_identity(db, &user, provider, profile.identity_data()).await?;
+    record_link(request, db, &user, &identity).await?;
+    user.identities.get_or_insert_default().push(identity);
+    if user.email.is_empty() {
+        let taken = || {
+            let message = "A user with this email address has already been registered";
+            AuthError::bad_request(Code::EmailExists, message)
+        };
+        if !promote_email(request, db, &mut user).await? {
+            return Err(taken());
+        }
+        if !profile.is_email_verified() {
+            send_confirmation(request, db, &mut user, None).await?;
+            let message = format!(
+                "Unverified email with {provider}. A confirmation email has been sent to your {provider} email"
+            );
+            return Ok(Outcome::Refused(AuthError::unprocessable(Code::EmailNotConfirmed, message)));
+        }
+        user.confirm(db).await?;
+        if user.is_anonymous {
+            user.is_anonymous = false;
+            user.update(db, &[Column::IsAnonymous]).await?;
+        }
+    }
+    user.update_providers(db).await?;
+    mailer::notify(request, db, &user, Notification::IdentityLinked { provider }).await;
+    Ok(Outcome::User(Box::new(user), false))
+}
+
+/// Gives the user the address of one of its identities if its own belongs to none: verified ones first, then
+/// the oldest. `false` if each of them is another user's.
+pub async fn promote_email(request: &Request, db: &Db, user: &mut User) -> AuthResult<bool> {
+    let mut identities = identity::of_user(db, user.id).await?;
+    if identities.iter().any(|identity| identity.email == user.email) {
+        return Ok(true);
+    }
+    identities.sort_by_key(|identity| match (identity.email.is_empty(), identity.is_email_verified()) {
+        (true, _) => 2,
+        (false, false) => 1,
+        (false, true) => 0,
+    });
+    for candidate in identities {
+        if !candidate.email.is_empty()
+            && user::find_by_email(db, &candidate.email, &user.aud).await?.is_some_and(|other| other.id != user.id)
+        {
+            continue;
+        }
+        user.email.clone_from(&candidate.email);
+        user.update(db, &[Column::Email]).await?;
+        // What was sent before speaks of another address.
+        user.clear_pending(db).await?;
+        let covered = candidate.is_email_verified() || request.auth.config.mailer.autoconfirm;
+        if candidate.email.is_empty() || !covered {
+            user.email_confirmed_at = None;
+            user.update(db, &[Column::EmailConfirmedAt]).await?;
+            let mut unverified = Json::new();
+            unverified.insert("email_verified".to_owned(), json!(false));
+            user.merge_user_metadata(db, &unverified).await?;
+        }
+        return Ok(true);
+    }
+    Ok(false)
+}

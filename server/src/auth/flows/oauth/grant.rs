@@ -1,0 +1,254 @@
+//! The `id_token` grant: a token that an application got from a provider's own library.
+
+use actix_web::HttpResponse;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::account::{self, Outcome};
+use super::azure;
+use super::id_token;
+use super::oidc::{self, unverified_claims};
+use crate::auth::credentials::tokens;
+use crate::auth::door::bearer;
+use crate::auth::door::params::Params;
+use crate::auth::door::request::Request;
+use crate::auth::error::{AuthError, AuthResult, Code, Fault};
+use crate::auth::flows::custom_providers;
+use crate::auth::models::store::Db;
+use crate::auth::outside::hooks;
+
+/// Who must have issued a token, for whom.
+struct Expected {
+    /// The provider of the identity.
+    provider: String,
+    issuer: String,
+    discovery_url: Option<String>,
+    client_ids: Vec<String>,
+    skip_nonce_check: bool,
+    email_optional: bool,
+    custom: bool,
+}
+
+fn invalid_request(description: impl Into<String>) -> AuthError {
+    AuthError::oauth("invalid request", description)
+}
+
+/// A session for the person of the ID token, or the identity linked to the caller.
+///
+/// Errors: OAuth's shape `invalid request` and `invalid nonce`; 400 `provider_disabled`, `validation_failed`; those
+/// of [`account::sign_in`].
+pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
+    let params = request.params()?;
+    let token = params.text("id_token")?;
+    let (access_token, nonce) = (params.text("access_token")?, params.text("nonce")?);
+    let links = params.flag("link_identity", false)?;
+    let (provider, issuer, client_id) = (params.text("provider")?, params.text("issuer")?, params.text("client_id")?);
+    if token.is_empty() {
+        return Err(invalid_request("id_token required"));
+    }
+    if provider.is_empty() && (client_id.is_empty() || issuer.is_empty()) {
+        return Err(invalid_request("provider or client_id and issuer required"));
+    }
+    let target = if links {
+        if request.header("authorization").unwrap_or("").is_empty() {
+            return Err(invalid_request("Linking requires a valid user access token in Authorization"));
+        }
+        Some(bearer::require_user(request).await?.user)
+    } else {
+        None
+    };
+    let db = request.db().await?;
+    let expected = expect(request, &db, &params, &token).await?;
+    let away = request.away();
+    let http = if expected.custom { away.custom_providers() } else { away.providers() };
+    let unreachable = |fault: Fault| {
+        AuthError::internal("Unexpected failure, please check server logs for more information").caused_by(fault)
+    };
+    let found = request.auth.discovery.issuer(http, &expected.issuer, expected.discovery_url.as_deref()).await;
+    let bad = || invalid_request("Bad ID token");
+    let token = found.map_err(unreachable)?.verify(http, &token).await.map_err(|fault| {
+        tracing::debug!(request_id = request.id, %fault, "auth: an ID token was refused");
+        bad()
+    })?;
+    let mut profile = id_token::profile(&token).ok_or_else(bad)?;
+    if !access_token.is_empty() && !token.goes_with(&access_token) {
+        return Err(bad());
+    }
+    profile.choose_email();
+    if token.text("sub").is_empty() {
+        return Err(invalid_request("Missing sub claim in id_token"));
+    }
+    let audience = token.audience();
+    if !expected.client_ids.iter().any(|id| !id.is_empty() && audience.contains(&id.as_str())) {
+        return Err(invalid_request(format!("Unacceptable audience in id_token: [{}]", audience.join(" "))));
+    }
+    // A token for several is whose it says; Google names the application on the telephone beside the audience it asked for.
+    let party = token.text("azp");
+    let foreign = !party.is_empty() && !expected.client_ids.iter().any(|id| id == party);
+    if foreign && !(expected.issuer == oidc::GOOGLE && audience.len() == 1) {
+        return Err(invalid_request(format!("Unacceptable authorized party in id_token: {party}")));
+    }
+    if !expected.skip_nonce_check {
+        check_nonce(token.text("nonce"), &nonce)?;
+    }
+    if target.is_none() {
+        account::ask_before(request, &db, &profile, &expected.provider).await?;
+    }
+    let grant = request.grant();
+    let outcome = db
+        .transaction(async |db| {
+            let outcome = match target.clone() {
+                Some(user) => account::link(request, db, user, &profile, &expected.provider).await?,
+                None => account::sign_in(request, db, &profile, &expected.provider, expected.email_optional).await?,
+            };
+            match outcome {
+                Outcome::User(user, created) => {
+                    Ok(Ok((tokens::issue(request, db, *user, "oauth", &grant).await?, created)))
+                }
+                Outcome::Refused(error) => Ok(Err(error)),
+            }
+        })
+        .await
+        .map_err(|error| match error {
+            AuthError::Unhandled(fault) => {
+                tracing::error!(request_id = request.id, %fault, "auth: the id_token grant failed");
+                AuthError::oauth("server_error", "Internal Server Error")
+            }
+            meant => meant,
+        })?;
+    let (answer, created) = outcome?;
+    if created {
+        hooks::after_user_created(request, &db, &answer.user).await?;
+    }
+    answer.respond()
+}
+
+/// The token carries the hash of the nonce that the application passed, or neither has one.
+fn check_nonce(in_token: &str, passed: &str) -> AuthResult<()> {
+    match (in_token.is_empty(), passed.is_empty()) {
+        (true, true) => Ok(()),
+        (false, false) => {
+            let hash = hex::encode(Sha256::digest(passed));
+            if hash.as_bytes().ct_eq(in_token.as_bytes()).into() {
+                return Ok(());
+            }
+            Err(AuthError::oauth("invalid nonce", "Nonces mismatch"))
+        }
+        _ => Err(invalid_request("Passed nonce and nonce in id_token should either both exist or not.")),
+    }
+}
+
+/// The issuer inside a token, for providers that have several.
+fn detected(token: &str, provider: &str, passed: &str, is_right: fn(&str) -> bool) -> AuthResult<String> {
+    let claims = unverified_claims(token)
+        .ok_or_else(|| AuthError::invalid(format!("Unable to detect issuer in ID token for {provider} provider")))?;
+    let issuer = claims.get("iss").and_then(serde_json::Value::as_str).unwrap_or("");
+    if !is_right(issuer) {
+        let article = if provider == "Apple" || provider == "Azure" { "an" } else { "a" };
+        return Err(AuthError::invalid(format!(
+            "Detected ID token issuer is not {article} {provider} ID token issuer"
+        )));
+    }
+    if !passed.is_empty() && passed != issuer {
+        return Err(AuthError::invalid("Provided issuer does not match ID token issuer"));
+    }
+    Ok(issuer.to_owned())
+}
+
+async fn expect(request: &Request, db: &Db, params: &Params, token: &str) -> AuthResult<Expected> {
+    let config = &request.auth.config;
+    let (provider, passed) = (params.text("provider")?, params.text("issuer")?);
+    if provider.starts_with("custom:") {
+        return expect_custom(request, db, &provider).await;
+    }
+    let keycloak = config.external.providers.get("keycloak");
+    let keycloak_url = keycloak.map_or("", |keycloak| keycloak.url.as_str());
+    let is_keycloak =
+        keycloak.is_some_and(|keycloak| keycloak.enabled) && !keycloak_url.is_empty() && passed == keycloak_url;
+    let (name, issuer) = match provider.as_str() {
+        _ if provider == "apple" || oidc::is_apple(&passed) => {
+            ("apple", detected(token, "Apple", &passed, oidc::is_apple)?)
+        }
+        _ if provider == "google" || passed == oidc::GOOGLE => ("google", oidc::GOOGLE.to_owned()),
+        _ if provider == "azure" || oidc::is_azure(&passed) => {
+            let is_azure: fn(&str) -> bool = |issuer| {
+                issuer.starts_with("https://login.microsoftonline.com/")
+                    || issuer.starts_with("https://sts.windows.net/")
+            };
+            ("azure", detected(token, "Azure", &passed, is_azure)?)
+        }
+        _ if provider == "facebook" || passed == oidc::FACEBOOK => ("facebook", oidc::FACEBOOK.to_owned()),
+        _ if provider == "keycloak" || is_keycloak => ("keycloak", keycloak_url.to_owned()),
+        _ if provider == "kakao" || passed == oidc::KAKAO => ("kakao", oidc::KAKAO.to_owned()),
+        _ if provider == "vercel_marketplace" || passed == oidc::VERCEL_MARKETPLACE => {
+            ("vercel_marketplace", oidc::VERCEL_MARKETPLACE.to_owned())
+        }
+        _ if provider == "snapchat" || passed == oidc::SNAPCHAT => ("snapchat", oidc::SNAPCHAT.to_owned()),
+        _ => {
+            if !config.external.allowed_id_token_issuers.contains(&passed) || passed.is_empty() {
+                return Err(AuthError::invalid(format!("Custom OIDC provider {provider:?} not allowed")));
+            }
+            return Ok(Expected {
+                provider: passed.clone(),
+                issuer: passed,
+                discovery_url: None,
+                client_ids: vec![params.text("client_id")?],
+                skip_nonce_check: false,
+                email_optional: false,
+                custom: false,
+            });
+        }
+    };
+    let settings = config.external.providers.get(name).filter(|settings| settings.enabled).ok_or_else(|| {
+        AuthError::bad_request(Code::ProviderDisabled, format!("Provider (issuer {issuer:?}) is not enabled"))
+    })?;
+    // Upstream asks this of the browser's flow alone.
+    if name == "azure"
+        && let Some(tenant) = azure::tenant_of_endpoints(&settings.url)
+        && azure::tenant_of_issuer(&issuer) != Some(tenant)
+    {
+        return Err(AuthError::invalid("Detected ID token issuer is not the configured Azure tenant"));
+    }
+    let mut client_ids = settings.client_id.clone();
+    if name == "apple" {
+        client_ids.push(config.external.ios_bundle_id.clone());
+    }
+    Ok(Expected {
+        provider: name.to_owned(),
+        issuer,
+        discovery_url: None,
+        client_ids,
+        // Facebook's tokens carry the nonce as it was passed.
+        skip_nonce_check: settings.skip_nonce_check || name == "facebook",
+        email_optional: settings.email_optional,
+        custom: false,
+    })
+}
+
+async fn expect_custom(request: &Request, db: &Db, name: &str) -> AuthResult<Expected> {
+    if !request.auth.config.custom_oauth_enabled {
+        return Err(AuthError::invalid("Custom OAuth providers are disabled"));
+    }
+    let custom = custom_providers::find(db, name)
+        .await?
+        .ok_or_else(|| AuthError::invalid(format!("Custom provider {name:?} not found")))?;
+    if !custom.enabled {
+        return Err(AuthError::bad_request(Code::ProviderDisabled, format!("Custom provider {name:?} is disabled")));
+    }
+    if !custom.is_oidc() {
+        return Err(AuthError::invalid(format!("Provider {name:?} is not an OIDC provider")));
+    }
+    let issuer =
+        custom.issuer.clone().ok_or_else(|| AuthError::invalid(format!("OIDC provider {name:?} missing issuer")))?;
+    let mut client_ids = vec![custom.client_id.clone()];
+    client_ids.extend(custom.acceptable_client_ids.clone());
+    Ok(Expected {
+        provider: name.to_owned(),
+        issuer,
+        discovery_url: custom.discovery_url.clone(),
+        client_ids,
+        skip_nonce_check: custom.skip_nonce_check,
+        email_optional: custom.email_optional,
+        custom: true,
+    })
+}

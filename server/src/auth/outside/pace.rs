@@ -1,0 +1,86 @@
+//! How long messages take to leave, so that an answer which sends none comes no sooner than one that does.
+//!
+//! Where mail is handed over within the request, a recovery for an address that nobody has would otherwise be answered at
+//! once: the time would tell who has an account.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rand::Rng as _;
+
+use crate::auth::outside::hooks::Hook;
+
+/// How many messages are remembered.
+const KEPT: usize = 64;
+
+/// How long the last messages of one kind took.
+#[derive(Default)]
+pub struct Pace {
+    recent: Mutex<VecDeque<Duration>>,
+}
+
+impl Pace {
+    /// Sends a message and notes how long that took, whatever came of it.
+    pub async fn measured<T>(&self, sending: impl Future<Output = T>) -> T {
+        let begun = Instant::now();
+        let sent = sending.await;
+        let mut recent = self.recent.lock();
+        recent.push_back(begun.elapsed());
+        if recent.len() > KEPT {
+            recent.pop_front();
+        }
+        sent
+    }
+
+    /// Takes as long as one of the last messages did, drawn anew each time; no time where none was sent.
+    pub async fn wait(&self) {
+        let drawn = {
+            let recent = self.recent.lock();
+            if recent.is_empty() { None } else { recent.get(rand::rng().random_range(0..recent.len())).copied() }
+        };
+        if let Some(duration) = drawn {
+            tokio::time::sleep(duration).await;
+        }
+    }
+}
+
+/// Of all messages that leave within a request.
+#[derive(Default)]
+pub struct Paces {
+    pub mails: Pace,
+    pub texts: Pace,
+}
+
+impl Paces {
+    /// Of the messages that a hook sends, if it sends any.
+    pub fn of_hook(&self, hook: Hook) -> Option<&Pace> {
+        match hook {
+            Hook::SendEmail => Some(&self.mails),
+            Hook::SendSms => Some(&self.texts),
+            Hook::CustomAccessToken
+            | Hook::MfaVerification
+            | Hook::PasswordVerification
+            | Hook::BeforeUserCreated
+            | Hook::AfterUserCreated => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_sends_nothing_takes_as_long_as_one_who_did() {
+        let (pace, took) = (Pace::default(), Duration::from_millis(40));
+        pace.measured(tokio::time::sleep(took)).await;
+        let begun = Instant::now();
+        pace.wait().await;
+        assert!(begun.elapsed() >= took);
+        for _ in 0..2 * KEPT {
+            pace.measured(async {}).await;
+        }
+        assert_eq!(pace.recent.lock().len(), KEPT, "what is long ago is forgotten");
+    }
+}

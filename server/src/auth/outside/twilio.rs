@@ -1,0 +1,137 @@
+//! Twilio, or any service that speaks its APIs: Messages, which sends texts, and Verify, which makes codes, sends them
+//! and checks them.
+//! Reference: supabase/auth `internal/api/sms_provider/twilio.go`, `twilio_verify.go`.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use crate::auth::outside::Away;
+use crate::auth::outside::text::{CodeChecker, Text, TextSender, WHATSAPP};
+use crate::config::TwilioConfig;
+
+/// Asks for something as an account, and reads the answer; the error text is what the service says.
+async fn ask(
+    away: &Away,
+    client: &reqwest::Client,
+    url: &str,
+    config: &TwilioConfig,
+    form: &[(&str, &str)],
+) -> Result<Value, String> {
+    away.leave().map_err(|fault| fault.to_string())?;
+    let answer = client
+        .post(url)
+        .timeout(Duration::from_secs(10))
+        .basic_auth(&config.account_sid, Some(config.auth_token.reveal()))
+        .form(form)
+        .send()
+        .await
+        .map_err(|error| error.without_url().to_string())?;
+    let accepted = answer.status().is_success();
+    let body: Value = answer.json().await.map_err(|error| error.without_url().to_string())?;
+    if accepted {
+        return Ok(body);
+    }
+    Err(format!("{} More information: {}", text_of(&body, "message"), text_of(&body, "more_info")))
+}
+
+fn text_of(body: &Value, name: &str) -> String {
+    body.get(name).and_then(Value::as_str).unwrap_or("").to_owned()
+}
+
+/// The Messages API.
+pub struct Twilio {
+    config: TwilioConfig,
+    client: reqwest::Client,
+}
+
+impl Twilio {
+    /// `None` when a setting is missing.
+    pub fn new(config: &TwilioConfig, client: reqwest::Client) -> Option<Self> {
+        config.is_complete().then(|| Self { config: config.clone(), client })
+    }
+}
+
+impl TextSender for Twilio {
+    fn send<'a>(&'a self, away: &'a Away, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let from = &self.config.message_service_sid;
+            let number = format!("+{}", text.to);
+            let content = json!({ "1": text.code }).to_string();
+            let mut form: Vec<(&str, &str)> = vec![("Channel", text.channel)];
+            let (to, sender);
+            if text.channel == WHATSAPP {
+                to = format!("whatsapp:{number}");
+                sender = if from.bytes().all(|b| b.is_ascii_digit() || b == b'+') {
+                    format!("whatsapp:{from}")
+                } else {
+                    from.clone()
+                };
+                if self.config.content_sid.is_empty() {
+                    form.push(("Body", text.body));
+                } else {
+                    form.push(("ContentSid", &self.config.content_sid));
+                    form.push(("ContentVariables", &content));
+                }
+            } else {
+                (to, sender) = (number, from.clone());
+                form.push(("Body", text.body));
+            }
+            form.push(("To", &to));
+            form.push(("From", &sender));
+            let url = format!("{}/2010-04-01/Accounts/{}/Messages.json", self.config.base_url, self.config.account_sid);
+            let body = ask(away, &self.client, &url, &self.config, &form).await?;
+            let field = |name: &str| text_of(&body, name);
+            if matches!(field("status").as_str(), "failed" | "undelivered") {
+                return Err(format!("twilio error: {} for message {}", field("error_message"), field("sid")));
+            }
+            Ok(field("sid"))
+        })
+    }
+}
+
+/// The Verify API: it makes the codes, so that those made here are never sent.
+pub struct TwilioVerify {
+    config: TwilioConfig,
+    client: reqwest::Client,
+}
+
+impl TwilioVerify {
+    /// `None` when a setting is missing.
+    pub fn new(config: &TwilioConfig, client: reqwest::Client) -> Option<Self> {
+        config.is_complete().then(|| Self { config: config.clone(), client })
+    }
+
+    async fn ask(&self, away: &Away, resource: &str, form: &[(&str, &str)]) -> Result<Value, String> {
+        let url = format!("{}/v2/Services/{}/{resource}", self.config.base_url, self.config.message_service_sid);
+        ask(away, &self.client, &url, &self.config, form).await
+    }
+}
+
+impl TextSender for TwilioVerify {
+    fn send<'a>(&'a self, away: &'a Away, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let to = format!("+{}", text.to);
+            let body = self.ask(away, "Verifications", &[("To", &to), ("Channel", text.channel)]).await?;
+            Ok(text_of(&body, "sid"))
+        })
+    }
+
+    fn checker(&self) -> Option<&dyn CodeChecker> {
+        Some(self)
+    }
+}
+
+impl CodeChecker for TwilioVerify {
+    fn check<'a>(&'a self, away: &'a Away, phone: &'a str, code: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let to = format!("+{phone}");
+            let body = self.ask(away, "VerificationCheck", &[("To", &to), ("Code", code)]).await?;
+            let approved = text_of(&body, "status") == "approved" && body.get("valid") == Some(&Value::Bool(true));
+            approved.then_some(()).ok_or_else(|| {
+                format!("twilio verification error: {} {}", text_of(&body, "error_message"), text_of(&body, "status"))
+            })
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! The server of a project in the background: found by a lock in the project's data folder, which goes with the process.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::project::Project;
+
+/// What the server says when it is ready, or when it gives up; a line of its own among those of its progress.
+pub const READY: &str = "\u{4}ready";
+pub const FAILED: &str = "\u{4}failed";
+
+/// Longest time that an orderly end takes: requests in flight, then PostgreSQL.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// The files by which the commands of one project find each other.
+pub struct Place {
+    folder: PathBuf,
+}
+
+impl Place {
+    pub fn of(project: &Project) -> Self {
+        Self { folder: project.data_dir() }
+    }
+
+    /// Makes the folder; git leaves it alone.
+    pub fn prepare(&self) -> anyhow::Result<()> {
+        std::fs::create_dir_all(&self.folder).with_context(|| format!("cannot create {}", self.folder.display()))?;
+        let ignore = self.folder.join(".gitignore");
+        if !ignore.exists() {
+            std::fs::write(&ignore, "*\n").with_context(|| format!("cannot write {}", ignore.display()))?;
+        }
+        Ok(())
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("server.log")
+    }
+
+    pub fn progress(&self) -> PathBuf {
+        self.folder.join("start.log")
+    }
+
+    fn open_lock(&self) -> std::io::Result<File> {
+        let path = self.folder.join("server.lock");
+        File::options().read(true).write(true).create(true).truncate(false).open(path)
+    }
+
+    /// Takes the place of the one server of this project, or names who has it.
+    pub fn take(&self) -> anyhow::Result<Taken> {
+        let mut file = self.open_lock().with_context(|| format!("cannot write in {}", self.folder.display()))?;
+        match file.try_lock() {
+            Ok(()) => {
+                file.set_len(0)?;
+                file.rewind()?;
+                write!(file, "{}", std::process::id())?;
+                Ok(Taken { _lock: file })
+            }
+            Err(TryLockError::WouldBlock) => anyhow::bail!("this project is running already"),
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
+    }
+
+    /// The process that serves this project.
+    pub fn process(&self) -> Option<i32> {
+        if !self.folder.is_dir() {
+            return None;
+        }
+        let mut file = self.open_lock().ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                file.read_to_string(&mut text).ok()?;
+                text.trim().parse().ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// Ends the server in order; false if there is none.
+    pub fn stop(&self) -> anyhow::Result<bool> {
+        let Some(process) = self.process() else { return Ok(false) };
+        let pid = rustix::process::Pid::from_raw(process).context("the server's process is unknown")?;
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        let begun = Instant::now();
+        while self.process() == Some(process) {
+            anyhow::ensure!(begun.elapsed() < STOP_LIMIT, "the server (process {process}) does not end");
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        Ok(true)
+    }
+}
+
+/// Held as long as the server runs.
+pub struct Taken {
+    _lock: File,
+}

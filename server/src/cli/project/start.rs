@@ -1,0 +1,162 @@
+//! `start`, `stop` and `status`.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::running::{FAILED, Place, READY};
+use super::serve::{self, Extent};
+use super::{find, open, say, source};
+use crate::app::Settings;
+use crate::embedded_pg;
+use crate::gateway::ApiKeys;
+use crate::project::{Format, Project, Status};
+
+#[derive(Args)]
+pub struct StartArgs {
+    /// Services to leave out; accepted for scripts, everything is one process here
+    #[arg(short = 'x', long, value_name = "SERVICES", value_delimiter = ',')]
+    exclude: Vec<String>,
+    /// Accepted for scripts
+    #[arg(long)]
+    ignore_health_check: bool,
+    /// Serve in this process until it is stopped, instead of in the background
+    #[arg(long)]
+    foreground: bool,
+    /// Apply migrations up to this version only
+    #[arg(long, value_name = "VERSION", hide = true)]
+    until: Option<String>,
+    /// Load no seeds
+    #[arg(long, hide = true)]
+    no_seed: bool,
+}
+
+#[derive(Args)]
+pub struct StopArgs {
+    /// Delete the project's database and files
+    #[arg(long)]
+    no_backup: bool,
+    /// Accepted for scripts: keep them, which is what happens anyway
+    #[arg(long, hide = true)]
+    backup: bool,
+}
+
+#[derive(Args)]
+pub struct StatusArgs {
+    /// pretty, env, json, yaml or toml
+    #[arg(short, long, default_value = "pretty")]
+    output: Format,
+    /// Other names for the keys, e.g. api.url=NEXT_PUBLIC_SUPABASE_URL
+    #[arg(long, value_name = "NAME=KEY", value_delimiter = ',')]
+    override_name: Vec<String>,
+}
+
+pub fn start(args: &StartArgs) -> anyhow::Result<()> {
+    let project = open()?;
+    let place = Place::of(&project);
+    place.prepare()?;
+    let extent = Extent { until: args.until.clone(), has_seeds: !args.no_seed };
+    if args.foreground {
+        return serve::run(&project, &extent);
+    }
+    if place.process().is_some() {
+        say("supabase start is already running.");
+    } else {
+        in_background(&project, &extent)?;
+    }
+    print_status(&project, Format::Pretty, &BTreeMap::new())
+}
+
+/// Starts the server in a process of its own and follows what it says until it is ready.
+pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
+    let place = Place::of(project);
+    place.prepare()?;
+    let log = std::fs::File::create(place.log()).with_context(|| format!("cannot write {}", place.log().display()))?;
+    std::fs::write(place.progress(), "").with_context(|| format!("cannot write {}", place.progress().display()))?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["start", "--foreground"]).current_dir(&project.root).env("FERROBASE_PROGRESS_FILE", place.progress());
+    if let Some(until) = &extent.until {
+        command.args(["--until", until]);
+    }
+    if !extent.has_seeds {
+        command.arg("--no-seed");
+    }
+    let errors = log.try_clone()?;
+    // A group of its own: Ctrl-C in this terminal is not meant for it.
+    command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
+    let mut server = command.spawn().context("the server cannot be started")?;
+    let mut told = 0;
+    loop {
+        let ended = server.try_wait()?;
+        let mut file = std::fs::File::open(place.progress())?;
+        file.seek(SeekFrom::Start(told))?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        told += whole as u64;
+        for line in text[..whole].lines() {
+            if line == READY {
+                return Ok(());
+            }
+            match line.strip_prefix(FAILED) {
+                Some(why) => {
+                    let _ = server.wait();
+                    anyhow::bail!("{}", why.trim());
+                }
+                None => say(line),
+            }
+        }
+        if let Some(status) = ended
+            && whole == 0
+        {
+            let log = place.log();
+            anyhow::bail!("the server ended ({status}); its log is {}", log.display());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub fn stop(args: &StopArgs) -> anyhow::Result<()> {
+    let project = find()?;
+    let place = Place::of(&project);
+    let was_running = place.stop()?;
+    if args.no_backup {
+        delete_data(&project)?;
+    }
+    say(if was_running { "Stopped supabase local development setup." } else { "It was not running." });
+    Ok(())
+}
+
+/// Removes database and files; what else lies in the folder (caches of functions) stays.
+pub fn delete_data(project: &Project) -> anyhow::Result<()> {
+    embedded_pg::delete_cluster(&project.data_dir())?;
+    match std::fs::remove_dir_all(project.data_dir().join("storage")) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("cannot delete the files"),
+        _ => Ok(()),
+    }
+}
+
+pub fn status(args: &StatusArgs) -> anyhow::Result<()> {
+    let project = find()?;
+    anyhow::ensure!(
+        Place::of(&project).process().is_some(),
+        "the project is not running: start it with 'ferrobase start'"
+    );
+    let mut names = BTreeMap::new();
+    for pair in &args.override_name {
+        let (name, key) = pair.split_once('=').with_context(|| format!("'{pair}' is not of the form NAME=KEY"))?;
+        names.insert(name.to_owned(), key.to_owned());
+    }
+    print_status(&project, args.output, &names)
+}
+
+fn print_status(project: &Project, format: Format, names: &BTreeMap<String, String>) -> anyhow::Result<()> {
+    let settings = Settings::read(&mut source(project)?)?;
+    let keys = ApiKeys::from_config(&settings.server);
+    crate::cli::print_all(&Status::of(project, keys.anon(), keys.service_role()).render(format, names))
+}

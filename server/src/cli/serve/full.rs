@@ -1,0 +1,257 @@
+//! `serve`: everything together, on the ports of `supabase start`: configuration, database, states, listeners, and a graceful
+//! end.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use actix_web::dev::ServerHandle;
+
+use super::listen::{DRAIN_SECONDS, bind, until_stopped};
+use super::rights::{self, Belongings};
+use crate::admin::{self, Admin};
+use crate::app::{self, App, Settings};
+use crate::cli::card;
+use crate::cli::stop::Stop;
+use crate::config::{Reader, ServerConfig, Source, SqlSource};
+use crate::db::{self, Pool, PoolOptions, Pulse};
+use crate::embedded_pg::{AdminPassword, EmbeddedOptions, EmbeddedPostgres, Logins};
+use crate::gateway::ApiKeys;
+use crate::http::listen::Listener;
+use crate::jobs::{Jobs, JobsConfig, Outbound};
+use crate::mail::inbox::{self, Inbox};
+use crate::mail::outbox::{self, Outbox};
+use crate::mail::{self, MailConfig, Sender, Smtp};
+use crate::migrate::{self, GivenUrls, MigrateError, PlatformUrls};
+
+/// Everything together, at the paths and ports of `supabase start`.
+pub async fn run(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
+    let settings = Settings::read(&mut source)?;
+    let listeners = Listeners::bind(&settings.server, &settings.mail)?;
+    let Some(database) = stop.before(Database::open(&settings.server)).await else { return Ok(()) };
+    let database = database?;
+    let outcome = match stop.before(prepare(&source, &settings, &database)).await {
+        Some(Ok(urls)) => match give_up_rights(&settings, &database) {
+            Ok(()) => {
+                let ready = async |keys: &ApiKeys| announce(&settings, &database, keys).await;
+                serve(&source, &settings, &database.logins, &urls, listeners, stop, ready).await
+            }
+            Err(error) => Err(error),
+        },
+        Some(Err(error)) => Err(error),
+        None => Ok(()),
+    };
+    database.close().await;
+    outcome
+}
+
+/// The ports, taken before anything is started: a taken one is told at once.
+pub struct Listeners {
+    api: TcpListener,
+    admin: TcpListener,
+    /// Where mail is caught instead of sent.
+    inbox: Option<TcpListener>,
+}
+
+impl Listeners {
+    pub fn bind(config: &ServerConfig, mail: &MailConfig) -> anyhow::Result<Self> {
+        let has_inbox = matches!(mail, MailConfig::Inbox(_));
+        Ok(Self {
+            api: bind(config.listen, "FERROBASE_LISTEN")?,
+            admin: bind(config.admin_listen, "FERROBASE_ADMIN_LISTEN")?,
+            inbox: has_inbox.then(|| bind(config.inbox_listen, "FERROBASE_INBOX_LISTEN")).transpose()?,
+        })
+    }
+}
+
+/// What is left to do needs no rights of root. In development all is left as it is: files of the checkout are read.
+fn give_up_rights(settings: &Settings, database: &Database) -> anyhow::Result<()> {
+    let config = &settings.server;
+    if config.development {
+        return Ok(());
+    }
+    let mut folders = vec![settings.storage.backend.folder()];
+    folders.extend(settings.edge.as_ref().map(|edge| edge.cache.as_path()));
+    let belongings = Belongings { data_dir: &config.data_dir, folders: &folders, embedded: database.embedded.as_ref() };
+    rights::give_up(config.user.as_deref(), &belongings)
+}
+
+/// Brings the database up to date. Yields the server's logins.
+async fn prepare(source: &Source, settings: &Settings, database: &Database) -> anyhow::Result<PlatformUrls> {
+    let config = &settings.server;
+    let given = GivenUrls::read(&Reader::new(source));
+    let urls = migrate::prepare(&database.logins.admin_url, config.jwt_secret.reveal(), &given).await?;
+    migrate::auth(&urls.auth_url).await?;
+    if let Some(migrations) = source_of(&config.migrations, migrate::Source::App, migrate::Source::Folder) {
+        migrate::dir(&database.logins.url, &migrations).await?;
+    }
+    if let Some(seed) = source_of(&config.seed, migrate::Source::Demo, migrate::Source::SeedFolder) {
+        match migrate::seed(&database.logins.url, &seed).await {
+            // Newer demo data is no reason to keep people from the accounts that they have made meanwhile.
+            Err(error @ MigrateError::ForeignUsers { .. }) => tracing::warn!(%error, "the demo data stays as it is"),
+            outcome => drop(outcome?),
+        }
+    }
+    if !config.listen.ip().is_loopback() && migrate::has_demo_accounts(&database.logins.url).await? {
+        anyhow::bail!("the database holds demo accounts, so the server does not listen on {}", config.listen);
+    }
+    Ok(urls)
+}
+
+/// Says that everything is there.
+async fn announce(settings: &Settings, database: &Database, keys: &ApiKeys) {
+    let config = &settings.server;
+    if !config.development {
+        tracing::info!(listen = %config.listen, "serving");
+        return;
+    }
+    // A card that leaves out the demo accounts is better than none.
+    let has_demo =
+        config.seed == SqlSource::Embedded && migrate::has_demo_accounts(&database.logins.url).await.unwrap_or(false);
+    let card = card::text(settings, keys, database.embedded.as_ref(), has_demo);
+    // Where nobody can read it, the server serves all the same.
+    if let Err(error) = crate::cli::print_all(&card) {
+        tracing::warn!(%error, "the card cannot be printed");
+    }
+}
+
+/// Serves until asked to stop; `ready` is called once everybody can be.
+pub async fn serve(
+    source: &Source,
+    settings: &Settings,
+    logins: &Logins,
+    urls: &PlatformUrls,
+    listeners: Listeners,
+    stop: &Stop,
+    ready: impl AsyncFnOnce(&ApiKeys),
+) -> anyhow::Result<()> {
+    let app = App::build(source, settings, urls).await?;
+    let mail = Mail::start(&settings.mail, urls, listeners.inbox, app.health.pulse())?;
+    let jobs = Jobs::start(JobsConfig {
+        service_url: urls.service_url.clone(),
+        owner_url: logins.url.clone(),
+        outbound: Outbound { reaches_private: settings.server.development, api: settings.server.listen },
+    })?;
+    let (keys, rest) = (app.keys.clone(), app.rest.clone());
+    crate::storage::sweep::spawn(app.storage.clone());
+    let admin = Admin {
+        database: app.health.clone(),
+        rest: Some(app.rest.clone()),
+        realtime: Some(app.realtime.clone()),
+        traffic: app.traffic.clone(),
+    };
+    let realtime = app.realtime.clone();
+    let admin = admin::spawn(listeners.admin, admin)?;
+    let server = app::serve(app, vec![Listener::Tcp(listeners.api)], DRAIN_SECONDS)?;
+
+    for name in source.unread() {
+        tracing::warn!("nothing reads the setting {name}");
+    }
+    let asked = stop.clone();
+    actix_web::rt::spawn(async move {
+        asked.asked().await;
+        // Sockets never end by themselves.
+        realtime.stop();
+    });
+    // The workers answer from now on.
+    let served = actix_web::rt::spawn(until_stopped(server, stop.clone()));
+    ready(&keys).await;
+    let outcome = served.await.map_err(anyhow::Error::from).and_then(|outcome| outcome);
+    rest.live.stop();
+    tokio::select! {
+        ((), ()) = async { futures_util::join!(mail.stop(), jobs.stop()) } => {}
+        () = stop.urged() => {}
+    }
+    admin.stop(false).await;
+    // PostgreSQL would go on with what nobody waits for.
+    db::cancel_all().await;
+    outcome
+}
+
+/// Delivery of the outbox and, where mail is caught instead of sent, the inbox that shows it.
+struct Mail {
+    outbox: Outbox,
+    inbox: Option<ServerHandle>,
+}
+
+impl Mail {
+    fn start(
+        mail: &MailConfig,
+        urls: &PlatformUrls,
+        listener: Option<TcpListener>,
+        pulse: &Pulse,
+    ) -> anyhow::Result<Self> {
+        // Held for a statement at a time.
+        let options = PoolOptions {
+            size: 2,
+            application_name: "ferrobase mail".to_owned(),
+            pulse: Some(pulse.clone()),
+            ..PoolOptions::default()
+        };
+        let pool = Pool::new(&urls.service_url, &options)?;
+        let mut inbox = None;
+        let sender: Arc<dyn Sender> = match mail {
+            MailConfig::Smtp(smtp) => Arc::new(Smtp::new(smtp)?),
+            MailConfig::Inbox(from) => {
+                inbox = listener.map(|listener| inbox::spawn(listener, pool.clone())).transpose()?;
+                Arc::new(Inbox::new(pool.clone(), from.clone()))
+            }
+            MailConfig::Drop => Arc::new(mail::Drop),
+        };
+        Ok(Self { outbox: outbox::spawn(pool, urls.service_url.clone(), sender), inbox })
+    }
+
+    async fn stop(self) {
+        self.outbox.stop().await;
+        if let Some(inbox) = self.inbox {
+            inbox.stop(false).await;
+        }
+    }
+}
+
+/// The database: somebody else's by `DATABASE_URL`, or our own.
+pub struct Database {
+    pub logins: Logins,
+    embedded: Option<EmbeddedPostgres>,
+}
+
+impl Database {
+    async fn open(config: &ServerConfig) -> anyhow::Result<Self> {
+        Self::open_with(config, Vec::new()).await
+    }
+
+    /// With further settings of PostgreSQL, where that is our own.
+    pub async fn open_with(config: &ServerConfig, settings: Vec<(String, String)>) -> anyhow::Result<Self> {
+        if let Some(url) = &config.database_url {
+            let url = url.reveal().to_owned();
+            return Ok(Self { logins: Logins { admin_url: url.clone(), url }, embedded: None });
+        }
+        let embedded = EmbeddedPostgres::start(&EmbeddedOptions {
+            data_root: config.data_dir.clone(),
+            port: config.embedded_port,
+            bin_dir: config.pg_bin_dir.clone(),
+            settings,
+            admin_password: if config.development { AdminPassword::WellKnown } else { AdminPassword::Private },
+        })
+        .await?;
+        Ok(Self { logins: embedded.logins(), embedded: Some(embedded) })
+    }
+
+    pub async fn close(self) {
+        if let Some(embedded) = self.embedded {
+            embedded.stop().await;
+        }
+    }
+}
+
+fn source_of(
+    setting: &SqlSource,
+    embedded: migrate::Source,
+    folder: fn(PathBuf) -> migrate::Source,
+) -> Option<migrate::Source> {
+    match setting {
+        SqlSource::Embedded => Some(embedded),
+        SqlSource::Folder(path) => Some(folder(path.clone())),
+        SqlSource::None => None,
+    }
+}

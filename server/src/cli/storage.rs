@@ -1,0 +1,109 @@
+//! `storage migrate` and `storage sweep`: the files behind `/storage/v1`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::database::Database;
+use crate::config::{Reader, Secret, Source};
+use crate::db::{Pool, PoolOptions};
+use crate::jwt::KeySet;
+use crate::jwt::bearer::Bearer;
+use crate::storage::migrate::{Moved, move_files};
+use crate::storage::{BackendConfig, Mode, Storage, StorageConfig, sweep};
+
+#[derive(Subcommand)]
+pub enum StorageCommand {
+    /// Copy every file from one store to another, checked by hash; run again, it copies what is new
+    Migrate(MigrateArgs),
+    /// Remove files that no row names, as the server does every hour
+    Sweep(SweepArgs),
+}
+
+#[derive(Args)]
+pub struct MigrateArgs {
+    /// Where the files are: 'file' or 's3' as the settings name them, or a folder
+    #[arg(long, value_name = "STORE")]
+    from: String,
+    /// Where they shall be
+    #[arg(long, value_name = "STORE")]
+    to: String,
+}
+
+#[derive(Args)]
+pub struct SweepArgs {
+    /// Leave files alone that are younger, in seconds: an upload's row comes after its file
+    #[arg(long, default_value_t = 3600, value_name = "SECONDS")]
+    min_age: u64,
+}
+
+pub fn run(command: StorageCommand, source: &Source) -> anyhow::Result<()> {
+    // TLS to a store; a second installation changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    actix_web::rt::System::new().block_on(async {
+        match command {
+            StorageCommand::Migrate(args) => migrate(&args, source).await,
+            StorageCommand::Sweep(args) => sweep_once(&args, source).await,
+        }
+    })
+}
+
+async fn migrate(args: &MigrateArgs, source: &Source) -> anyhow::Result<()> {
+    let (from, to) = (store(&args.from, source)?, store(&args.to, source)?);
+    let moved = Database::with(source, async |logins| {
+        let pool = Pool::new(&logins.admin_url, &PoolOptions { size: 1, ..PoolOptions::default() })?;
+        let tell = |moved: &Moved| {
+            eprintln!("{} copied, {} there already, {} bytes", moved.copied, moved.already_there, moved.bytes);
+        };
+        Ok(move_files(&pool, &from, &to, tell).await?)
+    })
+    .await?;
+    let mut text = format!(
+        "{} copied ({} bytes), {} there already, {} missing, {} differing\n",
+        moved.copied,
+        moved.bytes,
+        moved.already_there,
+        moved.missing.len(),
+        moved.differing.len()
+    );
+    text.extend(moved.missing.iter().map(|place| format!("missing in the source: {place}\n")));
+    text.extend(moved.differing.iter().map(|place| format!("not what its row says: {place}\n")));
+    super::print_all(&text)?;
+    anyhow::ensure!(moved.is_whole(), "not every row has its file in the new store");
+    Ok(())
+}
+
+/// A store by its name: of the settings, or a folder.
+fn store(name: &str, source: &Source) -> anyhow::Result<BackendConfig> {
+    if !["file", "s3"].contains(&name) {
+        let path = PathBuf::from(name);
+        anyhow::ensure!(path.is_dir(), "{name} is no folder; 'file' and 's3' are stores of the settings");
+        return Ok(BackendConfig::Folder(path));
+    }
+    let mut source = source.clone();
+    source.set("STORAGE_BACKEND", name);
+    Ok(settings(&source)?.backend)
+}
+
+fn settings(source: &Source) -> anyhow::Result<StorageConfig> {
+    let mut reader = Reader::new(source);
+    let data_dir = PathBuf::from(reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase"));
+    let config = StorageConfig::read(&mut reader, &data_dir, Mode::Full);
+    Ok(reader.finish(config)?)
+}
+
+async fn sweep_once(args: &SweepArgs, source: &Source) -> anyhow::Result<()> {
+    let config = settings(source)?;
+    let removed = Database::with(source, async |logins| {
+        let pool = Pool::new(&logins.admin_url, &PoolOptions { size: 2, ..PoolOptions::default() })?;
+        // Nobody's token is read: any key will do.
+        let secret = Secret::new(uuid::Uuid::new_v4().simple().to_string());
+        let tokens = Bearer::new(Arc::new(KeySet::parse(secret.reveal().as_bytes())?));
+        let storage = Storage::new(&config, pool, tokens, &secret)?;
+        Ok(sweep::sweep(&storage, Duration::from_secs(args.min_age)).await?)
+    })
+    .await?;
+    super::print_all(&format!("{removed} files without a row were removed\n"))
+}

@@ -1,0 +1,66 @@
+//! How many connections to PostgreSQL an instance of the full server opens, and who gets them.
+
+use super::Reader;
+
+/// `FERROBASE_DB_CONNECTIONS` and its split. `PGRST_DB_POOL` and `GOTRUE_DB_MAX_POOL_SIZE` overrule their part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// Requests at `/rest/v1`.
+    pub rest: usize,
+    /// The authentication API.
+    pub auth: usize,
+    /// Storage, functions and the REST API's root document.
+    pub requests: usize,
+}
+
+/// Three instances leave some room on a PostgreSQL that has its default of 100, of which three are kept for its owner.
+const DEFAULT: usize = 30;
+const _: () = assert!(3 * DEFAULT + 3 < 100);
+
+/// What is opened whatever the budget: two listeners (reloads, mail), two for loading the schema, three for refreshes
+/// and one for counting messages, two for mail, one for health, and two for realtime.
+const FIXED: usize = 13;
+
+/// Below this the APIs would wait for each other.
+const LEAST: usize = FIXED + 6;
+
+impl Connections {
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        let total = reader.parse_or(&["FERROBASE_DB_CONNECTIONS"], "a number of connections", DEFAULT);
+        if total < LEAST {
+            reader.problem(format!("FERROBASE_DB_CONNECTIONS must be at least {LEAST}"));
+        }
+        Self::of(total.max(LEAST))
+    }
+
+    fn of(total: usize) -> Self {
+        let free = total - FIXED;
+        // Functions leave one of theirs to storage, so that there are two at least.
+        let (auth, requests) = (free * 3 / 10, (free / 4).max(2));
+        Self { rest: free - auth - requests, auth, requests }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Source;
+
+    #[test]
+    fn the_parts_are_the_whole_and_none_is_empty() {
+        for total in LEAST..200 {
+            let Connections { rest, auth, requests } = Connections::of(total);
+            assert_eq!(rest + auth + requests + FIXED, total);
+            assert!(rest >= 2 && auth >= 1 && requests >= 2, "{total}");
+        }
+        assert_eq!(Connections::of(DEFAULT), Connections { rest: 8, auth: 5, requests: 4 });
+    }
+
+    #[test]
+    fn too_few_are_refused() {
+        let source = Source::from_pairs([("FERROBASE_DB_CONNECTIONS", "5")]);
+        let mut reader = Reader::new(&source);
+        let connections = Connections::read(&mut reader);
+        assert!(reader.finish(connections).expect_err("refused").to_string().contains("at least 19"));
+    }
+}

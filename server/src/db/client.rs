@@ -1,0 +1,163 @@
+//! A connection of a [`Pool`](super::Pool), which knows what is still unanswered on it.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use foldhash::HashMap;
+use parking_lot::Mutex;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, Row, Statement, ToStatement};
+
+use super::cancel::Registration;
+use super::socket::Watch;
+
+/// Statements kept prepared on a connection; beyond that all are forgotten. The server's own are a few hundred.
+const PREPARED: usize = 1000;
+
+/// A parameter's value.
+pub type Value<'a> = &'a (dyn ToSql + Sync);
+
+/// A connection. Statements that are awaited together travel together.
+pub struct Client {
+    inner: tokio_postgres::Client,
+    prepared: Mutex<HashMap<Box<str>, Statement>>,
+    watch: Watch,
+    registration: Option<Registration>,
+    /// Statements that were asked and not answered, or whose answer nobody waited for.
+    unanswered: AtomicUsize,
+    in_transaction: AtomicBool,
+}
+
+/// One statement on its way. Dropped without [`Asked::answered`], it stays unanswered.
+struct Asked<'a>(&'a Client);
+
+impl Asked<'_> {
+    fn answered(self) {
+        self.0.unanswered.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Client {
+    pub(super) fn new(inner: tokio_postgres::Client, watch: Watch, registration: Registration) -> Self {
+        Self {
+            inner,
+            prepared: Mutex::default(),
+            watch,
+            registration: Some(registration),
+            unanswered: AtomicUsize::new(0),
+            in_transaction: AtomicBool::new(false),
+        }
+    }
+
+    async fn ask<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        self.watch.raise();
+        let on_its_way = Asked(self);
+        let answer = asked.await;
+        on_its_way.answered();
+        if answer.as_ref().err().and_then(Error::as_db_error).is_some_and(|error| error.code().code() == "0A000") {
+            // A plan that no longer fits the schema is made anew next time.
+            self.prepared.lock().clear();
+        }
+        answer
+    }
+
+    /// The statement of `sql`, prepared once on this connection.
+    pub async fn prepare_cached(&self, sql: &str) -> Result<Statement, Error> {
+        if let Some(statement) = self.prepared.lock().get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.prepare(sql).await?;
+        let mut prepared = self.prepared.lock();
+        if prepared.len() >= PREPARED {
+            prepared.clear();
+        }
+        prepared.insert(sql.into(), statement.clone());
+        Ok(statement)
+    }
+
+    pub async fn prepare(&self, sql: &str) -> Result<Statement, Error> {
+        self.ask(self.inner.prepare(sql)).await
+    }
+
+    pub async fn query<T>(&self, statement: &T, params: &[Value<'_>]) -> Result<Vec<Row>, Error>
+    where
+        T: ?Sized + ToStatement,
+    {
+        self.ask(self.inner.query(statement, params)).await
+    }
+
+    pub async fn query_opt<T>(&self, statement: &T, params: &[Value<'_>]) -> Result<Option<Row>, Error>
+    where
+        T: ?Sized + ToStatement,
+    {
+        self.ask(self.inner.query_opt(statement, params)).await
+    }
+
+    pub async fn query_one<T>(&self, statement: &T, params: &[Value<'_>]) -> Result<Row, Error>
+    where
+        T: ?Sized + ToStatement,
+    {
+        self.ask(self.inner.query_one(statement, params)).await
+    }
+
+    /// One round trip, nothing prepared.
+    pub async fn query_typed(&self, sql: &str, params: &[(Value<'_>, Type)]) -> Result<Vec<Row>, Error> {
+        self.ask(self.inner.query_typed(sql, params)).await
+    }
+
+    /// One round trip, nothing prepared.
+    pub async fn query_typed_one(&self, sql: &str, params: &[(Value<'_>, Type)]) -> Result<Row, Error> {
+        self.ask(self.inner.query_typed_one(sql, params)).await
+    }
+
+    /// Runs a statement and says how many rows it touched.
+    pub async fn execute<T>(&self, statement: &T, params: &[Value<'_>]) -> Result<u64, Error>
+    where
+        T: ?Sized + ToStatement,
+    {
+        self.ask(self.inner.execute(statement, params)).await
+    }
+
+    /// Runs statements without parameters. One that begins with `begin` opens a transaction, `commit` and `rollback` end
+    /// it.
+    pub async fn batch_execute(&self, sql: &str) -> Result<(), Error> {
+        if sql.starts_with("begin") {
+            self.in_transaction.store(true, Ordering::Relaxed);
+        }
+        let answer = self.ask(self.inner.batch_execute(sql)).await;
+        if answer.is_ok() && (sql.starts_with("commit") || sql.starts_with("rollback")) {
+            self.in_transaction.store(false, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// Whether a transaction is open on it.
+    pub fn in_transaction(&self) -> bool {
+        self.in_transaction.load(Ordering::Relaxed)
+    }
+
+    /// Whether a statement may be running.
+    pub(super) fn is_busy(&self) -> bool {
+        self.unanswered.load(Ordering::Relaxed) > 0
+    }
+
+    /// Nobody waits for anything on it.
+    pub(super) fn rest(&self) {
+        self.watch.lower();
+    }
+
+    /// Closes it; what still runs on it is cancelled.
+    pub(super) fn abandon(mut self) {
+        let registration = self.registration.take();
+        if self.is_busy()
+            && let Some(registration) = registration
+        {
+            drop(self);
+            registration.cancel();
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A connection for as long as somebody holds it.
+//!
+//! Dropped with nothing open it goes back to its pool. Dropped with a transaction open it is rolled back first, and
+//! dropped while a statement runs that statement is cancelled and the connection closed: no role, claim or open
+//! transaction reaches the next holder, and PostgreSQL works for nobody who has gone.
+
+use std::ops::Deref;
+
+use deadpool::managed::Object;
+use tokio::time::timeout;
+
+use super::Client;
+use super::limits::CANCEL;
+use super::pool::Opener;
+
+/// A connection that nobody else uses meanwhile. It should not be held across a call to the outside.
+pub struct Lease {
+    /// Until it is dropped.
+    held: Option<Object<Opener>>,
+}
+
+impl Lease {
+    pub(super) fn new(held: Object<Opener>) -> Self {
+        Self { held: Some(held) }
+    }
+
+    /// Closes the connection instead of giving it back.
+    pub fn close(mut self) {
+        if let Some(held) = self.held.take() {
+            Object::take(held).abandon();
+        }
+    }
+}
+
+impl Deref for Lease {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        match &self.held {
+            Some(held) => held,
+            None => unreachable!("a lease has its connection until it is dropped"),
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if held.is_busy() || held.is_closed() {
+            return Object::take(held).abandon();
+        }
+        if !held.in_transaction() {
+            return held.rest();
+        }
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(clean(held))),
+            Err(_) => Object::take(held).abandon(),
+        }
+    }
+}
+
+/// Ends the transaction that was left open, then gives the connection back.
+async fn clean(held: Object<Opener>) {
+    match timeout(CANCEL, held.batch_execute("rollback")).await {
+        Ok(Ok(())) => held.rest(),
+        Ok(Err(_)) | Err(_) => Object::take(held).abandon(),
+    }
+}

@@ -1,0 +1,457 @@
+//! Opens connections, for both roads: socket, encryption, login, within [`limits::OPEN`](super::limits::OPEN).
+//!
+//! tokio-postgres negotiates and logs in on a stream that is only lent to it. [`Opened::into_client`] leaves it there;
+//! [`Opened::into_wire`] takes the stream back, and with it the connection. The order of hosts and addresses, keepalives
+//! and the demand for a session that may (not) write are as tokio-postgres and libpq have them.
+
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BytesMut};
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use rand::seq::SliceRandom;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio::time::timeout;
+use tokio_postgres::config::{Host, LoadBalanceHosts, TargetSessionAttrs};
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::{CancelToken, Config};
+
+use super::cancel::{Cancel, Registration};
+use super::limits::{CANCEL, OPEN};
+use super::socket::{Socket, Stream, Watch};
+use super::wire::Wire;
+use super::{Client, DbError, Pulse, tls, with_causes};
+
+/// Where a connection goes.
+#[derive(Clone, Debug)]
+enum Address {
+    Tcp(IpAddr, u16),
+    Unix(PathBuf),
+}
+
+/// Why no connection could be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{0}")]
+    Unreachable(String),
+    /// Somebody took the call and did not answer in time.
+    #[error("{0}")]
+    Silent(String),
+    /// PostgreSQL said no.
+    #[error("{}", with_causes(.0))]
+    Refused(tokio_postgres::Error),
+}
+
+impl From<OpenError> for DbError {
+    fn from(error: OpenError) -> Self {
+        Self::Connect(error.to_string())
+    }
+}
+
+/// The way to cancel what a connection is doing.
+struct Canceller {
+    address: Address,
+    hostname: Option<String>,
+    token: CancelToken,
+}
+
+impl Cancel for Canceller {
+    /// Over a connection of its own, as the protocol wants it.
+    fn cancel(&self) -> BoxFuture<'_, Result<(), DbError>> {
+        let sent = async {
+            let stream = open_stream(&self.address).await.map_err(|error| unreachable(&error))?;
+            let keep = Keep::for_host(self.hostname.as_deref())?;
+            Ok(self.token.cancel_query_raw(Lent::new(Socket::new(stream, Watch::default(), None)), keep).await?)
+        };
+        let late = Err(DbError::Connect("the cancel request could not be sent in time".to_owned()));
+        Box::pin(async { timeout(CANCEL, sent).await.unwrap_or(late) })
+    }
+}
+
+/// The other half of a [`tokio_postgres::Client`]: does its reading and writing.
+pub type Connection = tokio_postgres::Connection<Lent, Lent>;
+
+/// A connection that has logged in.
+pub(super) struct Opened {
+    client: tokio_postgres::Client,
+    connection: Connection,
+    lent: Lent,
+    watch: Watch,
+    registration: Registration,
+}
+
+impl Opened {
+    /// As tokio-postgres has it, with a task of its own.
+    pub fn into_client(self) -> Client {
+        let Self { client, connection, watch, registration, .. } = self;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = with_causes(&error), "a connection to the database ended");
+            }
+        });
+        Client::new(client, watch, registration)
+    }
+
+    /// For whoever reads and writes it by themselves.
+    pub fn into_wire(self) -> Result<(Wire, Registration), OpenError> {
+        let Self { client, connection, lent, registration, .. } = self;
+        // Neither has sent anything since the login, nor will: only a connection that is polled says goodbye.
+        drop((client, connection));
+        let socket = lent.take().map_err(|error| unreachable(&error))?;
+        Ok((Wire::new(socket), registration))
+    }
+
+    fn into_halves(self) -> (tokio_postgres::Client, Connection) {
+        let Self { client, connection, registration, .. } = self;
+        // Nobody to cancel for: whoever listens has nothing running.
+        drop(registration);
+        (client, connection)
+    }
+}
+
+/// A connection outside of any pool, for `LISTEN` and for commands; the second half must be polled.
+pub async fn connect(config: &Config) -> Result<(tokio_postgres::Client, Connection), OpenError> {
+    Ok(open(config, None).await?.into_halves())
+}
+
+/// The same for one who only asks.
+pub async fn connect_client(config: &Config) -> Result<Client, OpenError> {
+    Ok(open(config, None).await?.into_client())
+}
+
+/// Opens a connection to the first host that will have us. Where `pulse` found PostgreSQL silent a moment ago, nothing is
+/// tried.
+pub(super) async fn open(config: &Config, pulse: Option<&Pulse>) -> Result<Opened, OpenError> {
+    if pulse.is_some_and(Pulse::is_known_silent) {
+        return Err(OpenError::Silent("the database does not answer".to_owned()));
+    }
+    let opened = open_first(config, pulse, Purpose::Statements).await;
+    if let (Err(OpenError::Silent(_)), Some(pulse)) = (&opened, pulse) {
+        pulse.note_silence();
+    }
+    opened
+}
+
+/// What a connection is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Statements,
+    /// The database's log: the start-up message says so.
+    Replication,
+}
+
+/// Opens a connection that reads the database's log.
+pub(super) async fn open_replication(config: &Config) -> Result<Opened, OpenError> {
+    open_first(config, None, Purpose::Replication).await
+}
+
+async fn open_first(config: &Config, pulse: Option<&Pulse>, purpose: Purpose) -> Result<Opened, OpenError> {
+    let is_random = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
+    let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    let count = hosts.len().max(addresses.len());
+    let mut order: Vec<usize> = (0..count).collect();
+    if is_random {
+        order.shuffle(&mut rand::rng());
+    }
+    let limit = config.get_connect_timeout().copied().unwrap_or(OPEN);
+    let mut fault = OpenError::Unreachable("both host and hostaddr are missing".to_owned());
+    for n in order {
+        let port = ports.get(n).or(ports.first()).copied().unwrap_or(5432);
+        let hostname = match hosts.get(n) {
+            Some(Host::Tcp(name)) => Some(name.clone()),
+            _ => None,
+        };
+        let candidates = match (addresses.get(n), hosts.get(n)) {
+            (Some(address), _) => Ok(vec![Address::Tcp(*address, port)]),
+            (None, Some(Host::Unix(folder))) => Ok(vec![Address::Unix(folder.join(format!(".s.PGSQL.{port}")))]),
+            (None, Some(Host::Tcp(name))) => {
+                timeout(limit, resolve(name, port, is_random)).await.unwrap_or_else(|_| {
+                    Err(io::Error::new(ErrorKind::TimedOut, "the host's name was not resolved in time"))
+                })
+            }
+            (None, None) => continue,
+        };
+        let candidates = match candidates {
+            Ok(candidates) => candidates,
+            Err(error) => {
+                fault = unreachable(&error);
+                continue;
+            }
+        };
+        for address in candidates {
+            match timeout(limit, open_at(config, address, hostname.as_deref(), pulse, purpose)).await {
+                Ok(Ok(opened)) => return Ok(opened),
+                Ok(Err(error)) => fault = error,
+                Err(_) => fault = OpenError::Silent("error connecting to server: connection timed out".to_owned()),
+            }
+        }
+    }
+    Err(fault)
+}
+
+async fn resolve(name: &str, port: u16, is_random: bool) -> io::Result<Vec<Address>> {
+    let mut found: Vec<Address> =
+        lookup_host((name, port)).await?.map(|address| Address::Tcp(address.ip(), port)).collect();
+    if is_random {
+        found.shuffle(&mut rand::rng());
+    }
+    Ok(found)
+}
+
+async fn open_at(
+    config: &Config,
+    address: Address,
+    hostname: Option<&str>,
+    pulse: Option<&Pulse>,
+    purpose: Purpose,
+) -> Result<Opened, OpenError> {
+    let stream = open_stream(&address).await.map_err(|error| unreachable(&error))?;
+    if let Stream::Tcp(stream) = &stream {
+        keep_alive(config, stream).map_err(|error| unreachable(&error))?;
+    }
+    let watch = Watch::default();
+    let lent = Lent::new(Socket::new(stream, watch.clone(), pulse.cloned()));
+    lent.edited.lock().wanted = purpose == Purpose::Replication;
+    let keep = Keep::for_host(hostname).map_err(|error| OpenError::Unreachable(error.to_string()))?;
+    let (client, mut connection) = config.connect_raw(lent.clone(), keep).await.map_err(|error| {
+        if error.as_db_error().is_some() {
+            OpenError::Refused(error)
+        } else {
+            OpenError::Unreachable(with_causes(&error))
+        }
+    })?;
+    // A stream of changes does not answer statements.
+    if purpose == Purpose::Statements {
+        demand(&client, &mut connection, config.get_target_session_attrs()).await?;
+    }
+    let canceller = Canceller { address, hostname: hostname.map(str::to_owned), token: client.cancel_token() };
+    Ok(Opened { client, connection, lent, watch, registration: Registration::new(Arc::new(canceller)) })
+}
+
+/// Refuses a session that may not write, or may, where the other is wanted.
+async fn demand(
+    client: &tokio_postgres::Client,
+    connection: &mut Connection,
+    wanted: TargetSessionAttrs,
+) -> Result<(), OpenError> {
+    if wanted == TargetSessionAttrs::Any {
+        return Ok(());
+    }
+    let asked = client.simple_query("SHOW transaction_read_only");
+    let answer = tokio::select! {
+        answer = asked => answer,
+        ended = &mut *connection => {
+            let text = ended.err().map_or_else(|| "connection closed".to_owned(), |error| with_causes(&error));
+            return Err(OpenError::Unreachable(text));
+        }
+    };
+    let rows = answer.map_err(OpenError::Refused)?;
+    let is_read_only = rows
+        .iter()
+        .any(|message| matches!(message, tokio_postgres::SimpleQueryMessage::Row(row) if row.get(0) == Some("on")));
+    match (wanted, is_read_only) {
+        (TargetSessionAttrs::ReadWrite, true) => {
+            Err(OpenError::Unreachable("database does not allow writes".to_owned()))
+        }
+        (TargetSessionAttrs::ReadOnly, false) => Err(OpenError::Unreachable("database is not read only".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+async fn open_stream(address: &Address) -> io::Result<Stream> {
+    match address {
+        Address::Tcp(ip, port) => {
+            let stream = TcpStream::connect((*ip, *port)).await?;
+            stream.set_nodelay(true)?;
+            Ok(Stream::Tcp(stream))
+        }
+        Address::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path).await?)),
+    }
+}
+
+fn keep_alive(config: &Config, stream: &TcpStream) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    #[cfg(target_os = "linux")]
+    if let Some(timeout) = config.get_tcp_user_timeout() {
+        socket.set_tcp_user_timeout(Some(*timeout))?;
+    }
+    if config.get_keepalives() {
+        let mut keepalive = TcpKeepalive::new().with_time(config.get_keepalives_idle());
+        if let Some(interval) = config.get_keepalives_interval() {
+            keepalive = keepalive.with_interval(interval);
+        }
+        if let Some(retries) = config.get_keepalives_retries() {
+            keepalive = keepalive.with_retries(retries);
+        }
+        socket.set_tcp_keepalive(&keepalive)?;
+    }
+    Ok(())
+}
+
+fn unreachable(error: &io::Error) -> OpenError {
+    OpenError::Unreachable(format!("error connecting to server: {error}"))
+}
+
+/// A socket that can be taken back from whoever uses it.
+#[derive(Clone)]
+pub struct Lent {
+    socket: Arc<Mutex<Option<Socket>>>,
+    /// Of the encryption, until somebody asks.
+    binding: Arc<Mutex<Option<ChannelBinding>>>,
+    edited: Arc<Mutex<StartUp>>,
+}
+
+/// The start-up message of a replication connection. tokio-postgres cannot be told to ask for one, so the parameter is
+/// put into the message on its way.
+#[derive(Default)]
+struct StartUp {
+    wanted: bool,
+    /// The message with the parameter, as far as it is not written yet.
+    rest: Option<BytesMut>,
+}
+
+impl StartUp {
+    /// What to write instead of `bytes`, if they are a whole start-up message of protocol 3.
+    fn begin(&mut self, bytes: &[u8]) {
+        const PARAMETER: &[u8] = b"replication\0database\0\0";
+        let is_start_up = bytes.len() > 9
+            && bytes[..4] == u32::try_from(bytes.len()).unwrap_or(0).to_be_bytes()
+            && bytes[4..6] == 3u16.to_be_bytes();
+        if !self.wanted || !is_start_up {
+            return;
+        }
+        self.wanted = false;
+        let mut message = BytesMut::from(&bytes[..bytes.len() - 1]);
+        message.extend_from_slice(PARAMETER);
+        let length = u32::try_from(message.len()).unwrap_or(0).to_be_bytes();
+        message[..4].copy_from_slice(&length);
+        self.rest = Some(message);
+    }
+}
+
+impl Lent {
+    fn new(socket: Socket) -> Self {
+        Self { socket: Arc::new(Mutex::new(Some(socket))), binding: Arc::default(), edited: Arc::default() }
+    }
+
+    fn take(&self) -> io::Result<Socket> {
+        self.socket.lock().take().ok_or_else(taken)
+    }
+
+    fn with<T>(&self, work: impl FnOnce(Pin<&mut Socket>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match self.socket.lock().as_mut() {
+            Some(socket) => work(Pin::new(socket)),
+            None => Poll::Ready(Err(taken())),
+        }
+    }
+}
+
+fn taken() -> io::Error {
+    io::Error::new(ErrorKind::NotConnected, "the stream was taken back")
+}
+
+impl AsyncRead for Lent {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.with(|socket| socket.poll_read(cx, out))
+    }
+}
+
+impl AsyncWrite for Lent {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut edited = self.edited.lock();
+        if edited.rest.is_none() {
+            edited.begin(bytes);
+        }
+        let Some(rest) = &mut edited.rest else { return self.with(|socket| socket.poll_write(cx, bytes)) };
+        while !rest.is_empty() {
+            let count = std::task::ready!(self.with(|socket| socket.poll_write(cx, rest)))?;
+            if count == 0 {
+                return Poll::Ready(Err(ErrorKind::WriteZero.into()));
+            }
+            rest.advance(count);
+        }
+        edited.rest = None;
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.with(|socket| socket.poll_write_vectored(cx, bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|socket| socket.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|socket| socket.poll_shutdown(cx))
+    }
+}
+
+impl TlsStream for Lent {
+    fn channel_binding(&self) -> ChannelBinding {
+        self.binding.lock().take().unwrap_or_else(ChannelBinding::none)
+    }
+}
+
+type RustlsConnector = <tokio_postgres_rustls::MakeRustlsConnect as MakeTlsConnect<Stream>>::TlsConnect;
+
+/// Encrypts a lent stream in place.
+struct Keep(RustlsConnector);
+
+impl Keep {
+    fn for_host(hostname: Option<&str>) -> Result<Self, DbError> {
+        let made = MakeTlsConnect::<Stream>::make_tls_connect(&mut tls(), hostname.unwrap_or_default());
+        made.map(Self).map_err(|error| DbError::Connect(error.to_string()))
+    }
+}
+
+impl TlsConnect<Lent> for Keep {
+    type Stream = Lent;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Lent>> + Send>>;
+
+    fn connect(self, lent: Lent) -> Self::Future {
+        Box::pin(async move {
+            let Socket { stream, watch, pulse, .. } = lent.take()?;
+            let encrypted = self.0.connect(stream).await?;
+            *lent.binding.lock() = Some(encrypted.channel_binding());
+            let stream = Stream::Tls(Box::new(encrypted));
+            *lent.socket.lock() = Some(Socket::new(stream, watch, pulse));
+            Ok(lent)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_up_message_is_told_from_others_and_asks_for_replication() {
+        let message = b"\0\0\0\x11\0\x03\0\0user\0me\0\0";
+        let mut start_up = StartUp { wanted: true, rest: None };
+        // A request for encryption comes first.
+        start_up.begin(b"\0\0\0\x08\x04\xd2\x16\x2f");
+        assert!(start_up.rest.is_none());
+        start_up.begin(message);
+        let edited = start_up.rest.take().expect("edited");
+        assert_eq!(&edited[..], b"\0\0\0\x26\0\x03\0\0user\0me\0replication\0database\0\0");
+        // Once only, and never for statements.
+        start_up.begin(message);
+        assert!(start_up.rest.is_none());
+        let mut other = StartUp::default();
+        other.begin(message);
+        assert!(other.rest.is_none());
+    }
+}

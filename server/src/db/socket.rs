@@ -1,0 +1,184 @@
+//! The socket, encrypted or not, and the watch over answers that do not come.
+//!
+//! Whoever awaits an answer raises the [`Watch`]. When nothing was read for [`SILENCE`], the [`Pulse`] is asked; if
+//! PostgreSQL answers nobody else either, reading fails. The timer is not touched per request: it looks every three
+//! seconds whether anything was read since.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::Pulse;
+use super::limits::SILENCE;
+
+/// Whether somebody awaits an answer on a connection. Clones are one.
+#[derive(Clone, Default)]
+pub struct Watch(Arc<AtomicBool>);
+
+impl Watch {
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn lower(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A connection's stream under watch.
+pub struct Socket {
+    pub stream: Stream,
+    pub watch: Watch,
+    /// None for the pulse's own connection.
+    pub pulse: Option<Pulse>,
+    /// Reads that brought something, so far.
+    reads: u64,
+    silence: Option<Silence>,
+}
+
+/// How long nothing has come.
+struct Silence {
+    timer: Pin<Box<Sleep>>,
+    /// [`Socket::reads`] when the timer was set.
+    reads: u64,
+    asked: Option<BoxFuture<'static, bool>>,
+}
+
+impl Socket {
+    pub fn new(stream: Stream, watch: Watch, pulse: Option<Pulse>) -> Self {
+        Self { stream, watch, pulse, reads: 0, silence: None }
+    }
+
+    /// Ready once PostgreSQL has been silent for too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(pulse) = self.pulse.as_ref().filter(|_| self.watch.is_raised()) else { return Poll::Pending };
+        let reads = self.reads;
+        let silence =
+            self.silence.get_or_insert_with(|| Silence { timer: Box::pin(sleep(SILENCE)), reads, asked: None });
+        loop {
+            if silence.reads != reads {
+                silence.asked = None;
+            }
+            if let Some(asked) = &mut silence.asked {
+                if !ready!(asked.as_mut().poll(cx)) {
+                    return Poll::Ready(());
+                }
+                silence.asked = None;
+                silence.timer.as_mut().reset(Instant::now() + SILENCE);
+            }
+            ready!(silence.timer.as_mut().poll(cx));
+            if silence.reads == reads {
+                let pulse = pulse.clone();
+                silence.asked = Some(Box::pin(async move { pulse.is_alive().await }));
+            } else {
+                silence.reads = reads;
+                silence.timer.as_mut().reset(Instant::now() + SILENCE);
+            }
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(cx, out) {
+            this.reads = this.reads.wrapping_add(1);
+            return Poll::Ready(read);
+        }
+        ready!(this.poll_silence(cx));
+        Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the database does not answer")))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+/// A stream of whatever kind.
+pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
+
+/// How PostgreSQL is reached.
+pub enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<dyn Duplex>),
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, out),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, out),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, out),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

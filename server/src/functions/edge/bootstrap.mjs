@@ -1,0 +1,152 @@
+// Runs one edge function on Deno: what Supabase's runtime gives it beside Deno, and what it takes away. Spoken with over
+// standard output, in lines that begin with the token of this process; everything else is the function's own output.
+
+const take = (name) => {
+  const value = Deno.env.get(name);
+  Deno.env.delete(name);
+  return value;
+};
+const token = take("FERROBASE_WORKER_TOKEN");
+const entry = take("FERROBASE_WORKER_ENTRY");
+const secret = take("FERROBASE_WORKER_SECRET");
+
+const encoder = new TextEncoder();
+const write = Deno.stdout.writeSync.bind(Deno.stdout);
+const tell = (what, detail = "") => write(encoder.encode(`${token} ${what} ${detail}\n`));
+
+// --- promises that outlive their request, and the end of the process
+const pending = new Set();
+let open = 0;
+const count = () => tell("open", `${open} ${pending.size}`);
+const track = (promise) => {
+  pending.add(promise);
+  count();
+  const done = () => { pending.delete(promise); count(); };
+  promise.then(done, (error) => { console.error(error); done(); });
+};
+globalThis.EdgeRuntime = Object.freeze({
+  waitUntil(promise) {
+    const kept = Promise.resolve(promise);
+    track(kept);
+    return kept;
+  },
+});
+globalThis.Supabase = Object.freeze({
+  ai: Object.freeze({
+    Session: class {
+      constructor() {
+        throw new Error("Supabase.ai is not served here");
+      }
+    },
+  }),
+});
+
+const refuse = (name) => () => {
+  throw new Deno.errors.NotSupported(`Deno.${name} is not supported in edge functions`);
+};
+const replace = (name, value) => Object.defineProperty(Deno, name, { value, configurable: true, writable: true });
+const serve = Deno.serve;
+const listen = Deno.listen;
+const exit = Deno.exit;
+replace("exit", () => {});
+replace("addSignalListener", () => {});
+replace("removeSignalListener", () => {});
+for (const name of ["run", "kill", "chdir", "symlink", "symlinkSync", "link", "linkSync", "chmod", "chown"]) {
+  if (name in Deno) replace(name, refuse(name));
+}
+replace("Command", class { constructor() { refuse("Command")(); } });
+for (const name of ["set", "delete"]) {
+  Object.defineProperty(Deno.env, name, { value: refuse(`env.${name}`), configurable: true });
+}
+globalThis.Worker = class { constructor() { throw new Deno.errors.NotSupported("Web Workers are not supported in edge functions"); } };
+
+// --- requests
+const SECRET = "x-ferrobase-worker";
+const handle = (handler) => async (request, info) => {
+  if (request.headers.get(SECRET) !== secret) return new Response("Forbidden", { status: 403 });
+  const headers = new Headers(request.headers);
+  headers.delete(SECRET);
+  const isUpgrade = headers.get("upgrade")?.toLowerCase() === "websocket";
+  // The server's own header is not the function's to see; an upgrade needs the request as it came.
+  const seen = isUpgrade ? request : new Request(request, { headers });
+  open += 1;
+  try {
+    const response = await handler(seen, info);
+    if (!(response instanceof Response)) throw new TypeError("the handler did not return a Response");
+    return response;
+  } catch (error) {
+    if (request.signal.aborted) return new Response(null, { status: 499 });
+    console.error(error);
+    return new Response("Internal Server Error", {
+      status: 500,
+      headers: { "content-type": "text/plain;charset=UTF-8", "sb-error-code": "EDGE_FUNCTION_ERROR" },
+    });
+  } finally {
+    open -= 1;
+    count();
+  }
+};
+
+let listening = false;
+const listened = (port) => {
+  if (!listening) {
+    listening = true;
+    tell("port", port);
+  }
+};
+replace("serve", (...args) => {
+  let handler = args.find((arg) => typeof arg === "function");
+  const options = args.find((arg) => arg && typeof arg === "object") ?? {};
+  handler ??= options.handler ?? options.fetch;
+  if (typeof handler !== "function") throw new TypeError("Deno.serve needs a handler");
+  return serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    signal: options.signal,
+    onError: options.onError,
+    onListen: ({ port, hostname }) => {
+      options.onListen?.({ port, hostname, transport: "tcp" });
+      listened(port);
+    },
+  }, handle(handler));
+});
+// `serve` of the old standard library listens by itself.
+replace("listen", (options) => {
+  const listener = listen({ ...options, hostname: "127.0.0.1", port: 0 });
+  listened(listener.addr.port);
+  return listener;
+});
+
+// --- the end: asked by a line on standard input
+const farewell = async () => {
+  const reader = Deno.stdin.readable.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (true) {
+    const { value, done } = await reader.read();
+    // The server is gone, however it ended.
+    if (done) exit(0);
+    text += value;
+    let end;
+    while ((end = text.indexOf("\n")) >= 0) {
+      const reason = text.slice(0, end);
+      text = text.slice(end + 1);
+      globalThis.dispatchEvent(new CustomEvent("beforeunload", { detail: { reason } }));
+      count();
+    }
+  }
+};
+farewell();
+addEventListener("unhandledrejection", (event) => {
+  event.preventDefault();
+  console.error(event.reason);
+});
+
+try {
+  const module = await import(entry);
+  const fetch = module.default?.fetch;
+  if (!listening && typeof fetch === "function") Deno.serve(fetch.bind(module.default));
+  globalThis.dispatchEvent(new Event("load"));
+} catch (error) {
+  console.error(error);
+  tell("failed");
+}

@@ -1,0 +1,270 @@
+//! A request on its way through a function's process and back, neither body gathered on the way.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use actix_web::http::header::{self, HeaderMap, HeaderName};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use tokio::io::AsyncWriteExt;
+
+use super::Edge;
+use super::error::RelayError;
+use super::worker::{Ended, Visit};
+use crate::http::cors;
+use crate::jwt::bearer::{Bearer, BearerError};
+
+/// Of one connection and nobody else's (RFC 9110, 7.6.1).
+const HOP_BY_HOP: [HeaderName; 6] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+const X_RELAY_ERROR: HeaderName = HeaderName::from_static("x-relay-error");
+
+/// What the function is told in our own words; what a client says of these is left out.
+const OURS: [HeaderName; 6] = [
+    header::CONTENT_LENGTH,
+    header::HOST,
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-forwarded-path"),
+    HeaderName::from_static("x-ferrobase-worker"),
+];
+
+/// How often a function's use of the processor is looked at.
+const CPU_EVERY: Duration = Duration::from_millis(100);
+
+/// Answers a call of the function `slug`, or says in its place why not.
+pub async fn call(edge: &Edge, tokens: &Bearer, slug: &str, request: &HttpRequest, body: web::Payload) -> HttpResponse {
+    match forward(edge, tokens, slug, request, body).await {
+        Ok(response) => response,
+        Err(error) => {
+            let mut response = error.respond();
+            cors::allow(response.headers_mut());
+            response
+        }
+    }
+}
+
+async fn forward(
+    edge: &Edge,
+    tokens: &Bearer,
+    slug: &str,
+    request: &HttpRequest,
+    body: web::Payload,
+) -> Result<HttpResponse, RelayError> {
+    let inner = &edge.inner;
+    let function = inner.functions.get(slug).ok_or(RelayError::NotFound)?;
+    if function.config.verify_jwt && request.method() != Method::OPTIONS {
+        match tokens.caller(request.headers()) {
+            Ok(_) => {}
+            Err(BearerError::Missing) => return Err(RelayError::MissingToken),
+            Err(BearerError::Invalid | BearerError::Expired) => return Err(RelayError::InvalidToken),
+        }
+    }
+    let visit = inner.worker(function).await?.enter();
+    let worker = &visit.worker;
+    // The function's own path begins with its name.
+    let path = request.uri().path_and_query().map_or("/", |target| target.as_str());
+    let target = path.strip_prefix("/functions/v1").unwrap_or(path);
+    let url = format!("http://127.0.0.1:{}{target}", worker.port);
+    let method = reqwest::Method::from_bytes(request.method().as_str().as_bytes()).map_err(|_| RelayError::NotFound)?;
+    let is_upgrade = wants_websocket(request.headers());
+    let mut call = inner.http.request(method, url);
+    for (name, value) in request.headers() {
+        if is_passed_on(name) {
+            call = call.header(name.as_str(), value.as_bytes());
+        }
+    }
+    let host = request.connection_info().host().to_owned();
+    call = call
+        .header("host", &host)
+        .header("x-ferrobase-worker", &worker.secret)
+        .header("x-forwarded-host", &host)
+        .header("x-forwarded-proto", request.connection_info().scheme())
+        .header("x-forwarded-path", request.path());
+    let mut body = body;
+    let has_body = request.headers().contains_key(header::TRANSFER_ENCODING)
+        || request.headers().get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0");
+    let mut rest = None;
+    if is_upgrade {
+        call = call.header("connection", "upgrade").header("upgrade", "websocket");
+        rest = Some(body);
+    } else if has_body {
+        if let Some(length) = request.headers().get(header::CONTENT_LENGTH) {
+            call = call.header("content-length", length.as_bytes());
+        }
+        // The payload stays on this thread; the client takes what a channel brings.
+        let (send, receive) = tokio::sync::mpsc::channel(4);
+        actix_web::rt::spawn(async move {
+            while let Some(part) = body.next().await {
+                let part = part.map_err(|error| std::io::Error::other(error.to_string()));
+                let is_end = part.is_err();
+                if send.send(part).await.is_err() || is_end {
+                    return;
+                }
+            }
+        });
+        let parts = futures_util::stream::unfold(receive, |mut receive| async move {
+            let part: Result<Bytes, std::io::Error> = receive.recv().await?;
+            Some((part, receive))
+        });
+        call = call.body(reqwest::Body::wrap_stream(parts));
+    }
+    let limits = inner.config.limits;
+    let begun = worker.cpu().unwrap_or_default();
+    let over_cpu = async {
+        loop {
+            tokio::time::sleep(CPU_EVERY).await;
+            let allowed = limits.cpu * u32::try_from(worker.open().max(1)).unwrap_or(1);
+            if worker.cpu().is_some_and(|used| used.saturating_sub(begun) > allowed) {
+                return;
+            }
+        }
+    };
+    let answered = tokio::select! {
+        answered = call.send() => answered,
+        () = over_cpu => {
+            tracing::warn!(function = slug, "an edge function used more processor time than it may");
+            worker.kill();
+            return Err(RelayError::Limit);
+        }
+        () = tokio::time::sleep(limits.response) => return Err(RelayError::Timeout),
+    };
+    let response = match answered {
+        Ok(response) => response,
+        Err(error) => {
+            // The process may be gone before the system tells us so.
+            let ended = tokio::time::timeout(Duration::from_millis(500), worker.ended()).await;
+            tracing::warn!(function = slug, %error, ?ended, "an edge function did not answer");
+            return Err(if ended == Ok(Ended::Limit) { RelayError::Limit } else { RelayError::Exited });
+        }
+    };
+    Ok(match rest {
+        Some(payload) if response.status() == reqwest::StatusCode::SWITCHING_PROTOCOLS => {
+            tunnel(response, payload, visit).await?
+        }
+        _ => answer(response, visit),
+    })
+}
+
+/// Whether a client's header reaches the function.
+fn is_passed_on(name: &HeaderName) -> bool {
+    !HOP_BY_HOP.contains(name) && !OURS.contains(name)
+}
+
+fn wants_websocket(headers: &HeaderMap) -> bool {
+    headers.get(header::UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// The function's answer as it comes, byte for byte and chunk by chunk.
+fn answer(response: reqwest::Response, visit: Visit) -> HttpResponse {
+    let status = StatusCode::from_u16(response.status().as_u16()).unwrap_or(StatusCode::BAD_GATEWAY);
+    let mut builder = HttpResponse::build(status);
+    let length = response.headers().get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
+    copy_headers(&response, &mut builder);
+    let body = Answer { body: Box::pin(response.bytes_stream()), _visit: visit };
+    match length {
+        Some(length) => builder.no_chunking(length).streaming(body),
+        None => builder.streaming(body),
+    }
+}
+
+fn copy_headers(response: &reqwest::Response, builder: &mut actix_web::HttpResponseBuilder) {
+    for (name, value) in response.headers() {
+        let (name, value) =
+            (HeaderName::from_bytes(name.as_str().as_bytes()), header::HeaderValue::from_bytes(value.as_bytes()));
+        if let (Ok(name), Ok(value)) = (name, value)
+            && !HOP_BY_HOP.contains(&name)
+            // Only the relay may say that it was the relay.
+            && name != X_RELAY_ERROR
+            && name != header::CONTENT_LENGTH
+        {
+            builder.append_header((name, value));
+        }
+    }
+}
+
+/// Both directions of an upgraded connection.
+async fn tunnel(
+    response: reqwest::Response,
+    mut payload: web::Payload,
+    visit: Visit,
+) -> Result<HttpResponse, RelayError> {
+    let mut builder = HttpResponse::SwitchingProtocols();
+    copy_headers(&response, &mut builder);
+    let upgraded = response.upgrade().await.map_err(|error| {
+        tracing::warn!(%error, "a websocket to an edge function was not opened");
+        RelayError::Exited
+    })?;
+    let (read, mut write) = tokio::io::split(upgraded);
+    actix_web::rt::spawn(async move {
+        while let Some(Ok(part)) = payload.next().await {
+            if write.write_all(&part).await.is_err() || write.flush().await.is_err() {
+                return;
+            }
+        }
+        // The client is gone, or has said all it will.
+        let _ = write.shutdown().await;
+    });
+    let body = Answer { body: Box::pin(read_stream(read)), _visit: visit };
+    Ok(builder.upgrade("websocket").streaming(body))
+}
+
+fn read_stream(
+    read: tokio::io::ReadHalf<reqwest::Upgraded>,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send {
+    futures_util::stream::unfold(read, |mut read| async move {
+        let mut buffer = bytes::BytesMut::with_capacity(16 * 1024);
+        match tokio::io::AsyncReadExt::read_buf(&mut read, &mut buffer).await {
+            Ok(0) => None,
+            Ok(_) => Some((Ok(buffer.freeze()), read)),
+            Err(error) => Some((Err(error), read)),
+        }
+    })
+}
+
+/// A body that keeps its worker busy for as long as it is read.
+struct Answer<S> {
+    body: Pin<Box<S>>,
+    _visit: Visit,
+}
+
+impl<S, E> Stream for Answer<S>
+where
+    S: Stream<Item = Result<Bytes, E>>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    type Item = Result<Bytes, std::io::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.body.as_mut().poll_next(cx).map(|part| part.map(|part| part.map_err(std::io::Error::other)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_does_not_say_for_the_server_where_a_request_came_in() {
+        for (name, is_passed) in [
+            ("x-forwarded-host", false),
+            ("x-forwarded-proto", false),
+            ("x-forwarded-path", false),
+            ("x-ferrobase-worker", false),
+            ("connection", false),
+            ("x-forwarded-for", true),
+            ("authorization", true),
+        ] {
+            assert_eq!(is_passed_on(&HeaderName::from_static(name)), is_passed, "{name}");
+        }
+    }
+}

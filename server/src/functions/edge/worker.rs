@@ -1,0 +1,449 @@
+//! One Deno process: started, watched, ended. Dropping the last handle ends it.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, Command};
+use tokio::sync::watch;
+
+use super::error::RelayError;
+use super::{EdgeConfig, PlatformValues};
+use crate::project::FunctionConfig;
+
+const BOOTSTRAP: &str = include_str!("bootstrap.mjs");
+
+/// How long a retired process may go on for what it has promised to do after its answers.
+const AFTERWARDS: Duration = Duration::from_secs(10);
+/// Longest line of a function's output that is logged, in bytes.
+const LOG_LINE: usize = 10_000;
+
+pub struct Worker {
+    /// Where it listens on loopback.
+    pub port: u16,
+    /// Sent along with every request, so that nobody else on this machine calls it.
+    pub secret: String,
+    /// Of the files that it was started from.
+    pub generation: u64,
+    started: Instant,
+    pid: i32,
+    /// Requests that this server has under way.
+    open: AtomicI64,
+    /// Promises that the function has handed to `waitUntil`.
+    pending: Arc<AtomicI64>,
+    /// When the last request ended, in milliseconds since the start.
+    last_used: AtomicU64,
+    ended: watch::Receiver<Option<Ended>>,
+    is_retired: AtomicBool,
+    stdin: Mutex<Option<ChildStdin>>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, or by an error.
+    Exited,
+    /// By V8's limit on the heap, or by ours.
+    Limit,
+}
+
+impl Worker {
+    pub async fn start(
+        config: &EdgeConfig,
+        platform: &PlatformValues,
+        function: &FunctionConfig,
+        generation: u64,
+    ) -> Result<Self, RelayError> {
+        let Some(deno) = &config.deno else { return Err(RelayError::NoDeno) };
+        let slug = function.slug.as_str();
+        let failed = |error: &dyn std::fmt::Display| {
+            tracing::error!(function = slug, %error, "an edge function cannot be started");
+            RelayError::Boot
+        };
+        let scratch = config.cache.join("tmp").join(slug);
+        let bootstrap = config.cache.join("bootstrap.mjs");
+        tokio::fs::create_dir_all(&scratch).await.map_err(|e| failed(&e))?;
+        if tokio::fs::read_to_string(&bootstrap).await.ok().as_deref() != Some(BOOTSTRAP) {
+            tokio::fs::write(&bootstrap, BOOTSTRAP).await.map_err(|e| failed(&e))?;
+        }
+        let (token, secret) = (random(), random());
+        let mut command = Command::new(deno);
+        command
+            .args(arguments(config, function, &scratch, &bootstrap))
+            .current_dir(&config.root)
+            .env_clear()
+            .envs(&config.environment)
+            .envs(platform.environment(slug))
+            .envs([
+                ("FERROBASE_WORKER_TOKEN", token.as_str()),
+                ("FERROBASE_WORKER_SECRET", secret.as_str()),
+                ("DENO_TLS_CA_STORE", "mozilla,system"),
+                ("NO_COLOR", "1"),
+                ("DENO_NO_UPDATE_CHECK", "1"),
+            ])
+            .env("DENO_DIR", config.cache.join("deno"))
+            .env("TMPDIR", &scratch)
+            .env("FERROBASE_WORKER_ENTRY", file_url(&function.entrypoint))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        // What Deno itself needs to reach registries from where this server runs.
+        for name in [
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "NO_PROXY",
+            "http_proxy",
+            "https_proxy",
+            "no_proxy",
+            "DENO_CERT",
+            "NODE_EXTRA_CA_CERTS",
+            "SSL_CERT_FILE",
+            "NPM_CONFIG_REGISTRY",
+            "JSR_URL",
+        ] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        let mut child = command.spawn().map_err(|e| failed(&e))?;
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        let pending = Arc::new(AtomicI64::new(0));
+        let (tell_port, mut port) = watch::channel(None::<Result<u16, ()>>);
+        let output = child.stdout.take();
+        let errors = child.stderr.take();
+        let stdin = child.stdin.take();
+        let own_slug: Arc<str> = slug.into();
+        let (log_slug, waiting) = (Arc::clone(&own_slug), Arc::clone(&pending));
+        tokio::spawn(async move {
+            let Some(output) = output else { return };
+            let mut output = BufReader::new(output);
+            while let Some(line) = next_line(&mut output).await {
+                match line.strip_prefix(&token).map(str::trim) {
+                    None => log(&log_slug, "info", &line),
+                    Some(message) => {
+                        let mut words = message.split(' ');
+                        match (words.next(), words.next(), words.next()) {
+                            (Some("port"), Some(number), _) => drop(tell_port.send(Some(number.parse().map_err(drop)))),
+                            (Some("failed"), ..) => drop(tell_port.send(Some(Err(())))),
+                            (Some("open"), _, Some(count)) => {
+                                waiting.store(count.parse().unwrap_or(0), Ordering::Release);
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        });
+        tokio::spawn(async move {
+            let Some(errors) = errors else { return };
+            let mut errors = BufReader::new(errors);
+            while let Some(line) = next_line(&mut errors).await {
+                log(&own_slug, "error", &line);
+            }
+        });
+        let (tell_end, mut ended) = watch::channel(None);
+        let name = slug.to_owned();
+        tokio::spawn(async move {
+            let status = child.wait().await;
+            let how = match status.as_ref().ok().map(how_it_ended) {
+                Some(Some(limit)) => limit,
+                _ => Ended::Exited,
+            };
+            tracing::debug!(function = name, ?status, "a function's process ended");
+            let _ = tell_end.send(Some(how));
+        });
+        // Ends the process unless somebody takes it over.
+        let mut guard = Guard { pid };
+        let listening = async {
+            loop {
+                if let Some(found) = *port.borrow_and_update() {
+                    return found.ok();
+                }
+                if port.changed().await.is_err() {
+                    return None;
+                }
+            }
+        };
+        let found = tokio::select! {
+            found = listening => found,
+            _ = ended.wait_for(Option::is_some) => None,
+            () = tokio::time::sleep(config.limits.boot) => None,
+        };
+        match found {
+            Some(port) => {
+                guard.pid = 0;
+                Ok(Self {
+                    port,
+                    secret,
+                    generation,
+                    started: Instant::now(),
+                    pid,
+                    open: AtomicI64::new(0),
+                    pending,
+                    last_used: AtomicU64::new(0),
+                    ended,
+                    is_retired: AtomicBool::new(false),
+                    stdin: Mutex::new(stdin),
+                })
+            }
+            None => {
+                tracing::error!(function = slug, "an edge function did not begin to listen");
+                Err(RelayError::Boot)
+            }
+        }
+    }
+
+    pub fn is_alive(&self) -> bool {
+        self.ended.borrow().is_none()
+    }
+
+    pub fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// For how long nobody has called it.
+    pub fn idle(&self) -> Duration {
+        if self.open.load(Ordering::Acquire) > 0 || self.pending.load(Ordering::Acquire) > 0 {
+            return Duration::ZERO;
+        }
+        self.age().saturating_sub(Duration::from_millis(self.last_used.load(Ordering::Acquire)))
+    }
+
+    /// Counts a request as long as the answer lives.
+    pub fn enter(self: &Arc<Self>) -> Visit {
+        self.open.fetch_add(1, Ordering::AcqRel);
+        Visit { worker: Arc::clone(self) }
+    }
+
+    pub fn open(&self) -> i64 {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// Waits for the end and says how it came.
+    pub async fn ended(&self) -> Ended {
+        let mut ended = self.ended.clone();
+        let how = ended.wait_for(Option::is_some).await.ok().and_then(|how| *how);
+        how.unwrap_or(Ended::Exited)
+    }
+
+    /// Processor time used so far; `None` where the system does not tell.
+    pub fn cpu(&self) -> Option<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+        // Linux counts in hundredths of a second for programs, whatever its own clock.
+        Some(Duration::from_millis(ticks * 10))
+    }
+
+    /// Ends it at once.
+    pub fn kill(&self) {
+        signal(self.pid, Signal::KILL);
+    }
+
+    /// Tells the function that it will end, and ends it once its requests and promises are done.
+    pub fn retire(self: &Arc<Self>, reason: &'static str) {
+        if self.is_retired.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let worker = Arc::clone(self);
+        tokio::spawn(async move {
+            let stdin = worker.stdin.lock().take();
+            if let Some(mut stdin) = stdin {
+                // One that has ended hears nothing any more.
+                let _ = stdin.write_all(format!("{reason}\n").as_bytes()).await;
+                let mut quiet_since = None;
+                while worker.is_alive() {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    if worker.open() > 0 {
+                        quiet_since = None;
+                        continue;
+                    }
+                    let since = *quiet_since.get_or_insert_with(Instant::now);
+                    let promises = worker.pending.load(Ordering::Acquire);
+                    if promises == 0 && since.elapsed() > Duration::from_millis(200) || since.elapsed() > AFTERWARDS {
+                        break;
+                    }
+                }
+            }
+            signal(worker.pid, Signal::KILL);
+        });
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        signal(self.pid, Signal::KILL);
+    }
+}
+
+/// A process that does not listen yet.
+struct Guard {
+    pid: i32,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        signal(self.pid, Signal::KILL);
+    }
+}
+
+/// A request that is under way.
+pub struct Visit {
+    pub worker: Arc<Worker>,
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let now = u64::try_from(self.worker.age().as_millis()).unwrap_or(u64::MAX);
+        self.worker.last_used.store(now, Ordering::Release);
+        self.worker.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // Gone already is what we want.
+        let _ = kill_process_group(pid, signal);
+    }
+}
+
+/// Longest part of a line that a function writes which is held at once, in bytes.
+const LINE: u64 = 64 << 10;
+
+/// The next line, or as much of it as is held at once; none at the end. Whatever the bytes are, the pipe is read on: a
+/// function whose output nobody takes fails when it writes.
+async fn next_line(output: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
+    let mut line = Vec::new();
+    output.take(LINE).read_until(b'\n', &mut line).await.ok().filter(|read| *read > 0)?;
+    let text = String::from_utf8_lossy(&line);
+    Some(text.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+fn log(slug: &str, level: &str, line: &str) {
+    let shown = line.get(..line.floor_char_boundary(LOG_LINE)).unwrap_or(line);
+    if level == "error" {
+        tracing::warn!(function = slug, "[Error] {shown}");
+    } else {
+        tracing::info!(function = slug, "[Info] {shown}");
+    }
+}
+
+/// V8 ends a process over its heap by a trap; the system one over its memory by a kill, as we do for the processor.
+fn how_it_ended(status: &std::process::ExitStatus) -> Option<Ended> {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.signal(), status.code()) {
+        (Some(4 | 5 | 6 | 9 | 24), _) | (None, Some(132..=134 | 137)) => Some(Ended::Limit),
+        _ => None,
+    }
+}
+
+fn random() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}
+
+fn file_url(path: &Path) -> String {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    url::Url::from_file_path(&whole).map_or_else(|()| whole.display().to_string(), String::from)
+}
+
+fn arguments(config: &EdgeConfig, function: &FunctionConfig, scratch: &Path, bootstrap: &Path) -> Vec<String> {
+    let mut arguments: Vec<String> = ["run", "--no-prompt", "--quiet", "--no-check", "--allow-import", "--allow-net"]
+        .iter()
+        .map(|argument| (*argument).to_owned())
+        .collect();
+    if !config.closed_ports.is_empty() {
+        let hosts = ["127.0.0.1", "localhost", "0.0.0.0", "[::1]"];
+        let closed: Vec<String> =
+            config.closed_ports.iter().flat_map(|port| hosts.map(|host| format!("{host}:{port}"))).collect();
+        arguments.push(format!("--deny-net={}", closed.join(",")));
+    }
+    let mut readable =
+        vec![config.folder.display().to_string(), config.cache.display().to_string(), scratch.display().to_string()];
+    readable.extend(function.static_files.iter().filter_map(|pattern| {
+        // Up to the first part with a wildcard.
+        let text = pattern.display().to_string();
+        let plain = text.split('*').next().unwrap_or_default();
+        let folder =
+            if plain.len() < text.len() { plain.rsplit_once('/').map_or(plain, |(folder, _)| folder) } else { plain };
+        (!folder.is_empty()).then(|| folder.to_owned())
+    }));
+    if let Some(folder) = function.entrypoint.parent() {
+        readable.push(folder.display().to_string());
+    }
+    arguments.push(format!("--allow-read={}", readable.join(",")));
+    arguments.push(format!("--allow-write={}", scratch.display()));
+    arguments.push("--allow-env".to_owned());
+    arguments.push("--allow-sys=hostname".to_owned());
+    arguments.push(format!("--v8-flags=--max-old-space-size={}", config.limits.memory_mb));
+    match &function.imports {
+        Some(file) if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("deno.json")) => {
+            arguments.push(format!("--config={}", file.display()));
+        }
+        Some(file) => {
+            arguments.push("--no-config".to_owned());
+            arguments.push(format!("--import-map={}", file.display()));
+        }
+        None if function.package_json => {}
+        None => arguments.push("--no-config".to_owned()),
+    }
+    arguments.push(bootstrap.display().to_string());
+    arguments
+}
+
+impl PlatformValues {
+    fn environment(&self, slug: &str) -> Vec<(&'static str, String)> {
+        let keyed = |key: &str| serde_json::json!({ "default": key }).to_string();
+        let mut values = vec![
+            ("SUPABASE_URL", self.api_url.clone()),
+            ("SUPABASE_ANON_KEY", self.anon_key.clone()),
+            ("SUPABASE_SERVICE_ROLE_KEY", self.service_role_key.reveal().to_owned()),
+            ("SUPABASE_JWKS", self.jwks.clone()),
+            ("SB_EXECUTION_ID", uuid::Uuid::new_v4().to_string()),
+            ("SB_REGION", "local".to_owned()),
+            ("SUPABASE_FUNCTION_SLUG", slug.to_owned()),
+        ];
+        if let Some(key) = &self.publishable_key {
+            values.push(("SUPABASE_PUBLISHABLE_KEYS", keyed(key)));
+        }
+        if let Some(key) = &self.secret_key {
+            values.push(("SUPABASE_SECRET_KEYS", keyed(key.reveal())));
+        }
+        if let Some(url) = &self.database_url {
+            values.push(("SUPABASE_DB_URL", url.reveal().to_owned()));
+        }
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn output_is_read_whatever_its_bytes_and_however_long_its_lines() {
+        let mut written = b"one\r\n\xff\n".to_vec();
+        written.extend(vec![b'x'; 3 * LINE as usize]);
+        written.extend(b"\nlast");
+        let mut output = BufReader::new(written.as_slice());
+        let mut lines = Vec::new();
+        while let Some(line) = next_line(&mut output).await {
+            lines.push(line);
+        }
+        assert_eq!(
+            (lines[0].as_str(), lines[1].as_str(), lines[lines.len() - 1].as_str()),
+            ("one", "\u{fffd}", "last")
+        );
+        assert!(lines.iter().all(|line| line.len() as u64 <= LINE), "a whole line was held");
+        assert_eq!(
+            lines.iter().filter(|line| line.starts_with('x')).map(|line| line.len() as u64).sum::<u64>(),
+            3 * LINE
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! A budget for request bodies: all that are in memory at once, of all APIs together.
+//!
+//! What an API gathers counts until its answer begins. Of a body that is handed on as it comes only what is kept at a time
+//! counts ([`hand_on`]), and nothing of one that is forgotten ([`pass_on`]). The beginnings of bodies have a budget of their own, so that large ones keep no small one out.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use actix_web::error::PayloadError;
+use actix_web::{HttpMessage as _, HttpRequest};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// The first part of each body, in bytes, counts apart.
+pub const BEGINNING: u64 = 64 << 10;
+
+/// How long a part waits for others to be answered.
+const ROOM_WAIT: Duration = Duration::from_secs(5);
+
+/// The budget. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Bodies {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    beginnings: Share,
+    rest: Share,
+    freed: Notify,
+}
+
+#[derive(Debug)]
+struct Share {
+    most: u64,
+    used: AtomicU64,
+}
+
+impl Share {
+    fn of(most: u64) -> Self {
+        Self { most, used: AtomicU64::new(0) }
+    }
+
+    fn take(&self, length: u64) -> bool {
+        let fits = |used: u64| used.checked_add(length).filter(|used| *used <= self.most);
+        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok()
+    }
+
+    fn give_back(&self, length: u64) {
+        self.used.fetch_sub(length, Ordering::AcqRel);
+    }
+}
+
+impl Bodies {
+    /// Of `most` bytes, a quarter of them for beginnings.
+    pub fn new(most: u64) -> Self {
+        let shared = Shared { beginnings: Share::of(most / 4), rest: Share::of(most - most / 4), freed: Notify::new() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The longest body that could ever be gathered, in bytes.
+    pub fn longest(&self) -> u64 {
+        self.shared.rest.most
+    }
+
+    /// For one body.
+    pub fn lease(&self) -> Rc<Lease> {
+        let (taken, is_passed_on, is_refused) = (Cell::default(), Cell::new(false), Cell::new(false));
+        Rc::new(Lease { shared: self.shared.clone(), taken, is_passed_on, is_refused })
+    }
+}
+
+/// What one body has of the budget, given back with the last owner.
+#[derive(Debug)]
+pub struct Lease {
+    shared: Arc<Shared>,
+    /// Of beginnings and of the rest.
+    taken: Cell<(u64, u64)>,
+    is_passed_on: Cell<bool>,
+    is_refused: Cell<bool>,
+}
+
+impl Lease {
+    /// Takes room for a further part; false if there is none now.
+    pub fn take(&self, length: usize) -> bool {
+        if self.is_passed_on.get() {
+            return true;
+        }
+        let length = length as u64;
+        let (first, rest) = self.taken.get();
+        let beginning = length.min(BEGINNING.saturating_sub(first));
+        if beginning > 0 && !self.shared.beginnings.take(beginning) {
+            return false;
+        }
+        let more = length - beginning;
+        if more > 0 && !self.shared.rest.take(more) {
+            self.shared.beginnings.give_back(beginning);
+            return false;
+        }
+        self.taken.set((first + beginning, rest + more));
+        true
+    }
+
+    /// As [`Lease::take`], waiting a little for others to be answered.
+    pub async fn take_soon(self: Rc<Self>, length: usize) -> bool {
+        let shared = self.shared.clone();
+        let deadline = Instant::now() + ROOM_WAIT;
+        loop {
+            let freed = shared.freed.notified();
+            if self.take(length) {
+                return true;
+            }
+            if timeout_at(deadline, freed).await.is_err() {
+                self.is_refused.set(true);
+                return false;
+            }
+        }
+    }
+
+    pub fn is_passed_on(&self) -> bool {
+        self.is_passed_on.get()
+    }
+
+    /// Whether a part found no room.
+    pub fn is_refused(&self) -> bool {
+        self.is_refused.get()
+    }
+
+    fn give_back(&self) {
+        let (first, rest) = self.taken.take();
+        if first > 0 {
+            self.shared.beginnings.give_back(first);
+            self.shared.rest.give_back(rest);
+            self.shared.freed.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// Tells that the body of `request` is not gathered: it may be as long as it wants.
+pub fn pass_on(request: &HttpRequest) {
+    if let Some(lease) = request.extensions().get::<Rc<Lease>>() {
+        lease.is_passed_on.set(true);
+        lease.give_back();
+    }
+}
+
+/// Tells that the body of `request` is handed on as it comes, by somebody who keeps `held` bytes of it at most: it may be as
+/// long as it wants, and they alone count. Says whether there is room for them, which may take a while.
+#[must_use]
+pub async fn hand_on(request: &HttpRequest, held: usize) -> bool {
+    let Some(lease) = request.extensions().get::<Rc<Lease>>().cloned() else { return true };
+    lease.give_back();
+    lease.is_passed_on.set(false);
+    let has_room = lease.clone().take_soon(held).await;
+    lease.is_passed_on.set(true);
+    has_room
+}
+
+/// What reading a body fails with when the budget is used up.
+pub fn no_room() -> PayloadError {
+    PayloadError::Io(std::io::Error::new(std::io::ErrorKind::QuotaExceeded, "too many request bodies at once"))
+}
+
+/// Whether reading a body failed with [`no_room`].
+pub fn is_no_room(error: &PayloadError) -> bool {
+    matches!(error, PayloadError::Io(error) if error.kind() == std::io::ErrorKind::QuotaExceeded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
+        let bodies = Bodies::new(4 << 20);
+        assert_eq!(bodies.longest(), 3 << 20);
+        let (first, second, small) = (bodies.lease(), bodies.lease(), bodies.lease());
+        assert!(first.take(2 << 20) && !second.take(2 << 20));
+        assert!(second.take(1 << 20), "what was refused has taken nothing");
+        assert!(small.take(BEGINNING as usize));
+        assert!(!small.take(1 << 20));
+        drop(first);
+        assert!(small.take(1 << 20));
+    }
+
+    #[tokio::test]
+    async fn what_is_handed_on_counts_for_what_is_kept_of_it() {
+        let bodies = Bodies::new(4 << 20);
+        let requests = [(); 5].map(|()| {
+            let request = actix_web::test::TestRequest::default().to_http_request();
+            request.extensions_mut().insert(bodies.lease());
+            request
+        });
+        let lease = |request: &HttpRequest| request.extensions().get::<Rc<Lease>>().cloned().expect("a lease");
+        for request in &requests[..3] {
+            assert!(lease(request).take(1 << 10));
+            assert!(hand_on(request, 1 << 20).await);
+            assert!(lease(request).take(100 << 20), "however long it is");
+        }
+        assert!(!lease(&requests[3]).take(1 << 20), "the budget is used up");
+        let (fourth, fifth) = (requests[3].clone(), requests[4].clone());
+        let (has_room, ()) = tokio::join!(hand_on(&fourth, 1 << 20), async {
+            tokio::task::yield_now().await;
+            requests[0].extensions_mut().remove::<Rc<Lease>>();
+        });
+        assert!(has_room, "an upload has ended");
+        let waiting = tokio::time::timeout(Duration::from_millis(20), hand_on(&fifth, 1 << 20));
+        assert!(waiting.await.is_err(), "it waits for the next to end");
+    }
+
+    #[tokio::test]
+    async fn a_part_waits_until_another_body_is_answered() {
+        let bodies = Bodies::new(4 << 20);
+        let (first, second) = (bodies.lease(), bodies.lease());
+        assert!(first.take(3 << 20));
+        let waiting = second.clone().take_soon(1 << 20);
+        let (is_taken, ()) = tokio::join!(waiting, async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            drop(first);
+        });
+        assert!(is_taken && !second.is_refused());
+    }
+}

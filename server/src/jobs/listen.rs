@@ -1,0 +1,61 @@
+//! A connection that hears notifications.
+
+use std::pin::Pin;
+
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::watch;
+use tokio_postgres::{AsyncMessage, Client};
+
+use crate::db;
+
+/// A client, and the notifications of its channel. The receiver ends with the connection.
+pub async fn open(url: &str, channel: &str) -> anyhow::Result<(Client, UnboundedReceiver<()>)> {
+    let (client, told) = connect(url).await?;
+    client.batch_execute(&format!("set statement_timeout = 0; listen {channel}")).await?;
+    Ok((client, told))
+}
+
+/// A client without a channel.
+pub async fn connect(url: &str) -> anyhow::Result<(Client, UnboundedReceiver<()>)> {
+    let mut config: tokio_postgres::Config = url.parse()?;
+    config.application_name("ferrobase jobs");
+    let (client, mut connection) = db::connect(&config).await?;
+    let (tell, told) = unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = std::future::poll_fn(|cx| Pin::new(&mut connection).poll_message(cx)).await {
+            if let AsyncMessage::Notification(_) = message
+                && tell.send(()).is_err()
+            {
+                // Nobody listens, but the connection has to be driven on.
+                continue;
+            }
+        }
+    });
+    client.batch_execute("set search_path = pg_catalog, pg_temp").await?;
+    Ok((client, told))
+}
+
+/// Whether `function` of `schema` is a member of the extension and holds `mark`, as only ours does. The real extensions
+/// have workers of their own, and what a project gives these names is nothing to us.
+pub async fn is_ours(
+    client: &Client,
+    extension: &str,
+    schema: &str,
+    function: &str,
+    mark: &str,
+) -> Result<bool, tokio_postgres::Error> {
+    let ours = "select exists (
+                  select from pg_extension e
+                  join pg_depend d on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid and d.deptype = 'e'
+                                      and d.classid = 'pg_proc'::regclass
+                  join pg_proc p on p.oid = d.objid
+                  join pg_namespace n on n.oid = p.pronamespace
+                  where e.extname = $1 and n.nspname = $2 and p.proname = $3 and strpos(p.prosrc, $4) > 0)";
+    Ok(client.query_one(ours, &[&extension, &schema, &function, &mark]).await?.get(0))
+}
+
+/// Until asked to stop.
+pub async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A sender that is gone means the same.
+    let _ = stop.wait_for(|stopped| *stopped).await;
+}

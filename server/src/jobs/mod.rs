@@ -1,0 +1,60 @@
+//! Work that the database asks the server to do: HTTP requests queued by pg_net (`net`) and jobs of pg_cron (`cron`).
+//!
+//! Both extensions are our own SQL (`sql/extensions`): their functions write tables and notify, and this module does what a
+//! background worker inside PostgreSQL does elsewhere. It does nothing where the real extensions are installed. It reconnects after
+//! a lost connection. A database without the extensions is checked every 30 seconds.
+
+mod cron;
+mod listen;
+mod net;
+mod outbound;
+mod schedule;
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use outbound::Outbound;
+
+/// How often is looked for work of which no notification came.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// What the workers are told.
+#[derive(Clone, Debug)]
+pub struct JobsConfig {
+    /// Logs in as `ferrobase_admin`: a project may have put triggers on the tables that are written here, and a superuser
+    /// would run them.
+    pub service_url: String,
+    /// Logs in as the owner, whose jobs are run.
+    pub owner_url: String,
+    pub outbound: Outbound,
+}
+
+/// The running workers.
+pub struct Jobs {
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Jobs {
+    pub fn start(config: JobsConfig) -> anyhow::Result<Self> {
+        let (stop, stopped) = watch::channel(false);
+        let client = net::client(&config.outbound)?;
+        let tasks = vec![
+            tokio::spawn(net::run(config.clone(), client, stopped.clone())),
+            tokio::spawn(cron::run(config, stopped)),
+        ];
+        Ok(Self { stop, tasks })
+    }
+
+    /// Takes on nothing more; what is under way is given a moment.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true);
+        for mut task in self.tasks {
+            if tokio::time::timeout(Duration::from_secs(5), &mut task).await.is_err() {
+                task.abort();
+            }
+        }
+    }
+}

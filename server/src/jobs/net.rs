@@ -1,0 +1,241 @@
+//! Sends what pg_net has queued: after commit, at most once, many at a time. The answers become rows.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tokio::sync::watch;
+use tokio_postgres::Client;
+
+use super::listen::{self, stopped};
+use super::outbound::{self, Outbound, PublicOnly};
+use super::{JobsConfig, LOOK_EVERY};
+
+/// Requests under way at once.
+const AT_ONCE: usize = 50;
+/// Longest time that a request may ask for: while it waits it keeps a place from others.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Most of an answer that is kept, in bytes.
+const KEPT: usize = 4 << 20;
+/// How often answers that nobody fetched are swept.
+const SWEEP_EVERY: Duration = Duration::from_secs(600);
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+struct Queued {
+    id: i64,
+    method: String,
+    url: String,
+    headers: Option<serde_json::Value>,
+    body: Option<Vec<u8>>,
+    timeout: Duration,
+}
+
+/// What came of a request.
+#[derive(Default)]
+struct Answer {
+    status: Option<i32>,
+    content_type: Option<String>,
+    headers: Option<serde_json::Value>,
+    content: Option<String>,
+    timed_out: bool,
+    error: Option<String>,
+}
+
+pub fn client(outbound: &Outbound) -> anyhow::Result<reqwest::Client> {
+    let mut builder = reqwest::Client::builder()
+        .user_agent("pg_net/0.20.0")
+        .connect_timeout(Duration::from_secs(30))
+        .pool_max_idle_per_host(4);
+    if outbound.reaches_private {
+        // A local stack calls itself, never through somebody's proxy.
+        builder = builder.redirect(reqwest::redirect::Policy::limited(10));
+    } else {
+        builder = builder.dns_resolver(std::sync::Arc::new(PublicOnly)).no_proxy().redirect(
+            reqwest::redirect::Policy::custom(|attempt| {
+                if attempt.previous().len() > 10 || outbound::is_private_literal(attempt.url()) {
+                    attempt.stop()
+                } else {
+                    attempt.follow()
+                }
+            }),
+        );
+    }
+    Ok(builder.build()?)
+}
+
+/// Requests that were taken from the queue, each with its id.
+type UnderWay = FuturesUnordered<BoxFuture<'static, (i64, Answer)>>;
+
+/// Works until stopped; a lost connection is made again.
+pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Receiver<bool>) {
+    let mut under_way = UnderWay::new();
+    loop {
+        let outcome = tokio::select! {
+            outcome = serve(&config, &http, &mut under_way) => outcome,
+            () = stopped(&mut stop) => return,
+        };
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "the queue of HTTP requests cannot be read; trying again");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN_AFTER) => {}
+            () = stopped(&mut stop) => return,
+        }
+    }
+}
+
+async fn serve(config: &JobsConfig, http: &reqwest::Client, under_way: &mut UnderWay) -> anyhow::Result<()> {
+    let (client, mut told) = listen::open(&config.service_url, "ferrobase_net").await?;
+    let mut swept = Instant::now();
+    let (mut is_ours, mut looks) = (false, true);
+    loop {
+        if looks {
+            is_ours = listen::is_ours(&client, "pg_net", "net", "wake", "ferrobase_net").await?;
+        }
+        if is_ours {
+            // Answers make room for what is still queued.
+            take(config, &client, http, under_way).await?;
+            if swept.elapsed() > SWEEP_EVERY {
+                swept = Instant::now();
+                client
+                    .execute("delete from net._http_response where created < now() - interval '6 hours'", &[])
+                    .await?;
+            }
+        }
+        looks = tokio::select! {
+            Some((id, answer)) = under_way.next(), if !under_way.is_empty() => {
+                record(&client, id, &answer).await?;
+                false
+            }
+            heard = told.recv() => {
+                anyhow::ensure!(heard.is_some(), "the connection was lost");
+                // What else was told meanwhile is the same work.
+                while told.try_recv().is_ok() {}
+                true
+            }
+            () = tokio::time::sleep(LOOK_EVERY) => true,
+        };
+    }
+}
+
+/// Takes as many requests as there is room for and begins to send them.
+async fn take(
+    config: &JobsConfig,
+    client: &Client,
+    http: &reqwest::Client,
+    under_way: &mut UnderWay,
+) -> Result<(), tokio_postgres::Error> {
+    let room = i64::try_from(AT_ONCE.saturating_sub(under_way.len())).unwrap_or(0);
+    if room == 0 {
+        return Ok(());
+    }
+    let rows = client
+        .query(
+            "delete from net.http_request_queue where id in (
+               select id from net.http_request_queue order by id limit $1 for update skip locked)
+             returning id, method::text, url, headers, body, timeout_milliseconds",
+            &[&room],
+        )
+        .await?;
+    for row in rows {
+        let asked = Duration::from_millis(u64::try_from(row.get::<_, i32>(5)).unwrap_or(0));
+        let request = Queued {
+            id: row.get(0),
+            method: row.get(1),
+            url: row.get(2),
+            headers: row.get(3),
+            body: row.get(4),
+            timeout: asked.min(LONGEST),
+        };
+        let (outbound, http) = (config.outbound.clone(), http.clone());
+        under_way.push(async move { (request.id, send(&outbound, &http, &request).await) }.boxed());
+    }
+    Ok(())
+}
+
+/// Keeps an answer. One that a project's trigger or constraint does not let in is lost, and no other with it.
+async fn record(client: &Client, id: i64, answer: &Answer) -> anyhow::Result<()> {
+    let insert =
+        "insert into net._http_response (id, status_code, content_type, headers, content, timed_out, error_msg)
+                  values ($1, $2, $3, $4, $5, $6, $7)";
+    let kept = client
+        .execute(
+            insert,
+            &[
+                &id,
+                &answer.status,
+                &answer.content_type,
+                &answer.headers,
+                &answer.content,
+                &answer.timed_out,
+                &answer.error,
+            ],
+        )
+        .await;
+    if let Err(error) = kept {
+        tracing::warn!(id, %error, "the answer to a queued HTTP request could not be kept");
+        anyhow::ensure!(!client.is_closed(), "the connection was lost");
+    }
+    Ok(())
+}
+
+async fn send(outbound: &Outbound, http: &reqwest::Client, queued: &Queued) -> Answer {
+    let failed = |error: String| Answer { error: Some(error), ..Answer::default() };
+    let url = match outbound.target(&queued.url) {
+        Ok(url) => url,
+        Err(reason) => return failed(reason),
+    };
+    let Ok(method) = reqwest::Method::from_bytes(queued.method.to_uppercase().as_bytes()) else {
+        return failed(format!("Unsupported request method {}", queued.method));
+    };
+    let mut request = http.request(method, url).timeout(queued.timeout);
+    for (name, value) in queued.headers.iter().filter_map(serde_json::Value::as_object).flatten() {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        request = request.header(name, text);
+    }
+    if let Some(body) = &queued.body {
+        request = request.body(body.clone());
+    }
+    let begun = Instant::now();
+    match receive(request).await {
+        Ok(answer) => answer,
+        Err(error) if error.is_timeout() => {
+            let (limit, took) = (queued.timeout.as_millis(), begun.elapsed().as_secs_f64() * 1000.0);
+            let error = format!(
+                "Timeout of {limit} ms reached. Total time: {took:.6} ms (DNS time: 0.000000 ms, TCP/SSL handshake time: \
+                 0.000000 ms, HTTP Request/Response time: 0.000000 ms)"
+            );
+            Answer { timed_out: true, error: Some(error), ..Answer::default() }
+        }
+        Err(error) => failed(crate::db::with_causes(&error)),
+    }
+}
+
+async fn receive(request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Error> {
+    let response = request.send().await?;
+    let status = i32::from(response.status().as_u16());
+    let text = |value: &reqwest::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let content_type = response.headers().get("content-type").map(text);
+    let headers: serde_json::Map<String, serde_json::Value> =
+        response.headers().iter().map(|(name, value)| (name.to_string(), text(value).into())).collect();
+    let mut content = Vec::new();
+    let mut body = response.bytes_stream();
+    while let Some(part) = body.next().await {
+        content.extend_from_slice(&part?);
+        if content.len() > KEPT {
+            content.truncate(KEPT);
+            break;
+        }
+    }
+    // PostgreSQL's text holds no zero byte.
+    let content = String::from_utf8_lossy(&content).replace('\0', "");
+    Ok(Answer {
+        status: Some(status),
+        content_type,
+        headers: Some(headers.into()),
+        content: Some(content),
+        timed_out: false,
+        error: None,
+    })
+}

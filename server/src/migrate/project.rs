@@ -1,0 +1,243 @@
+//! A project's folder brought into a database, as `supabase start` and `db push` do: roles, migrations, seeds.
+//!
+//! Differs from [`super::dir`] in what the Supabase CLI is known for: only files named `<digits>_<name>.sql` count, a
+//! changed file is not refused, and seeds are remembered by a hash.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::MigrateError;
+use super::files::{self, SqlFile};
+use super::ledger::Ledger;
+use super::runner::{Plan, Set, Step, Unit, WhenChanged};
+use super::session::Session;
+
+/// Where progress is told, a line at a time.
+pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
+
+/// What is known of a database's project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The project whose database it is; `None` in a new one.
+    pub id: Option<String>,
+    /// Whether roles, migrations and seeds went through to the end.
+    pub is_complete: bool,
+    /// Applied migrations: version and name.
+    pub history: BTreeMap<String, String>,
+}
+
+/// Looks, and changes nothing. The history is the project's own table, or whatever it has put in that place, so the owner
+/// reads it.
+pub async fn known(admin_url: &str, url: &str) -> Result<Known, MigrateError> {
+    let session = Session::connect_for_platform(admin_url).await?;
+    let mut known = Known::default();
+    let exists = "select to_regclass('ferrobase.project') is not null,
+                         to_regclass('supabase_migrations.schema_migrations') is not null";
+    let row = session.client.query_one(exists, &[]).await?;
+    let (has_project, has_history): (bool, bool) = (row.get(0), row.get(1));
+    if has_project
+        && let Some(row) = session.client.query_opt("select id, complete from ferrobase.project", &[]).await?
+    {
+        known.id = Some(row.get(0));
+        known.is_complete = row.get(1);
+    }
+    if has_history {
+        let owner = Session::connect(url).await?;
+        let rows = owner
+            .client
+            .query("select version, coalesce(name, '') from supabase_migrations.schema_migrations", &[])
+            .await?;
+        known.history = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    }
+    Ok(known)
+}
+
+/// Remembers whose database this is and whether it is complete.
+pub async fn remember(admin_url: &str, id: &str, is_complete: bool) -> Result<(), MigrateError> {
+    let session = Session::connect_for_platform(admin_url).await?;
+    session
+        .client
+        .execute(
+            "insert into ferrobase.project (id, complete) values ($1, $2)
+             on conflict (id) do update set complete = excluded.complete",
+            &[&id, &is_complete],
+        )
+        .await?;
+    Ok(())
+}
+
+/// What a new database of a project gets before its migrations.
+pub struct Outset<'a> {
+    /// `supabase/roles.sql`, if there is one.
+    pub roles: Option<&'a Path>,
+    /// Whether new tables of `public` are open to the API roles.
+    pub exposes_new_tables: bool,
+    pub jwt_secret: &'a str,
+    pub jwt_expiry: u64,
+}
+
+/// Settings, default privileges and roles. The platform is there.
+pub async fn begin(admin_url: &str, url: &str, outset: &Outset<'_>) -> Result<(), MigrateError> {
+    let admin = Session::connect_for_platform(admin_url).await?;
+    for (name, value) in [
+        ("app.settings.jwt_secret", outset.jwt_secret.to_owned()),
+        ("app.settings.jwt_exp", outset.jwt_expiry.to_string()),
+    ] {
+        let statement = admin
+            .client
+            .query_one(
+                "select format('alter database %I set %I = %L', current_database(), $1::text, $2::text)",
+                &[&name, &value],
+            )
+            .await?;
+        admin.client.batch_execute(statement.get(0)).await?;
+    }
+    // Elsewhere what is installed there is used.
+    let is_ours = "select current_user = 'supabase_admin'
+                     and exists (select from pg_available_extensions where name = 'pg_net')";
+    if admin.client.query_one(is_ours, &[]).await?.get(0) {
+        admin.client.batch_execute(include_str!("../../../sql/project/webhooks.sql")).await?;
+    }
+    let session = Session::connect_alone(url).await?;
+    session.reset().await?;
+    if !outset.exposes_new_tables {
+        let roles = "from anon, authenticated, service_role";
+        session
+            .client
+            .batch_execute(&format!(
+                "alter default privileges in schema public revoke select, insert, update, delete on tables {roles};
+                 alter default privileges in schema public revoke usage, select on sequences {roles};
+                 alter default privileges in schema public revoke execute on functions {roles}"
+            ))
+            .await?;
+    }
+    if let Some(path) = outset.roles {
+        let file = files::file(path)?;
+        session.client.batch_execute("begin").await?;
+        session.statements(&file, &mut false).await?;
+        session.client.batch_execute("commit").await?;
+    }
+    Ok(())
+}
+
+/// Secrets of `[db.vault]`: made by name, else brought up to date. By the owner: the extension may be the project's.
+pub async fn vault(url: &str, secrets: &[(String, String)]) -> Result<bool, MigrateError> {
+    if secrets.is_empty() {
+        return Ok(true);
+    }
+    let session = Session::connect(url).await?;
+    let there = "select to_regprocedure('vault.create_secret(text, text, text, uuid)') is not null";
+    if !session.client.query_one(there, &[]).await?.get::<_, bool>(0) {
+        return Ok(false);
+    }
+    for (name, secret) in secrets {
+        let changed = session
+            .client
+            .query("select vault.update_secret(id, $2) from vault.secrets where name = $1", &[name, secret])
+            .await?;
+        if changed.is_empty() {
+            session.client.query_one("select vault.create_secret($2, $1)", &[name, secret]).await?;
+        }
+    }
+    Ok(true)
+}
+
+/// Applies the files that the history does not list, in name order. `until` is the last version to apply.
+pub async fn migrations(
+    url: &str,
+    paths: &[PathBuf],
+    until: Option<&str>,
+    tell: Tell<'_>,
+) -> Result<Vec<String>, MigrateError> {
+    let mut files = Vec::with_capacity(paths.len());
+    for path in paths {
+        let file = files::file(path)?;
+        if until.is_none_or(|until| file.version.as_str() <= until) {
+            files.push(file);
+        }
+    }
+    let session = Session::connect_alone(url).await?;
+    let set = Set { files: &files, ledger: Ledger::Migrations, when_changed: WhenChanged::Keep, unit: Unit::File };
+    let watch = |step: Step, file: &SqlFile| match step {
+        Step::Run => tell(&format!("Applying migration {}...", file.file)),
+        Step::Keep | Step::Record => tell(&format!(
+            "{} was changed after it was applied: 'ferrobase db reset' applies it as it is now",
+            file.file
+        )),
+    };
+    let applied = Plan::of(&session, set).await?.carry_out(&session, &watch).await?;
+    if !applied.files.is_empty() {
+        session.tell_api().await?;
+    }
+    Ok(applied.files)
+}
+
+/// Marks versions as applied (with the statements of their files) or removes them from the history.
+pub async fn repair(url: &str, files: &[PathBuf], versions: &[String], is_applied: bool) -> Result<(), MigrateError> {
+    let session = Session::connect_alone(url).await?;
+    // Makes the table.
+    Ledger::Migrations.entries(&session).await?;
+    if versions.is_empty() {
+        session.client.batch_execute("truncate supabase_migrations.schema_migrations").await?;
+    }
+    if !is_applied {
+        let delete = "delete from supabase_migrations.schema_migrations where version = any ($1)";
+        session.client.execute(delete, &[&versions]).await?;
+        return Ok(());
+    }
+    for path in files {
+        let file = files::file(path)?;
+        if !versions.is_empty() && !versions.contains(&file.version) {
+            continue;
+        }
+        Ledger::Migrations.record(&session, &file).await?;
+    }
+    Ok(())
+}
+
+/// Runs the seeds that are new, each in one transaction. Of one that changed only the hash is updated: it ran already.
+pub async fn seeds(url: &str, seeds: &[(String, PathBuf)], tell: Tell<'_>) -> Result<(), MigrateError> {
+    if seeds.is_empty() {
+        return Ok(());
+    }
+    let mut files = Vec::with_capacity(seeds.len());
+    for (name, path) in seeds {
+        files.push(SqlFile { file: name.clone(), ..files::file(path)? });
+    }
+    let session = Session::connect_alone(url).await?;
+    let set = Set { files: &files, ledger: Ledger::ProjectSeeds, when_changed: WhenChanged::Record, unit: Unit::File };
+    let watch = |step: Step, file: &SqlFile| {
+        let doing = if step == Step::Run { "Seeding data from" } else { "Updating seed hash to" };
+        tell(&format!("{doing} {}...", file.file));
+    };
+    Plan::of(&session, set).await?.carry_out(&session, &watch).await?;
+    Ok(())
+}
+
+/// Makes the buckets that a configuration declares, or changes them to what it says. By the owner, who may have put triggers on
+/// the table.
+pub async fn buckets(url: &str, buckets: &[DeclaredBucket]) -> Result<(), MigrateError> {
+    let session = Session::connect(url).await?;
+    for bucket in buckets {
+        session
+            .client
+            .execute(
+                "insert into storage.buckets (id, name, public, file_size_limit, allowed_mime_types)
+                 values ($1, $1, $2, $3, $4)
+                 on conflict (id) do update set public = excluded.public, file_size_limit = excluded.file_size_limit,
+                   allowed_mime_types = excluded.allowed_mime_types, updated_at = now()",
+                &[&bucket.name, &bucket.public, &bucket.file_size_limit, &bucket.allowed_mime_types],
+            )
+            .await?;
+    }
+    Ok(())
+}
+
+/// A bucket as it should be; `None` leaves a limit to the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredBucket {
+    pub name: String,
+    pub public: bool,
+    pub file_size_limit: Option<i64>,
+    pub allowed_mime_types: Option<Vec<String>>,
+}

@@ -1,0 +1,105 @@
+//! The `.env` files of a project. Nothing is overridden: the process environment wins, then the nearer folder, then the
+//! earlier file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::ProjectError;
+
+/// Adds to `environment` what the files in `supabase/` and in `root` say. Functions have a file of their own, which is
+/// none of these.
+pub fn load(root: &Path, environment: &mut BTreeMap<String, String>) -> Result<(), ProjectError> {
+    let stage = environment.get("SUPABASE_ENV").map_or("development", String::as_str).to_owned();
+    let mut names = vec![format!(".env.{stage}.local")];
+    if stage != "test" {
+        names.push(".env.local".to_owned());
+    }
+    names.extend([format!(".env.{stage}"), ".env".to_owned()]);
+    for folder in [root.join("supabase"), root.to_owned()] {
+        for name in &names {
+            let path = folder.join(name);
+            if path.is_file() {
+                for (name, value) in read(&path)? {
+                    environment.entry(name).or_insert(value);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The pairs of one file, in order.
+pub fn read(path: &Path) -> Result<Vec<(String, String)>, ProjectError> {
+    let unreadable = |reason: String| ProjectError::Read { path: path.to_owned(), reason };
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let text = with_bare_spaces_quoted(&text);
+    dotenvy::from_read_iter(text.as_bytes()).map(|pair| pair.map_err(|error| unreadable(error.to_string()))).collect()
+}
+
+/// Quotes bare values that contain spaces (`NAME=My app`): the Supabase CLI takes them, `dotenvy` refuses them.
+fn with_bare_spaces_quoted(text: &str) -> String {
+    let mut lines = Vec::new();
+    // The quote that a value of several lines still waits for.
+    let mut open = None;
+    for line in text.lines() {
+        if let Some(quote) = open {
+            if line.contains(quote) {
+                open = None;
+            }
+            lines.push(line.to_owned());
+            continue;
+        }
+        let Some((name, value)) = line.split_once('=').filter(|(name, _)| !name.trim_start().starts_with('#')) else {
+            lines.push(line.to_owned());
+            continue;
+        };
+        let value = value.trim();
+        if let Some(quote) = value.chars().next().filter(|first| matches!(first, '"' | '\'' | '`')) {
+            open = (!value[1..].contains(quote)).then_some(quote);
+            lines.push(line.to_owned());
+            continue;
+        }
+        let bare = value.split(" #").next().unwrap_or_default().trim_end();
+        if bare.contains(char::is_whitespace) && !bare.contains(['"', '\'', '\\']) {
+            lines.push(format!("{name}=\"{bare}\""));
+        } else {
+            lines.push(line.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Folder;
+    use super::*;
+
+    #[test]
+    fn the_process_wins_then_the_nearer_folder_then_the_more_special_file() {
+        let folder = Folder::new(
+            "dotenv",
+            &[
+                (".env", "A=root\nB=root\nC=root\nD=root\n"),
+                (".env.local", "C=root local\n"),
+                ("supabase/.env", "A=near\nB='quoted # value'\n"),
+                ("supabase/functions/.env", "E=function\n"),
+            ],
+        );
+        let mut environment = BTreeMap::from([("A".to_owned(), "process".to_owned())]);
+        load(&folder.0, &mut environment).expect("read");
+        let found: Vec<_> = environment.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(found, [("A", "process"), ("B", "quoted # value"), ("C", "root local"), ("D", "root")]);
+        let mut test = BTreeMap::from([("SUPABASE_ENV".to_owned(), "test".to_owned())]);
+        load(&folder.0, &mut test).expect("read");
+        assert_eq!(test.get("C").map(String::as_str), Some("root"));
+    }
+
+    #[test]
+    fn bare_values_may_contain_spaces() {
+        let text = "export A=My app # a name\n# B=not this one\nC=\"two\nD=lines here\"\nE=plain\nF=a=b c";
+        let folder = Folder::new("dotenv-spaces", &[(".env", text)]);
+        let pairs = read(&folder.0.join(".env")).expect("read");
+        let pairs: Vec<_> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(pairs, [("A", "My app"), ("C", "two\nD=lines here"), ("E", "plain"), ("F", "a=b c")]);
+    }
+}

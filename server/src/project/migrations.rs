@@ -1,0 +1,102 @@
+//! The migrations of a project: which files count, and names for new ones.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+
+use super::{Project, ProjectError};
+
+/// Migrations of a first version of the CLI, which the base image has replaced.
+const FIRST_OF_TODAY: u64 = 20_211_209_000_000;
+
+/// What `supabase/migrations` holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MigrationFiles {
+    /// In name order.
+    pub paths: Vec<PathBuf>,
+    /// Names of files that are none, with the reason.
+    pub skipped: Vec<String>,
+}
+
+impl Project {
+    pub fn migrations_dir(&self) -> PathBuf {
+        self.folder().join("migrations")
+    }
+
+    /// A project without the folder has none.
+    pub fn migrations(&self) -> Result<MigrationFiles, ProjectError> {
+        let dir = self.migrations_dir();
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(MigrationFiles::default()),
+            Err(error) => return Err(ProjectError::Read { path: dir, reason: error.to_string() }),
+        };
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter(|entry| entry.path().is_file())
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|name| !name.starts_with('.'))
+            .collect();
+        names.sort();
+        let mut files = MigrationFiles::default();
+        for (place, name) in names.iter().enumerate() {
+            let Some(version) = version(name) else {
+                files.skipped.push(format!(
+                    "Skipping migration {name}... (file name must match pattern \"<timestamp>_name.sql\")"
+                ));
+                continue;
+            };
+            let is_replaced = version.len() == 14
+                && version.parse::<u64>().is_ok_and(|version| version < FIRST_OF_TODAY)
+                && name.ends_with("_init.sql");
+            if place == 0 && is_replaced {
+                files.skipped.push(format!("Skipping migration {name}... (replaced by the base image)"));
+                continue;
+            }
+            files.paths.push(dir.join(name));
+        }
+        Ok(files)
+    }
+}
+
+/// The digits of `<digits>_<name>.sql`.
+pub fn version(name: &str) -> Option<&str> {
+    let (digits, _) = name.strip_suffix(".sql")?.split_once('_')?;
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+}
+
+/// Where a new migration called `name` belongs.
+pub fn new_migration_path(project: &Project, name: &str, now: DateTime<Utc>) -> PathBuf {
+    let safe: String = name.chars().map(|c| if c == '/' || c.is_whitespace() { '_' } else { c }).collect();
+    project.migrations_dir().join(format!("{}_{safe}.sql", now.format("%Y%m%d%H%M%S")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Folder;
+
+    #[test]
+    fn files_without_a_version_and_folders_are_skipped() {
+        let folder = Folder::new(
+            "migrations",
+            &[
+                ("supabase/migrations/20200101000000_init.sql", ""),
+                ("supabase/migrations/20230101000000_init.sql", ""),
+                ("supabase/migrations/1_first.sql", ""),
+                ("supabase/migrations/README.md", ""),
+                ("supabase/migrations/notes.sql", ""),
+                ("supabase/migrations/old/1_x.sql", ""),
+                ("supabase/migrations/.gitkeep", ""),
+            ],
+        );
+        let files = folder.load(&[]).migrations().expect("files");
+        let names: Vec<_> =
+            files.paths.iter().map(|path| path.file_name().expect("a name").to_string_lossy()).collect();
+        // Only the very first file may be one that the base image has replaced.
+        assert_eq!(names, ["1_first.sql", "20200101000000_init.sql", "20230101000000_init.sql"]);
+        assert_eq!(files.skipped.len(), 2, "{:?}", files.skipped);
+        let old = Folder::new("migrations-old", &[("supabase/migrations/20200101000000_init.sql", "")]);
+        assert!(old.load(&[]).migrations().expect("files").paths.is_empty());
+        assert!(Folder::new("migrations-none", &[]).load(&[]).migrations().expect("none").paths.is_empty());
+    }
+}

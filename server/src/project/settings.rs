@@ -1,0 +1,397 @@
+//! From `config.toml` to settings of the server, with the defaults of `supabase start`.
+
+use std::path::Path;
+
+use super::keys::{self, DEFAULTS, KEYS, Use};
+use super::values::{Value, parse_flag, parse_size};
+use super::{Project, ProjectError, values};
+
+/// Keys of the local stack that everybody knows: tutorials, tools and `.env` files hold them. For loopback only.
+pub struct KnownKeys;
+
+impl KnownKeys {
+    pub const PUBLISHABLE: &str = "sb_publishable_ACJWlzQHlZjBrEguHvfOxg_3BJgxAaH";
+    pub const SECRET: &str = "sb_secret_N7UND0UgjKTVK-Uodkm0Hg_xSvEMPvz";
+    pub const S3_ACCESS_KEY: &str = "625729a08b95bf1b7ff351a663f3a23c";
+    pub const S3_SECRET_KEY: &str = "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907";
+    /// Signs people's tokens where a project names no keys of its own (supabase/cli `pkg/config/config.go`).
+    const SIGNING: &str = r#"{"kty":"EC","kid":"b81269f1-21d8-4f2e-b719-c2240a840d90","use":"sig","key_ops":["sign","verify"],"alg":"ES256","crv":"P-256","x":"M5Sjqn5zwC9Kl1zVfUUGvv9boQjCGd45G8sdopBExB4","y":"P6IXMvA2WYXSHSOMTBH2jsw_9rrzGy89FjPf6oOsIxQ","d":"dIhR8wywJlqlua4y_yMq2SLhlFXDZJBCvFrY1DCHyVU"}"#;
+}
+
+/// Characters that the named requirements ask for, a set each.
+const CHARACTERS: [(&str, &str); 3] = [
+    ("letters_digits", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ:0123456789"),
+    ("lower_upper_letters_digits", "abcdefghijklmnopqrstuvwxyz:ABCDEFGHIJKLMNOPQRSTUVWXYZ:0123456789"),
+    (
+        "lower_upper_letters_digits_symbols",
+        "abcdefghijklmnopqrstuvwxyz:ABCDEFGHIJKLMNOPQRSTUVWXYZ:0123456789:!@#$%^&*()_+-=[]{};'\\\\:\"|<>?,./`~",
+    ),
+];
+
+/// What limits count is without effect in a local stack.
+const NO_LIMIT: &str = "360000";
+
+impl Project {
+    pub fn api_port(&self) -> u16 {
+        self.port("api.port", 54321)
+    }
+
+    pub fn db_port(&self) -> u16 {
+        self.port("db.port", 54322)
+    }
+
+    pub fn inbox_port(&self) -> u16 {
+        self.port("local_smtp.port", 54324)
+    }
+
+    fn port(&self, path: &str, default: u16) -> u16 {
+        self.values.text(path).and_then(|text| text.parse().ok()).unwrap_or(default)
+    }
+
+    /// `http://127.0.0.1:<port>`, or what the configuration calls the API from outside.
+    pub fn api_url(&self) -> String {
+        self.values
+            .text("api.external_url")
+            .map_or_else(|| format!("http://127.0.0.1:{}", self.api_port()), |url| url.trim_end_matches('/').to_owned())
+    }
+
+    pub fn jwt_secret(&self) -> String {
+        self.values.text_or("auth.jwt_secret", crate::config::DEVELOPMENT_JWT_SECRET)
+    }
+
+    /// The key by which a page or tool says that it is the project's, and the one that passes every policy.
+    pub fn publishable_key(&self) -> String {
+        self.values.text_or("auth.publishable_key", KnownKeys::PUBLISHABLE)
+    }
+
+    pub fn secret_key(&self) -> String {
+        self.values.text_or("auth.secret_key", KnownKeys::SECRET)
+    }
+
+    pub(super) fn is_on(&self, path: &str, default: bool) -> bool {
+        self.values.flag(path, default)
+    }
+
+    /// Schemas of the REST API.
+    pub fn schemas(&self) -> Vec<String> {
+        self.values.list("api.schemas").unwrap_or_else(|| vec!["public".to_owned(), "graphql_public".to_owned()])
+    }
+
+    /// Settings of PostgreSQL from `[db.settings]`.
+    pub fn db_settings(&self) -> Vec<(String, String)> {
+        self.values.below("db.settings").into_iter().filter(|(_, value)| !values::is_unset(value)).collect()
+    }
+
+    /// The server's settings by name.
+    pub fn settings(&self) -> Result<Vec<(String, String)>, ProjectError> {
+        let mut settings = Settings(Vec::new());
+        for (path, found) in KEYS {
+            let default = DEFAULTS.iter().find(|(known, _)| known == path).map(|(_, value)| (*value).to_owned());
+            let Some(text) = self.values.text(path).or(default) else { continue };
+            match found {
+                Use::Setting(name) => settings.set(name, text),
+                Use::Flag(name) => settings.set(name, parse_flag(&text).unwrap_or(false).to_string()),
+                Use::NotFlag(name) => settings.set(name, (!parse_flag(&text).unwrap_or(false)).to_string()),
+                Use::Read | Use::Accepted | Use::NotServed(_) => {}
+            }
+        }
+        self.server(&mut settings);
+        self.keys_and_tokens(&mut settings)?;
+        self.mail(&mut settings)?;
+        self.sms(&mut settings);
+        self.providers_and_hooks(&mut settings);
+        Ok(settings.0)
+    }
+
+    fn server(&self, settings: &mut Settings) {
+        let values = &self.values;
+        settings.set("FERROBASE_DEV", "true");
+        settings.set("FERROBASE_LISTEN", format!("127.0.0.1:{}", self.api_port()));
+        settings.set("FERROBASE_INBOX_LISTEN", format!("127.0.0.1:{}", self.inbox_port()));
+        settings.set("FERROBASE_ADMIN_LISTEN", "127.0.0.1:0");
+        settings.set("FERROBASE_DB_PORT", self.db_port().to_string());
+        settings.set("FERROBASE_DATA_DIR", self.data_dir().display().to_string());
+        settings.set("FERROBASE_MIGRATIONS", "none");
+        settings.set("FERROBASE_SEED", "none");
+        settings.set("FERROBASE_WEB", "false");
+        settings.set("FERROBASE_OPEN_GATEWAY", "true");
+        settings.set("FERROBASE_FUNCTIONS", self.root.display().to_string());
+        settings.set("PGRST_DB_SCHEMAS", self.schemas().join(","));
+        let search = values.list("api.extra_search_path");
+        settings
+            .set("PGRST_DB_EXTRA_SEARCH_PATH", search.map_or_else(|| "public,extensions".to_owned(), |s| s.join(",")));
+        let size = values.text("storage.file_size_limit").and_then(|text| parse_size(&text)).unwrap_or(50 << 20);
+        settings.set("FILE_SIZE_LIMIT", size.to_string());
+        settings.set("SITE_URL", values.text_or("auth.site_url", "http://127.0.0.1:3000"));
+        let external = values.text("auth.external_url").unwrap_or_else(|| format!("{}/auth/v1", self.api_url()));
+        settings.set("API_EXTERNAL_URL", external.trim_end_matches('/').trim_end_matches("/auth/v1"));
+        settings.set("GOTRUE_JWT_ISSUER", values.text("auth.jwt_issuer").unwrap_or(external));
+        if let Some(urls) = values.list("auth.additional_redirect_urls") {
+            settings.set("GOTRUE_URI_ALLOW_LIST", urls.join(","));
+        }
+        if let Some(origins) = values.list("auth.webauthn.rp_origins") {
+            settings.set("GOTRUE_WEBAUTHN_RP_ORIGINS", origins.join(","));
+        }
+        if let Some(wanted) = values.text("auth.password_requirements") {
+            let sets = CHARACTERS.iter().find(|(name, _)| *name == wanted).map_or(wanted.as_str(), |(_, sets)| sets);
+            settings.set("GOTRUE_PASSWORD_REQUIRED_CHARACTERS", sets);
+        }
+        for limit in
+            ["EMAIL_SENT", "SMS_SENT", "VERIFY", "TOKEN_REFRESH", "SSO", "ANONYMOUS_USERS", "OTP", "WEB3", "PASSKEY"]
+        {
+            settings.set(&format!("GOTRUE_RATE_LIMIT_{limit}"), NO_LIMIT);
+        }
+        settings.set("GOTRUE_MFA_RATE_LIMIT_CHALLENGE_AND_VERIFY", NO_LIMIT);
+    }
+
+    fn keys_and_tokens(&self, settings: &mut Settings) -> Result<(), ProjectError> {
+        settings.set("JWT_SECRET", self.jwt_secret());
+        settings.set("SB_PUBLISHABLE_KEY", self.publishable_key());
+        settings.set("SB_SECRET_KEY", self.secret_key());
+        for (path, name) in [("auth.anon_key", "ANON_KEY"), ("auth.service_role_key", "SERVICE_ROLE_KEY")] {
+            if let Some(key) = self.values.text(path) {
+                settings.set(name, key);
+            }
+        }
+        let own = match self.values.text("auth.signing_keys_path") {
+            Some(path) => {
+                let path = self.folder().join(path);
+                Some(std::fs::read_to_string(&path).map_err(|e| ProjectError::Read { path, reason: e.to_string() })?)
+            }
+            None => None,
+        };
+        let keys = signing_keys(own.as_deref().unwrap_or(&format!("[{}]", KnownKeys::SIGNING)), &self.jwt_secret());
+        settings.set("GOTRUE_JWT_KEYS", keys?);
+        Ok(())
+    }
+
+    fn mail(&self, settings: &mut Settings) -> Result<(), ProjectError> {
+        let values = &self.values;
+        let smtp = values.has_table("auth.email.smtp") && values.flag("auth.email.smtp.enabled", true);
+        settings.set("FERROBASE_MAIL", if smtp { "smtp" } else { "inbox" });
+        if smtp {
+            for (key, name) in [
+                ("host", "GOTRUE_SMTP_HOST"),
+                ("port", "GOTRUE_SMTP_PORT"),
+                ("user", "GOTRUE_SMTP_USER"),
+                ("pass", "GOTRUE_SMTP_PASS"),
+                ("admin_email", "GOTRUE_SMTP_ADMIN_EMAIL"),
+                ("sender_name", "GOTRUE_SMTP_SENDER_NAME"),
+            ] {
+                if let Some(text) = values.text(&format!("auth.email.smtp.{key}")) {
+                    settings.set(name, text);
+                }
+            }
+        }
+        // Templates are relative to the project's folder, notifications to `supabase/`.
+        for (kind, suffix, base) in
+            [("template", "", self.root.clone()), ("notification", "_NOTIFICATION", self.folder())]
+        {
+            for mail in values.tables_below(&format!("auth.email.{kind}")) {
+                let name = format!("{}{suffix}", mail.to_uppercase());
+                let path = format!("auth.email.{kind}.{mail}");
+                if let Some(subject) = values.text(&format!("{path}.subject")) {
+                    settings.set(&format!("GOTRUE_MAILER_SUBJECTS_{name}"), subject);
+                }
+                if let Some(file) = values.text(&format!("{path}.content_path")) {
+                    settings.set(&format!("GOTRUE_MAILER_TEMPLATES_{name}"), existing(&base.join(file))?);
+                }
+                if kind == "notification" {
+                    let on = values.flag(&format!("{path}.enabled"), false);
+                    settings
+                        .set(&format!("GOTRUE_MAILER_NOTIFICATIONS_{}_ENABLED", mail.to_uppercase()), on.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sms(&self, settings: &mut Settings) {
+        let values = &self.values;
+        settings.set("GOTRUE_SMS_OTP_EXP", "6000");
+        let codes: Vec<String> =
+            values.below("auth.sms.test_otp").iter().map(|(phone, code)| format!("{phone}:{code}")).collect();
+        if !codes.is_empty() {
+            settings.set("GOTRUE_SMS_TEST_OTP", codes.join(","));
+        }
+        let on = ["twilio", "twilio_verify"]
+            .into_iter()
+            .find(|name| values.flag(&format!("auth.sms.{name}.enabled"), false));
+        let Some(name) = on else {
+            if values.flag("auth.hook.send_sms.enabled", false) || !codes.is_empty() {
+                settings.set("GOTRUE_SMS_PROVIDER", "inbox");
+            } else if values.flag("auth.sms.enable_signup", false) {
+                // As upstream: nothing could be sent.
+                settings.set("GOTRUE_EXTERNAL_PHONE_ENABLED", "false");
+            }
+            return;
+        };
+        settings.set("GOTRUE_SMS_PROVIDER", name);
+        for (key, variable) in [
+            ("account_sid", "ACCOUNT_SID"),
+            ("message_service_sid", "MESSAGE_SERVICE_SID"),
+            ("auth_token", "AUTH_TOKEN"),
+        ] {
+            if let Some(text) = values.text(&format!("auth.sms.{name}.{key}")) {
+                settings.set(&format!("GOTRUE_SMS_{}_{variable}", name.to_uppercase()), text);
+            }
+        }
+    }
+
+    fn providers_and_hooks(&self, settings: &mut Settings) {
+        let values = &self.values;
+        for provider in values.tables_below("auth.external") {
+            let path = |key: &str| format!("auth.external.{provider}.{key}");
+            if !values.flag(&path("enabled"), false) {
+                continue;
+            }
+            for key in ["enabled", "client_id", "secret", "url", "redirect_uri", "skip_nonce_check", "email_optional"] {
+                if let Some(text) = values.text(&path(key)) {
+                    let name = format!("GOTRUE_EXTERNAL_{}_{}", provider.to_uppercase(), key.to_uppercase());
+                    settings.set(&name, text);
+                }
+            }
+            if values.text(&path("redirect_uri")).is_none() {
+                let name = format!("GOTRUE_EXTERNAL_{}_REDIRECT_URI", provider.to_uppercase());
+                settings.set(&name, format!("{}/auth/v1/callback", self.api_url()));
+            }
+        }
+        for hook in values.tables_below("auth.hook") {
+            let path = |key: &str| format!("auth.hook.{hook}.{key}");
+            if !values.flag(&path("enabled"), false) {
+                continue;
+            }
+            for key in ["enabled", "uri", "secrets"] {
+                if let Some(text) = values.text(&path(key)) {
+                    settings.set(&format!("GOTRUE_HOOK_{}_{}", hook.to_uppercase(), key.to_uppercase()), text);
+                }
+            }
+        }
+    }
+
+    /// Values of a list or text, for callers that know the key; a path that is not on the list is a mistake of theirs.
+    pub(super) fn value_list(&self, path: &str) -> Option<Vec<String>> {
+        debug_assert!(keys::use_of(path).is_some(), "{path}");
+        self.values.iter().find(|(known, _)| *known == path).and_then(|(_, value)| match value {
+            Value::List(items) => Some(items.clone()),
+            Value::Text(_) => self.values.list(path),
+        })
+    }
+}
+
+struct Settings(Vec<(String, String)>);
+
+impl Settings {
+    /// A later value replaces an earlier one.
+    fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.0.retain(|(known, _)| known != name);
+        self.0.push((name.to_owned(), value.into()));
+    }
+}
+
+fn existing(path: &Path) -> Result<String, ProjectError> {
+    match std::fs::canonicalize(path) {
+        Ok(path) => Ok(path.display().to_string()),
+        Err(error) => Err(ProjectError::Read { path: path.to_owned(), reason: error.to_string() }),
+    }
+}
+
+/// The keys of an array with the first one alone signing, and the secret as one that verifies the API keys.
+fn signing_keys(text: &str, secret: &str) -> Result<String, ProjectError> {
+    use base64::Engine;
+    let not_keys =
+        |reason: String| ProjectError::Invalid(format!("the signing keys are no JSON array of JWKs: {reason}"));
+    let mut keys: Vec<serde_json::Value> = serde_json::from_str(text).map_err(|e| not_keys(e.to_string()))?;
+    if keys.is_empty() {
+        return Err(not_keys("it is empty".to_owned()));
+    }
+    for (place, key) in keys.iter_mut().enumerate() {
+        let key = key.as_object_mut().ok_or_else(|| not_keys("one of them is no object".to_owned()))?;
+        let operations = if place == 0 { vec!["sign", "verify"] } else { vec!["verify"] };
+        key.insert("key_ops".to_owned(), operations.into());
+    }
+    let encoded = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(secret);
+    keys.push(serde_json::json!({
+        "kty": "oct", "alg": "HS256", "kid": "jwt-secret", "k": encoded, "key_ops": ["verify"],
+    }));
+    Ok(serde_json::Value::Array(keys).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::testing::Folder;
+    use super::*;
+
+    fn settings(project: &Project) -> BTreeMap<String, String> {
+        project.settings().expect("settings").into_iter().collect()
+    }
+
+    #[test]
+    fn without_a_configuration_the_defaults_are_those_of_the_cli() {
+        let found = settings(&Folder::new("defaults", &[]).load(&[]));
+        for (name, value) in [
+            ("FERROBASE_LISTEN", "127.0.0.1:54321"),
+            ("SITE_URL", "http://127.0.0.1:3000"),
+            ("API_EXTERNAL_URL", "http://127.0.0.1:54321"),
+            ("GOTRUE_JWT_ISSUER", "http://127.0.0.1:54321/auth/v1"),
+            ("PGRST_DB_SCHEMAS", "public,graphql_public"),
+            ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
+            ("GOTRUE_DISABLE_SIGNUP", "false"),
+            ("GOTRUE_PASSWORD_MIN_LENGTH", "6"),
+            ("GOTRUE_MFA_TOTP_ENROLL_ENABLED", "false"),
+            ("FILE_SIZE_LIMIT", "52428800"),
+            ("FERROBASE_MAIL", "inbox"),
+            ("GOTRUE_RATE_LIMIT_EMAIL_SENT", "360000"),
+        ] {
+            assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        let keys: Vec<serde_json::Value> = serde_json::from_str(&found["GOTRUE_JWT_KEYS"]).expect("keys");
+        assert_eq!((keys[0]["kid"].as_str(), keys.len()), (Some("b81269f1-21d8-4f2e-b719-c2240a840d90"), 2));
+    }
+
+    #[test]
+    fn sections_become_settings() {
+        let folder = Folder::new(
+            "sections",
+            &[
+                (
+                    "supabase/config.toml",
+                    "[api]\nport = 60001\nschemas = [\"public\", \"api\"]\n[auth]\nsite_url = \"http://localhost:5173\"\n\
+                     additional_redirect_urls = [\"a://b\", \"c://d/**\"]\nenable_signup = false\n\
+                     password_requirements = \"letters_digits\"\n\
+                     [auth.email]\nenable_confirmations = true\n[auth.email.smtp]\nhost = \"mail.x\"\nport = 2500\n\
+                     [auth.email.template.invite]\nsubject = \"Come\"\ncontent_path = \"./supabase/templates/invite.html\"\n\
+                     [auth.external.github]\nenabled = true\nclient_id = \"id\"\nsecret = \"env(GH)\"\n\
+                     [auth.external.apple]\nenabled = false\nsecret = \"env(NONE)\"\n\
+                     [auth.hook.custom_access_token]\nenabled = true\nuri = \"pg-functions://postgres/public/hook\"\n\
+                     [auth.sms.test_otp]\n4152127777 = \"123456\"\n",
+                ),
+                ("supabase/templates/invite.html", "<p>"),
+            ],
+        );
+        let project = folder.load(&[("GH", "s3cret")]);
+        assert_eq!(project.warnings, Vec::<String>::new());
+        let found = settings(&project);
+        for (name, value) in [
+            ("FERROBASE_LISTEN", "127.0.0.1:60001"),
+            ("API_EXTERNAL_URL", "http://127.0.0.1:60001"),
+            ("PGRST_DB_SCHEMAS", "public,api"),
+            ("GOTRUE_URI_ALLOW_LIST", "a://b,c://d/**"),
+            ("GOTRUE_DISABLE_SIGNUP", "true"),
+            ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+            ("FERROBASE_MAIL", "smtp"),
+            ("GOTRUE_SMTP_HOST", "mail.x"),
+            ("GOTRUE_MAILER_SUBJECTS_INVITE", "Come"),
+            ("GOTRUE_EXTERNAL_GITHUB_SECRET", "s3cret"),
+            ("GOTRUE_EXTERNAL_GITHUB_REDIRECT_URI", "http://127.0.0.1:60001/auth/v1/callback"),
+            ("GOTRUE_HOOK_CUSTOM_ACCESS_TOKEN_URI", "pg-functions://postgres/public/hook"),
+            ("GOTRUE_SMS_TEST_OTP", "4152127777:123456"),
+        ] {
+            assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        assert!(found["GOTRUE_MAILER_TEMPLATES_INVITE"].ends_with("supabase/templates/invite.html"));
+        assert!(!found.contains_key("GOTRUE_EXTERNAL_APPLE_ENABLED"));
+    }
+}

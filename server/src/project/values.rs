@@ -1,0 +1,248 @@
+//! What `config.toml` says, as texts under dotted paths: `env(NAME)` replaced, `SUPABASE_…` of the environment on top.
+
+use std::collections::BTreeMap;
+
+use super::keys;
+
+/// One value of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    List(Vec<String>),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Values {
+    /// By path; keys are in lower case but for the names of secrets.
+    values: BTreeMap<String, Value>,
+    /// Tables that the file names, also empty ones.
+    tables: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+/// Whether a text is an `env(NAME)` that nothing has replaced.
+pub fn is_unset(text: &str) -> bool {
+    text.starts_with("env(") && text.ends_with(')')
+}
+
+impl Values {
+    /// The error is the line, where there is one, and the reason.
+    pub fn parse(text: &str, environment: &BTreeMap<String, String>) -> Result<Self, (Option<usize>, String)> {
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let reason = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+            (Some(1 + before.matches('\n').count()), reason)
+        })?;
+        let mut values = Self::default();
+        values.flatten("", &toml::Value::Table(table), environment);
+        values.take_old_names();
+        for (name, value) in environment {
+            let Some(path) = name.strip_prefix("SUPABASE_").and_then(keys::path_of_variable) else { continue };
+            let value = match values.values.get(path) {
+                Some(Value::List(_)) => Value::List(split(value)),
+                _ => Value::Text(value.clone()),
+            };
+            values.values.insert(path.to_owned(), value);
+        }
+        Ok(values)
+    }
+
+    fn flatten(&mut self, path: &str, value: &toml::Value, environment: &BTreeMap<String, String>) {
+        let replaced = |text: &str| {
+            let name = text.strip_prefix("env(").and_then(|rest| rest.strip_suffix(')'));
+            let found = name.and_then(|name| environment.get(name)).filter(|value| !value.is_empty());
+            found.cloned().unwrap_or_else(|| text.to_owned())
+        };
+        let text = |value: &toml::Value| match value {
+            toml::Value::String(text) => replaced(text),
+            other => other.to_string(),
+        };
+        match value {
+            toml::Value::Table(table) => {
+                if !path.is_empty() {
+                    self.tables.push(path.to_owned());
+                }
+                for (key, value) in table {
+                    let key = match path {
+                        "edge_runtime.secrets" => key.to_uppercase(),
+                        _ => key.to_lowercase(),
+                    };
+                    let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+                    self.flatten(&path, value, environment);
+                }
+            }
+            // Rules of `inspect`: nothing here reads them.
+            toml::Value::Array(items) if items.iter().any(|item| item.is_table()) => {
+                self.values.insert(path.to_owned(), Value::List(Vec::new()));
+            }
+            toml::Value::Array(items) => {
+                let value = Value::List(items.iter().map(text).collect());
+                self.values.insert(path.to_owned(), value);
+            }
+            other => {
+                let value = text(other);
+                if is_unset(&value) {
+                    self.unset(path, &value);
+                }
+                self.values.insert(path.to_owned(), Value::Text(value));
+            }
+        }
+    }
+
+    /// A variable that is not set: told only where what it belongs to is in use, which the caller finds out.
+    fn unset(&mut self, path: &str, value: &str) {
+        if !path.starts_with("auth.external.")
+            && !path.starts_with("auth.sms.")
+            && !path.starts_with("experimental.")
+            && path != "studio.openai_api_key"
+        {
+            let name = value.trim_start_matches("env(").trim_end_matches(')');
+            self.warnings.push(format!("environment variable is unset: {name} ({path})"));
+        }
+    }
+
+    /// Keys of older versions under the names of today.
+    fn take_old_names(&mut self) {
+        let moved = [("inbucket", "local_smtp")];
+        for (old, new) in moved {
+            let below: Vec<_> =
+                self.values.keys().filter(|path| path.starts_with(&format!("{old}."))).cloned().collect();
+            for path in below {
+                if let Some(value) = self.values.remove(&path) {
+                    self.values.entry(path.replacen(old, new, 1)).or_insert(value);
+                }
+            }
+        }
+        for old in ["linkedin", "slack"] {
+            if self.flag(&format!("auth.external.{old}.enabled"), false) {
+                self.warnings.push(format!("auth.external.{old} is not served any more: use auth.external.{old}_oidc"));
+                self.values.insert(format!("auth.external.{old}.enabled"), Value::Text("false".to_owned()));
+            }
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.values.iter().map(|(path, value)| (path.as_str(), value))
+    }
+
+    /// The text at `path`; `None` where it is absent, empty or an unset variable.
+    pub fn text(&self, path: &str) -> Option<String> {
+        match self.values.get(path)? {
+            Value::Text(text) if !text.is_empty() && !is_unset(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    pub fn text_or(&self, path: &str, default: &str) -> String {
+        self.text(path).unwrap_or_else(|| default.to_owned())
+    }
+
+    /// What is neither true nor false counts as the default; [`warnings`](super::warnings::warnings) names it.
+    pub fn flag(&self, path: &str, default: bool) -> bool {
+        self.text(path).and_then(|text| parse_flag(&text)).unwrap_or(default)
+    }
+
+    /// A list, or a text divided at commas.
+    pub fn list(&self, path: &str) -> Option<Vec<String>> {
+        match self.values.get(path)? {
+            Value::List(items) => Some(items.clone()),
+            Value::Text(text) => Some(split(text)),
+        }
+    }
+
+    /// Whether the file has this table.
+    pub fn has_table(&self, path: &str) -> bool {
+        self.tables.iter().any(|table| table == path)
+    }
+
+    /// Names of the tables right below `path`.
+    pub fn tables_below(&self, path: &str) -> Vec<String> {
+        let prefix = format!("{path}.");
+        let names = self.tables.iter().filter_map(|table| table.strip_prefix(&prefix));
+        names.filter(|name| !name.contains('.')).map(str::to_owned).collect()
+    }
+
+    /// Names and texts right below `path`.
+    pub fn below(&self, path: &str) -> Vec<(String, String)> {
+        let prefix = format!("{path}.");
+        let found = self.values.range(prefix.clone()..).take_while(|(name, _)| name.starts_with(&prefix));
+        found
+            .filter_map(|(name, value)| match value {
+                Value::Text(text) => Some((name[prefix.len()..].to_owned(), text.clone())),
+                Value::List(_) => None,
+            })
+            .filter(|(name, _)| !name.contains('.'))
+            .collect()
+    }
+}
+
+pub fn parse_flag(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "t" => Some(true),
+        "false" | "0" | "f" => Some(false),
+        _ => None,
+    }
+}
+
+/// Bytes of `50MiB`, `5MB`, `500KB`: both kinds of unit are powers of 1024. A bare number counts bytes.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text.get(..digits)?.parse().ok()?;
+    let power = match text.get(digits..)?.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 1,
+        "m" | "mb" | "mib" => 2,
+        "g" | "gb" | "gib" => 3,
+        "t" | "tb" | "tib" => 4,
+        _ => return None,
+    };
+    // Far below where a float skips whole numbers.
+    Some((number * 1024_f64.powi(power)) as u64)
+}
+
+fn split(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, environment: &[(&str, &str)]) -> Values {
+        let environment = environment.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        Values::parse(text, &environment).expect("values")
+    }
+
+    #[test]
+    fn variables_replace_whole_texts_and_the_environment_wins() {
+        let values = parse(
+            "[auth]\nSite_URL = \"env(SITE)\"\njwt_secret = \"env(NONE)\"\nadditional_redirect_urls = [\"env(SITE)\", \"b\"]\n\
+             [api]\nport = 54321\nschemas = [\"public\"]\n[db]\nport = \"env(PORT)\"",
+            &[("SITE", "https://x"), ("PORT", "7"), ("SUPABASE_API_PORT", "9"), ("SUPABASE_API_SCHEMAS", "a,b")],
+        );
+        assert_eq!(values.text("auth.site_url").as_deref(), Some("https://x"));
+        assert_eq!(values.list("auth.additional_redirect_urls"), Some(vec!["https://x".to_owned(), "b".to_owned()]));
+        assert_eq!(values.text("auth.jwt_secret"), None);
+        assert_eq!(values.warnings, ["environment variable is unset: NONE (auth.jwt_secret)"]);
+        assert_eq!((values.text("api.port").as_deref(), values.text("db.port").as_deref()), (Some("9"), Some("7")));
+        assert_eq!(values.list("api.schemas"), Some(vec!["a".to_owned(), "b".to_owned()]));
+    }
+
+    #[test]
+    fn old_sections_are_read_under_their_new_names() {
+        let values = parse("[inbucket]\nport = 1\nsmtp_port = 2\n[local_smtp]\nport = 3\n", &[]);
+        let (port, smtp) = (values.text("local_smtp.port"), values.text("local_smtp.smtp_port"));
+        assert_eq!((port.as_deref(), smtp.as_deref()), (Some("3"), Some("2")));
+        assert!(!parse("[auth.external.slack]\nenabled = true", &[]).flag("auth.external.slack.enabled", true));
+    }
+
+    #[test]
+    fn sizes_are_powers_of_1024() {
+        for (text, bytes) in [("50MiB", 52_428_800), ("5MB", 5_242_880), ("500KB", 512_000), ("7", 7), ("0.5 KiB", 512)]
+        {
+            assert_eq!(parse_size(text), Some(bytes), "{text}");
+        }
+        assert_eq!(parse_size("much"), None);
+    }
+}

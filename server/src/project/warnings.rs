@@ -1,0 +1,55 @@
+//! What is odd about the keys of a project's configuration.
+
+use super::keys::Use::{Flag, NotFlag, NotServed};
+use super::keys::use_of;
+use super::values::{Value, Values, parse_flag};
+
+/// Sentences about keys that nobody knows, that mean nothing here, or that hold what they cannot.
+pub fn warnings(values: &Values) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (path, value) in values.iter() {
+        if path.starts_with("remotes.") {
+            continue;
+        }
+        let text = match value {
+            Value::Text(text) => text.as_str(),
+            Value::List(_) => "",
+        };
+        match use_of(path) {
+            None => warnings.push(format!("supabase/config.toml: nothing reads the key {path}")),
+            Some(NotServed(why)) if !matches!(text, "" | "false" | "0") => {
+                warnings.push(format!("supabase/config.toml: {path} is not served: {why}"));
+            }
+            Some(Flag(_) | NotFlag(_)) if parse_flag(text).is_none() && values.text(path).is_some() => {
+                warnings.push(format!("supabase/config.toml: {path} must be true or false, not '{text}'"));
+            }
+            Some(_) => {}
+        }
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_served_is_named_only_where_it_is_asked_for() {
+        let values = Values::parse(
+            "[api.tls]\nenabled = false\n[db.pooler]\nenabled = true\npool_mode = \"session\"\n[auth]\nsight_url = \"x\"\n\
+             enable_signup = \"maybe\"\n[remotes.x]\nproject_id = \"y\"\n[functions.hello]\nverify_jwt = false\n",
+            &BTreeMap::new(),
+        )
+        .expect("values");
+        assert_eq!(
+            warnings(&values),
+            [
+                "supabase/config.toml: auth.enable_signup must be true or false, not 'maybe'",
+                "supabase/config.toml: nothing reads the key auth.sight_url",
+                "supabase/config.toml: db.pooler.enabled is not served: there is no pooler: connect to the database itself",
+            ]
+        );
+    }
+}

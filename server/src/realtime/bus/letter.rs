@@ -1,0 +1,226 @@
+//! What instances write to each other, and the seal by which they know it.
+//!
+//! A letter is cut into parts where the way carries no more at once. Each part is signed with a key made from the
+//! project's secret and bears its letter's number, so that nobody else can speak for an instance nor say again what
+//! one has said.
+
+use std::collections::HashMap;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use hmac::{Hmac, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+use crate::realtime::hub::World;
+use crate::realtime::presence::Presence;
+
+/// Longest letter that is put together from parts, bytes.
+pub const LONGEST: usize = 64 << 20;
+const SIGNATURE: usize = 32;
+/// Sender, number of the letter, number of the part, count of parts.
+const HEAD: usize = 8 + 8 + 4 + 4;
+
+/// What instances tell each other.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub enum Note {
+    /// A new instance, or one that may have missed something: the others answer with their presences.
+    Hello,
+    /// Still there.
+    Here,
+    Bye,
+    Broadcast {
+        topic: String,
+        private: bool,
+        event: Option<String>,
+        /// Whole JSON text (`event` is none), a user's JSON text, or base64 of a user's bytes.
+        json: Option<String>,
+        bytes: Option<String>,
+    },
+    Track {
+        topic: String,
+        private: bool,
+        presence: Presence,
+    },
+    Untrack {
+        topic: String,
+        private: bool,
+        channel: u64,
+    },
+    /// All presences of the sender in these rooms. With the last of several it has none anywhere else.
+    Present {
+        rooms: Vec<Room>,
+        is_last: bool,
+    },
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Room {
+    pub topic: String,
+    pub private: bool,
+    pub presences: Vec<Presence>,
+}
+
+impl Room {
+    pub fn world(&self) -> World {
+        World::new(&self.topic, self.private)
+    }
+}
+
+/// Signs and checks.
+pub struct Seal {
+    key: Hmac<Sha256>,
+}
+
+/// A part whose seal is ours.
+#[derive(Debug, PartialEq)]
+pub struct Part {
+    pub from: u64,
+    letter: u64,
+    number: u32,
+    count: u32,
+    content: Bytes,
+}
+
+impl Seal {
+    pub fn new(secret: &[u8]) -> Self {
+        #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
+        let mut derived = Hmac::<Sha256>::new_from_slice(secret).expect("a key");
+        derived.update(b"ferrobase realtime instances");
+        let derived = derived.finalize().into_bytes();
+        #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
+        let key = Hmac::<Sha256>::new_from_slice(&derived).expect("a key");
+        Self { key }
+    }
+
+    /// A name that only instances under this secret come to.
+    pub fn name(&self) -> String {
+        let mut mac = self.key.clone();
+        mac.update(b"subject");
+        hex::encode(&mac.finalize().into_bytes()[..12])
+    }
+
+    /// The parts of a letter, of at most so many bytes each.
+    pub fn seal(&self, from: u64, letter: u64, content: &[u8], longest: usize) -> Vec<Bytes> {
+        let room = longest.saturating_sub(SIGNATURE + HEAD).max(1);
+        let count = content.len().div_ceil(room).max(1);
+        let pieces = (0..count).map(|number| {
+            let begin = number * room;
+            let piece = &content[begin..content.len().min(begin + room)];
+            let mut part = BytesMut::with_capacity(SIGNATURE + HEAD + piece.len());
+            part.put_bytes(0, SIGNATURE);
+            part.put_u64(from);
+            part.put_u64(letter);
+            // A letter is far below 2^32 parts.
+            part.put_u32(u32::try_from(number).unwrap_or(u32::MAX));
+            part.put_u32(u32::try_from(count).unwrap_or(u32::MAX));
+            part.put_slice(piece);
+            let mut mac = self.key.clone();
+            mac.update(&part[SIGNATURE..]);
+            let signature = mac.finalize().into_bytes();
+            part[..SIGNATURE].copy_from_slice(&signature);
+            part.freeze()
+        });
+        pieces.collect()
+    }
+
+    /// None for what no instance of ours has written.
+    pub fn open(&self, mut part: Bytes) -> Option<Part> {
+        if part.len() < SIGNATURE + HEAD {
+            return None;
+        }
+        let signature = part.split_to(SIGNATURE);
+        let mut mac = self.key.clone();
+        mac.update(&part);
+        mac.verify_slice(&signature).ok()?;
+        let (from, letter, number, count) = (part.get_u64(), part.get_u64(), part.get_u32(), part.get_u32());
+        Some(Part { from, letter, number, count, content: part })
+    }
+}
+
+/// Letters that are being put together, and how far each sender has come.
+#[derive(Default)]
+pub struct Desk {
+    senders: HashMap<u64, Sender>,
+}
+
+#[derive(Default)]
+struct Sender {
+    /// The last letter that came whole.
+    last: u64,
+    /// The letter under way, its next part, and what has come of it.
+    partial: (u64, u32, BytesMut),
+}
+
+impl Desk {
+    /// A letter that is whole with this part. Parts of a sender come in order; one that does not fit on what came
+    /// before is dropped with its letter, and so is what has come already.
+    pub fn put(&mut self, part: Part) -> Option<Bytes> {
+        let sender = self.senders.entry(part.from).or_default();
+        if part.letter <= sender.last {
+            return None;
+        }
+        if part.number == 0 {
+            sender.partial = (part.letter, 0, BytesMut::new());
+        }
+        let (letter, next, content) = &mut sender.partial;
+        if (*letter, *next) != (part.letter, part.number) || content.len() + part.content.len() > LONGEST {
+            return None;
+        }
+        *next += 1;
+        let is_whole = part.number + 1 == part.count;
+        if is_whole && part.number == 0 {
+            sender.last = part.letter;
+            return Some(part.content);
+        }
+        content.extend_from_slice(&part.content);
+        if !is_whole {
+            return None;
+        }
+        sender.last = part.letter;
+        Some(std::mem::take(&mut sender.partial).2.freeze())
+    }
+
+    pub fn forget(&mut self, sender: u64) {
+        self.senders.remove(&sender);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_letters_under_our_secret_are_read() {
+        let (ours, theirs) = (Seal::new(b"a secret"), Seal::new(b"another"));
+        let sealed = ours.seal(1, 1, b"hello", 1000).remove(0);
+        assert_eq!(ours.open(sealed.clone()).map(|part| (part.from, part.content)), Some((1, "hello".into())));
+        assert_eq!(theirs.open(sealed.clone()), None);
+        for place in 0..sealed.len() {
+            let mut forged = sealed.to_vec();
+            forged[place] ^= 1;
+            assert_eq!(ours.open(forged.into()), None, "{place}");
+        }
+        assert_eq!(ours.open(Bytes::from_static(b"short")), None);
+        assert_ne!(ours.name(), theirs.name());
+    }
+
+    #[test]
+    fn a_long_letter_goes_in_parts_and_none_counts_twice() {
+        let seal = Seal::new(b"a secret");
+        let content: Vec<u8> = (0..10_000_u32).map(|n| n as u8).collect();
+        let parts: Vec<Bytes> = seal.seal(1, 7, &content, 1000);
+        assert!(parts.len() > 10 && parts.iter().all(|part| part.len() <= 1000));
+        let mut desk = Desk::default();
+        let mut put = |part: &Bytes| desk.put(seal.open(part.clone()).expect("ours"));
+        // Without its beginning, or with a gap, it is none.
+        assert_eq!(put(&parts[1]), None);
+        assert!(parts.iter().filter(|part| **part != parts[3]).all(|part| put(part).is_none()));
+        let mut whole = parts.iter().filter_map(&mut put);
+        assert_eq!(whole.next().as_deref(), Some(&content[..]));
+        assert!(whole.next().is_none());
+        drop(whole);
+        assert!(parts.iter().all(|part| put(part).is_none()), "said again");
+        assert_eq!(put(&seal.seal(1, 6, b"old", 1000)[0]), None);
+        assert_eq!(put(&seal.seal(1, 8, b"", 1000)[0]).as_deref(), Some(&b""[..]));
+    }
+}

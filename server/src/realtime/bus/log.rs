@@ -1,0 +1,48 @@
+//! The way through the database's log: letters are written by `pg_logical_emit_message` and read by every instance from
+//! its own stream, in one order for all.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::mpsc::Receiver;
+
+use crate::db::{Param, Step};
+use crate::realtime::Inner;
+
+/// What our messages in the log are called.
+pub const PREFIX: &str = "ferrobase.realtime";
+/// Letters written at once, and about how many bytes.
+const BATCH: (usize, usize) = (256, 8 << 20);
+
+/// Writes what is to be written, until there is no more.
+pub async fn run(inner: &Arc<Inner>, waiting: &mut Receiver<Bytes>) {
+    while let Some(first) = waiting.recv().await {
+        let mut letters = vec![first];
+        let mut size = letters[0].len();
+        while letters.len() < BATCH.0
+            && size < BATCH.1
+            && let Ok(letter) = waiting.try_recv()
+        {
+            size += letter.len();
+            letters.push(letter);
+        }
+        write(inner, letters).await;
+    }
+}
+
+/// One transaction: its end brings all of them to the disk, where readers of the log find them.
+pub async fn write(inner: &Inner, letters: Vec<Bytes>) {
+    let count = letters.len();
+    let steps = letters.iter().flat_map(|letter| inner.bus.sealed(letter, usize::MAX)).map(|part| Step {
+        text: "select pg_catalog.pg_logical_emit_message(true, 'ferrobase.realtime', $1::bytea)".into(),
+        params: vec![Param::Binary(part)],
+        role: "".into(),
+    });
+    let answer = inner.db.run_each("realtime", &[steps.collect()]).await.map(|mut answers| answers.pop());
+    inner.bus.taken(&letters);
+    match answer {
+        Ok(Some(Err(refusal))) => inner.bus.lose(inner, count, &refusal),
+        Err(error) => inner.bus.lose(inner, count, &error),
+        Ok(_) => {}
+    }
+}

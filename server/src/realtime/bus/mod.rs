@@ -1,0 +1,362 @@
+//! Other instances of the project: broadcasts and presence cross over to them, through the database's log or over NATS.
+//!
+//! Nothing is sent while no other instance is known. Each instance owns the presences of its sockets and tells all of
+//! them to whoever is new; one that was silent for [`LEASE`] is gone, and its presences with it.
+
+mod letter;
+pub mod log;
+pub mod nats;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc};
+
+use super::changes::State;
+use super::hub::World;
+use super::presence::Presence;
+use super::protocol::{Broadcast, UserPayload};
+use super::{Inner, token};
+use letter::{Desk, Note, Room, Seal};
+pub use nats::NatsConfig;
+
+/// Letters and bytes that may wait to be sent; what comes beyond is lost.
+const WAITING: (usize, usize) = (4096, 64 << 20);
+/// How often an instance says that it lives.
+pub const TICK: Duration = Duration::from_secs(5);
+/// An instance that was silent for so long is gone.
+const LEASE: Duration = Duration::from_secs(20);
+/// Presences told in one letter, about.
+const PRESENCES: usize = 500;
+/// How long the last word may take when the server stops.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
+/// The way to other instances.
+pub struct Bus {
+    instance: u64,
+    seal: Seal,
+    nats: Option<NatsConfig>,
+    out: mpsc::Sender<Bytes>,
+    waiting: Mutex<Option<mpsc::Receiver<Bytes>>>,
+    waiting_bytes: AtomicUsize,
+    /// Raised whenever nothing waits any more.
+    sent: Notify,
+    next_letter: AtomicU64,
+    desk: Mutex<Desk>,
+    peers: Mutex<HashMap<u64, Peer>>,
+    has_peers: AtomicBool,
+    /// Over NATS: whether it is there.
+    is_connected: AtomicBool,
+    /// When a loss was logged last, seconds since 1970.
+    warned: AtomicI64,
+}
+
+/// Another instance.
+struct Peer {
+    heard: Instant,
+    /// Rooms of which it has told its presences, until it has told all.
+    told: HashSet<World>,
+}
+
+impl Bus {
+    pub fn new(instance: u64, secret: &[u8], nats: Option<NatsConfig>) -> Self {
+        let (out, waiting) = mpsc::channel(WAITING.0);
+        Self {
+            instance,
+            seal: Seal::new(secret),
+            nats,
+            out,
+            waiting: Mutex::new(Some(waiting)),
+            waiting_bytes: AtomicUsize::new(0),
+            sent: Notify::new(),
+            next_letter: AtomicU64::new(1),
+            desk: Mutex::default(),
+            peers: Mutex::default(),
+            has_peers: AtomicBool::new(false),
+            is_connected: AtomicBool::new(false),
+            warned: AtomicI64::new(0),
+        }
+    }
+
+    /// Whether letters go through the database's log.
+    pub fn is_in_log(&self) -> bool {
+        self.nats.is_none()
+    }
+
+    /// What the project's instances, and no others, call their subject.
+    fn name(&self) -> String {
+        self.seal.name()
+    }
+
+    fn letter(&self, note: &Note) -> Bytes {
+        serde_json::to_vec(note).unwrap_or_default().into()
+    }
+
+    /// A letter as it goes over the way, in parts of at most so many bytes.
+    fn sealed(&self, letter: &[u8], longest: usize) -> Vec<Bytes> {
+        let number = self.next_letter.fetch_add(1, Ordering::Relaxed);
+        self.seal.seal(self.instance, number, letter, longest)
+    }
+
+    fn write(&self, inner: &Inner, note: &Note) {
+        let letter = self.letter(note);
+        let size = letter.len();
+        let before = self.waiting_bytes.fetch_add(size, Ordering::AcqRel);
+        let is_full = before > 0 && before + size > WAITING.1;
+        if is_full || size > letter::LONGEST || self.out.try_send(letter).is_err() {
+            self.waiting_bytes.fetch_sub(size, Ordering::AcqRel);
+            self.lose(inner, 1, &"they are taken too slowly");
+        }
+    }
+
+    /// These wait no more.
+    fn taken(&self, letters: &[Bytes]) {
+        let size: usize = letters.iter().map(Bytes::len).sum();
+        if self.waiting_bytes.fetch_sub(size, Ordering::AcqRel) == size {
+            self.sent.notify_waiters();
+        }
+    }
+
+    /// Counts what other instances will not hear; logged from time to time.
+    fn lose(&self, inner: &Inner, count: usize, why: &dyn std::fmt::Display) {
+        const PAUSE: i64 = 10;
+        inner.metrics.lost_between_instances.fetch_add(count as u64, Ordering::Relaxed);
+        let (now, last) = (token::now(), self.warned.load(Ordering::Relaxed));
+        if now - last >= PAUSE && self.warned.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            tracing::warn!(reason = %why, "messages for other instances of realtime are lost");
+        }
+    }
+
+    /// Whether anybody may be listening: another instance is known, or none could have been heard.
+    fn is_of_use(&self, inner: &Inner) -> bool {
+        self.has_peers.load(Ordering::Acquire)
+            || match self.nats {
+                Some(_) => !self.is_connected.load(Ordering::Acquire),
+                None => matches!(inner.changes.state(), State::Idle | State::Starting),
+            }
+    }
+
+    /// This instance hears the others from now on: they are told, and answer.
+    pub fn up(&self, inner: &Inner) {
+        self.write(inner, &Note::Hello);
+        self.present(inner);
+    }
+
+    /// Tells all presences of this instance.
+    fn present(&self, inner: &Inner) {
+        let (mut rooms, mut count): (Vec<Room>, usize) = (Vec::new(), 0);
+        for (world, presences) in inner.hub.presences_of(self.instance) {
+            count += presences.len();
+            rooms.push(Room { topic: world.topic.to_string(), private: world.private, presences });
+            if count >= PRESENCES {
+                self.write(inner, &Note::Present { rooms: std::mem::take(&mut rooms), is_last: false });
+                count = 0;
+            }
+        }
+        self.write(inner, &Note::Present { rooms, is_last: true });
+    }
+
+    /// Tells the others that this instance listens no more.
+    pub fn leave(&self, inner: &Inner) {
+        self.write(inner, &Note::Bye);
+        self.peers.lock().clear();
+        self.has_peers.store(false, Ordering::Release);
+    }
+
+    /// What the others say is not heard any more: whoever was there tells it again after the next [`Self::up`].
+    pub fn lost(&self, inner: &Inner) {
+        let gone: Vec<u64> = self.peers.lock().drain().map(|(peer, _)| peer).collect();
+        self.has_peers.store(false, Ordering::Release);
+        for peer in gone {
+            self.forget(inner, peer);
+        }
+    }
+
+    /// Every [`TICK`]: says that this instance lives, and forgets those that do not.
+    pub fn tick(&self, inner: &Inner) {
+        let mut gone = Vec::new();
+        let has_peers = {
+            let mut peers = self.peers.lock();
+            peers.retain(|number, peer| {
+                let lives = peer.heard.elapsed() < LEASE;
+                if !lives {
+                    gone.push(*number);
+                }
+                lives
+            });
+            self.has_peers.store(!peers.is_empty(), Ordering::Release);
+            !peers.is_empty()
+        };
+        if has_peers && (self.nats.is_none() || self.is_connected.load(Ordering::Acquire)) {
+            self.write(inner, &Note::Here);
+        }
+        for peer in gone {
+            tracing::info!(instance = format!("{peer:x}"), "an instance of realtime is gone");
+            self.forget(inner, peer);
+        }
+    }
+
+    pub fn broadcast(&self, inner: &Inner, world: &World, message: &Broadcast) {
+        if !self.is_of_use(inner) {
+            return;
+        }
+        let (event, json, bytes) = match message {
+            Broadcast::Text(text) => (None, Some(text.to_string()), None),
+            Broadcast::User { event, payload: UserPayload::Json(json), .. } => {
+                (Some(event.to_string()), Some(json.to_string()), None)
+            }
+            Broadcast::User { event, payload: UserPayload::Binary(bytes), .. } => {
+                (Some(event.to_string()), None, Some(STANDARD_NO_PAD.encode(bytes)))
+            }
+        };
+        let (topic, private) = (world.topic.to_string(), world.private);
+        self.write(inner, &Note::Broadcast { topic, private, event, json, bytes });
+    }
+
+    pub fn track(&self, inner: &Inner, world: &World, presence: impl FnOnce() -> Presence) {
+        if self.is_of_use(inner) {
+            let (topic, private) = (world.topic.to_string(), world.private);
+            self.write(inner, &Note::Track { topic, private, presence: presence() });
+        }
+    }
+
+    pub fn untrack(&self, inner: &Inner, world: &World, channel: u64) {
+        if self.is_of_use(inner) {
+            self.write(inner, &Note::Untrack { topic: world.topic.to_string(), private: world.private, channel });
+        }
+    }
+
+    /// Takes what came over the way.
+    pub fn receive(&self, inner: &Inner, content: Bytes) {
+        let Some(part) = self.seal.open(content) else {
+            self.lose(inner, 1, &"one bears a seal that is not this project's");
+            return;
+        };
+        let from = part.from;
+        if from == self.instance {
+            return;
+        }
+        let Some(letter) = self.desk.lock().put(part) else { return };
+        match serde_json::from_slice(&letter) {
+            Ok(note) => self.read(inner, from, note),
+            // Another version's.
+            Err(error) => self.lose(inner, 1, &error),
+        }
+    }
+
+    fn read(&self, inner: &Inner, from: u64, note: Note) {
+        if note != Note::Bye {
+            let mut peers = self.peers.lock();
+            let new = || Peer { heard: Instant::now(), told: HashSet::new() };
+            peers.entry(from).or_insert_with(new).heard = Instant::now();
+            self.has_peers.store(true, Ordering::Release);
+        }
+        match note {
+            Note::Hello => {
+                if let Some(peer) = self.peers.lock().get_mut(&from) {
+                    peer.told.clear();
+                }
+                self.write(inner, &Note::Here);
+                self.present(inner);
+            }
+            Note::Here => {}
+            Note::Bye => {
+                let mut peers = self.peers.lock();
+                peers.remove(&from);
+                self.has_peers.store(!peers.is_empty(), Ordering::Release);
+                drop(peers);
+                self.forget(inner, from);
+            }
+            Note::Broadcast { topic, private, event, json, bytes } => {
+                let Some(message) = message(event, json, bytes) else { return };
+                let count = inner.hub.broadcast(&World::new(&topic, private), &message, None, None);
+                inner.events.add(count);
+            }
+            Note::Track { topic, private, presence } => {
+                inner.hub.change_presence(&World::new(&topic, private), |presences| {
+                    let Presence { channel, key, reference, payload } = presence;
+                    presences.track(from, channel, &key, &reference, payload)
+                });
+            }
+            Note::Untrack { topic, private, channel } => {
+                let world = World::new(&topic, private);
+                inner.hub.change_presence(&world, |presences| presences.untrack(from, channel));
+            }
+            Note::Present { rooms, is_last } => self.presences_of(inner, from, rooms, is_last),
+        }
+    }
+
+    /// All that another instance has of presences, room by room; what it does not name any more is gone.
+    fn presences_of(&self, inner: &Inner, from: u64, rooms: Vec<Room>, is_last: bool) {
+        let worlds: Vec<World> = rooms.iter().map(Room::world).collect();
+        for (world, room) in worlds.iter().zip(rooms) {
+            inner.hub.change_presence(world, |presences| presences.replace(from, room.presences));
+        }
+        let told = {
+            let mut peers = self.peers.lock();
+            let Some(peer) = peers.get_mut(&from) else { return };
+            peer.told.extend(worlds);
+            if !is_last {
+                return;
+            }
+            std::mem::take(&mut peer.told)
+        };
+        for world in inner.hub.worlds().into_iter().filter(|world| !told.contains(world)) {
+            inner.hub.change_presence(&world, |presences| presences.replace(from, Vec::new()));
+        }
+    }
+
+    fn forget(&self, inner: &Inner, instance: u64) {
+        self.desk.lock().forget(instance);
+        for world in inner.hub.worlds() {
+            inner.hub.change_presence(&world, |presences| presences.replace(instance, Vec::new()));
+        }
+    }
+
+    /// Sends what is to be sent, until the server stops; then a last word.
+    pub async fn run(inner: Arc<Inner>) {
+        let bus = &inner.bus;
+        let Some(mut waiting) = bus.waiting.lock().take() else { return };
+        let mut stopping = inner.stopping.subscribe();
+        let work = async {
+            match &bus.nats {
+                Some(config) => nats::run(&inner, config, &mut waiting).await,
+                None => log::run(&inner, &mut waiting).await,
+            }
+        };
+        tokio::pin!(work);
+        tokio::select! {
+            () = &mut work => return,
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
+        if bus.has_peers.load(Ordering::Acquire) {
+            bus.leave(&inner);
+            tokio::select! {
+                () = work => {}
+                () = bus.sent.notified() => {}
+                () = tokio::time::sleep(LAST_WORD) => {}
+            }
+        }
+    }
+}
+
+fn message(event: Option<String>, json: Option<String>, bytes: Option<String>) -> Option<Broadcast> {
+    Some(match (event, json, bytes) {
+        (None, Some(json), _) => Broadcast::Text(json.into()),
+        (Some(event), Some(json), _) => {
+            Broadcast::User { event: event.into(), payload: UserPayload::Json(json.into()), meta: None }
+        }
+        (Some(event), None, Some(bytes)) => {
+            let payload = UserPayload::Binary(STANDARD_NO_PAD.decode(bytes).ok()?.into());
+            Broadcast::User { event: event.into(), payload, meta: None }
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,203 @@
+//! What PostgreSQL is asked about the changes of a batch.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Candidate, Known};
+use crate::db::{DbError, Param, Part, PartAnswer, Step};
+use crate::realtime::Inner;
+use crate::realtime::changes::catalog::{Rights, Table, read_rights, rights_step};
+use crate::realtime::changes::change::Change;
+use crate::realtime::changes::filter::Verdict;
+use crate::realtime::changes::{Action, Entry};
+use crate::realtime::policies::{array, text};
+use crate::realtime::token::Identity;
+
+/// Parts of one round trip at most.
+const PARTS: usize = 2000;
+
+/// What was asked in one round trip, and where its answers are.
+#[derive(Default)]
+pub(super) struct Asked {
+    pub(super) parts: Vec<Part>,
+    /// By relation: the part with the rights of roles.
+    pub(super) rights: HashMap<u32, usize>,
+    /// By (group, relation): the part, and the change of each of its rows.
+    pub(super) visible: HashMap<(usize, u32), (usize, Vec<usize>)>,
+    /// By question: the part.
+    pub(super) questions: Vec<usize>,
+}
+
+/// A comparison that PostgreSQL makes for several rows.
+pub(super) struct Question {
+    pub(super) sql: String,
+    pub(super) value: String,
+    /// (change, column)
+    pub(super) rows: Vec<(usize, usize)>,
+}
+
+/// The questions that remain; none if a filter fails already.
+pub(super) fn check_filters(
+    change: &Change,
+    place: usize,
+    entry: &Entry,
+    questions: &mut Vec<Question>,
+) -> Option<Vec<(usize, usize)>> {
+    let mut pending = Vec::new();
+    for filter in &entry.subscription.filters {
+        let column = change.relation.columns.iter().position(|column| column.name == *filter.column)?;
+        let cell = change.filtered_cell(column)?;
+        match filter.check(cell.text()) {
+            Verdict::Holds => {}
+            Verdict::Fails => return None,
+            Verdict::Ask => {
+                let (sql, value) = filter.question()?;
+                let found = questions.iter().position(|question| question.sql == sql && question.value == value);
+                let question = found.unwrap_or_else(|| {
+                    questions.push(Question { sql: sql.to_owned(), value: value.to_owned(), rows: Vec::new() });
+                    questions.len() - 1
+                });
+                let rows = &mut questions[question].rows;
+                let row = rows.iter().position(|row| *row == (place, column)).unwrap_or_else(|| {
+                    rows.push((place, column));
+                    rows.len() - 1
+                });
+                pending.push((question, row));
+            }
+        }
+    }
+    Some(pending)
+}
+
+pub(super) fn timeout_step() -> Step {
+    Step { text: "select set_config('statement_timeout', '5s', true)".into(), params: Vec::new(), role: "".into() }
+}
+
+pub(super) fn ask_rights(
+    asked: &mut Asked,
+    changes: &[Change],
+    known: &Known,
+    candidates: &[Candidate],
+    groups: &[Arc<Identity>],
+) {
+    let mut roles: HashMap<u32, Vec<&str>> = HashMap::new();
+    for candidate in candidates {
+        let Some(table) = known.table(&changes[candidate.change].relation) else { continue };
+        let roles = roles.entry(table.oid).or_default();
+        let role = groups[candidate.group].caller.role.as_str();
+        if !roles.contains(&role) {
+            roles.push(role);
+        }
+    }
+    for (table, roles) in roles {
+        asked.rights.insert(table, asked.parts.len());
+        asked.parts.push(vec![rights_step(table, &roles)]);
+    }
+}
+
+/// Asks which rows each group sees, of the tables that `is_wanted` names and with a primary key.
+pub(super) fn ask_visible(
+    asked: &mut Asked,
+    inner: &Inner,
+    changes: &[Change],
+    known: &Known,
+    candidates: &[Candidate],
+    groups: &[Arc<Identity>],
+    is_wanted: impl Fn(&Table) -> bool,
+) {
+    let mut rows: HashMap<(usize, u32), Vec<usize>> = HashMap::new();
+    for candidate in candidates {
+        let change = &changes[candidate.change];
+        let Some(table) = known.table(&change.relation) else { continue };
+        if change.action == Action::Delete || !is_wanted(table) {
+            continue;
+        }
+        let rows = rows.entry((candidate.group, table.oid)).or_default();
+        if rows.last() != Some(&candidate.change) && !rows.contains(&candidate.change) {
+            rows.push(candidate.change);
+        }
+    }
+    for ((group, oid), mut places) in rows {
+        let Some(first) = places.first() else { continue };
+        let Some(table) = known.table(&changes[*first].relation) else { continue };
+        let Some(sql) = &table.visible_sql else { continue };
+        let mut keys: Vec<Vec<Option<&str>>> = vec![Vec::new(); table.keys().count()];
+        places.retain(|place| {
+            let values: Option<Vec<&str>> = table.keys().map(|key| key_text(&changes[*place], &key.name)).collect();
+            let Some(values) = values else { return false };
+            for (column, value) in keys.iter_mut().zip(values) {
+                column.push(Some(value));
+            }
+            true
+        });
+        if places.is_empty() {
+            continue;
+        }
+        let caller = &groups[group].caller;
+        let subject = caller.subject().unwrap_or_default();
+        let act = Step {
+            text: "select set_config('statement_timeout', '5s', true), set_config('search_path', $1, true), \
+                   set_config('request.jwt.claims', $2, true), set_config('request.jwt.claim.sub', $3, true), \
+                   set_config('request.jwt.claim.role', $4, true), set_config('role', $5, true)"
+                .into(),
+            params: vec![
+                text(&inner.search_path),
+                text(&caller.claims),
+                text(&subject),
+                text(&caller.role),
+                text(&caller.role),
+            ],
+            role: "".into(),
+        };
+        let params = keys.into_iter().map(array_of).collect();
+        let see = Step { text: Arc::clone(sql), params, role: caller.role.as_str().into() };
+        asked.visible.insert((group, oid), (asked.parts.len(), places));
+        asked.parts.push(vec![act, see]);
+    }
+}
+
+/// The value of a key column after the change.
+fn key_text<'a>(change: &'a Change, name: &str) -> Option<&'a str> {
+    let column = change.relation.columns.iter().position(|column| column.name == name)?;
+    change.new_cell(column)?.text()
+}
+
+pub(super) fn array_of<'a>(values: impl IntoIterator<Item = Option<&'a str>>) -> Param {
+    let values: Vec<Option<&str>> = values.into_iter().collect();
+    if values.iter().all(Option::is_some) {
+        return array(values.into_iter().flatten());
+    }
+    // With nulls among them.
+    let items: Vec<String> = values
+        .into_iter()
+        .map(|value| match value {
+            Some(value) => format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
+            None => "NULL".to_owned(),
+        })
+        .collect();
+    text(&format!("{{{}}}", items.join(",")))
+}
+
+pub(super) async fn run(inner: &Inner, parts: &[Part]) -> Result<Vec<PartAnswer>, DbError> {
+    let mut answers = Vec::with_capacity(parts.len());
+    for parts in parts.chunks(PARTS) {
+        inner.metrics.visibility_trips.fetch_add(1, Ordering::Relaxed);
+        answers.extend(inner.db.run_each("realtime", parts).await?);
+    }
+    Ok(answers)
+}
+
+/// By table and role.
+pub(super) type AllRights = HashMap<u32, HashMap<String, Rights>>;
+
+pub(super) fn rights_of(asked: &Asked, answers: &[PartAnswer]) -> Result<AllRights, DbError> {
+    let mut all = AllRights::new();
+    for (table, part) in &asked.rights {
+        match &answers[*part] {
+            Ok(rows) => drop(all.insert(*table, read_rights(rows.last().map(Vec::as_slice).unwrap_or_default())?)),
+            Err(refusal) => return Err(DbError::Refused(refusal.clone())),
+        }
+    }
+    Ok(all)
+}

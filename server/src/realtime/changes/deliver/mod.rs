@@ -1,0 +1,201 @@
+//! Who may see a changed row, and what of it.
+//!
+//! Rows of a batch are judged together: one round trip asks what the roles may read, which rows each (role, claims)
+//! may see as they stand, and what filters say that cannot be decided here. Nothing is sent that was not allowed by
+//! an answer of PostgreSQL to just that question. Reference: supabase/realtime
+//! `priv/repo/tenant_schema/realtime/functions/apply_rls.sql`.
+
+mod ask;
+mod send;
+mod write;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Entry;
+use super::catalog::{Table, tables};
+use super::change::Change;
+use super::pgoutput::{Cell, Relation};
+use crate::db::{DbError, Step};
+use crate::realtime::Inner;
+use crate::realtime::hub::Member;
+use crate::realtime::policies::text;
+use crate::realtime::session::Command;
+use crate::realtime::token::Identity;
+use ask::{Asked, Question, array_of, ask_rights, ask_visible, check_filters, rights_of, run, timeout_step};
+use send::send;
+
+/// How often a database that fails is asked again.
+const ATTEMPTS: u32 = 3;
+
+/// Tables as they were looked up for the relations that the stream announced last.
+#[derive(Default)]
+pub struct Known {
+    tables: HashMap<u32, (Arc<Relation>, Option<Arc<Table>>)>,
+}
+
+impl Known {
+    async fn learn(&mut self, inner: &Inner, changes: &[Change]) -> Result<(), DbError> {
+        let mut unknown: Vec<Arc<Relation>> = Vec::new();
+        for change in changes {
+            let relation = &change.relation;
+            let is_known = self.tables.get(&relation.id).is_some_and(|(known, _)| Arc::ptr_eq(known, relation));
+            if !is_known && !unknown.iter().any(|other| Arc::ptr_eq(other, relation)) {
+                unknown.push(Arc::clone(relation));
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let oids: Vec<u32> = unknown.iter().map(|relation| relation.id).collect();
+        let found: HashMap<u32, Arc<Table>> =
+            tables(&inner.db, &oids).await?.into_iter().map(|table| (table.oid, Arc::new(table))).collect();
+        inner.metrics.visibility_trips.fetch_add(1, Ordering::Relaxed);
+        for relation in unknown {
+            // A table that was altered within the batch comes twice.
+            let table = found.get(&relation.id).cloned();
+            self.tables.insert(relation.id, (relation, table));
+        }
+        Ok(())
+    }
+
+    fn table(&self, relation: &Relation) -> Option<&Arc<Table>> {
+        self.tables.get(&relation.id)?.1.as_ref()
+    }
+}
+
+/// A change and a subscription that it may concern.
+struct Candidate {
+    change: usize,
+    entry: Arc<Entry>,
+    /// Whom the entry's channel acted as when this was asked.
+    identity: Arc<Identity>,
+    group: usize,
+    /// Questions whose answers all have to be yes: (question, which row of it).
+    questions: Vec<(usize, usize)>,
+}
+
+/// Sends the changes of a batch to those who may see them.
+pub async fn deliver(inner: &Arc<Inner>, known: &mut Known, changes: &[Change]) {
+    inner.metrics.changes.fetch_add(changes.len() as u64, Ordering::Relaxed);
+    let mut left: Option<Vec<(usize, Arc<Entry>)>> = None;
+    // Tokens may be exchanged while PostgreSQL is asked; those are then asked about anew.
+    for _ in 0..4 {
+        let mut attempt = 0;
+        let outcome = loop {
+            match pass(inner, known, changes, left.as_deref()).await {
+                Err(error) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    tracing::debug!(%error, attempt, "the database could not be asked who may see changes");
+                    tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
+                }
+                outcome => break outcome,
+            }
+        };
+        match outcome {
+            Ok(again) if again.is_empty() => return,
+            Ok(again) => left = Some(again),
+            Err(error) => {
+                tracing::warn!(%error, "changes cannot be delivered: nobody can say who may see them");
+                break;
+            }
+        }
+    }
+    // Never a silent gap: whoever might have been meant joins and reads again.
+    let registry = inner.changes.registry.read();
+    let mut told = Vec::new();
+    for change in changes {
+        for entry in registry.find(&change.place()) {
+            if !told.contains(&entry.member.id) {
+                told.push(entry.member.id);
+                end(&entry.member, "Changes could not be checked against the database");
+            }
+        }
+    }
+}
+
+fn end(member: &Arc<Member>, message: &str) {
+    member.commands.give(Command {
+        member: member.id,
+        message: message.to_owned(),
+        extension: "postgres_changes",
+        rejoin: true,
+    });
+}
+
+/// One attempt for all candidates, or for those given. Yields those that have to be asked about again.
+async fn pass(
+    inner: &Arc<Inner>,
+    known: &mut Known,
+    changes: &[Change],
+    only: Option<&[(usize, Arc<Entry>)]>,
+) -> Result<Vec<(usize, Arc<Entry>)>, DbError> {
+    known.learn(inner, changes).await?;
+    let mut asked = Asked::default();
+    let mut groups: Vec<Arc<Identity>> = Vec::new();
+    let mut candidates = Vec::new();
+    {
+        let pairs = match only {
+            Some(pairs) => pairs.to_vec(),
+            None => find_pairs(inner, changes),
+        };
+        let mut numbers: HashMap<Arc<Identity>, usize> = HashMap::new();
+        let mut questions: Vec<Question> = Vec::new();
+        for (place, entry) in pairs {
+            let change = &changes[place];
+            if known.table(&change.relation).is_none() {
+                continue;
+            }
+            let Some(pending) = check_filters(change, place, &entry, &mut questions) else { continue };
+            let identity = entry.member.identity.load_full();
+            let group = *numbers.entry(Arc::clone(&identity)).or_insert_with(|| {
+                groups.push(Arc::clone(&identity));
+                groups.len() - 1
+            });
+            candidates.push(Candidate { change: place, entry, identity, group, questions: pending });
+        }
+        for question in questions {
+            asked.questions.push(asked.parts.len());
+            let values = array_of(
+                question.rows.iter().map(|(place, column)| changes[*place].filtered_cell(*column).and_then(Cell::text)),
+            );
+            let step = Step { text: question.sql.into(), params: vec![values, text(&question.value)], role: "".into() };
+            asked.parts.push(vec![timeout_step(), step]);
+        }
+    }
+    if candidates.is_empty() {
+        return Ok(Vec::new());
+    }
+    ask_rights(&mut asked, changes, known, &candidates, &groups);
+    ask_visible(&mut asked, inner, changes, known, &candidates, &groups, |table| table.had_rls);
+    let mut answers = run(inner, &asked.parts).await?;
+    let rights = rights_of(&asked, &answers)?;
+    // Row level security that has been turned on since: its question follows.
+    let missing = |table: &Table| {
+        !table.had_rls && rights.get(&table.oid).is_some_and(|roles| roles.values().any(|rights| rights.rls))
+    };
+    let first = asked.parts.len();
+    ask_visible(&mut asked, inner, changes, known, &candidates, &groups, missing);
+    if asked.parts.len() > first {
+        answers.extend(run(inner, &asked.parts[first..]).await?);
+    }
+    Ok(send(inner, known, changes, candidates, &groups, &asked, &answers, &rights))
+}
+
+/// Each change with each subscription to its table and kind.
+fn find_pairs(inner: &Inner, changes: &[Change]) -> Vec<(usize, Arc<Entry>)> {
+    let registry = inner.changes.registry.read();
+    let mut found: HashMap<(String, String), Vec<Arc<Entry>>> = HashMap::new();
+    let mut pairs = Vec::new();
+    for (place, change) in changes.iter().enumerate() {
+        let entries = found.entry(change.place()).or_insert_with_key(|key| registry.find(key));
+        for entry in entries.iter() {
+            if entry.subscription.action.is_none_or(|action| action == change.action) {
+                pairs.push((place, Arc::clone(entry)));
+            }
+        }
+    }
+    pairs
+}

@@ -1,0 +1,136 @@
+//! What the answers allow, and to whom it is sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::ask::{AllRights, Asked};
+use super::write::{Outgoing, Shown, Writer};
+use super::{Candidate, Known, end};
+use crate::db::PartAnswer;
+use crate::realtime::Inner;
+use crate::realtime::changes::change::Change;
+use crate::realtime::changes::{Action, Entry};
+use crate::realtime::token::Identity;
+
+/// What PostgreSQL said of a row for a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    Seen,
+    Unseen,
+    /// It could not say: a timeout, a failing server.
+    Unknown,
+}
+
+/// Sends what the answers allow. Yields candidates whose channel acts as somebody else meanwhile.
+#[allow(clippy::too_many_arguments, reason = "all that was asked and answered")]
+pub(super) fn send(
+    inner: &Inner,
+    known: &Known,
+    changes: &[Change],
+    candidates: Vec<Candidate>,
+    groups: &[Arc<Identity>],
+    asked: &Asked,
+    answers: &[PartAnswer],
+    rights: &AllRights,
+) -> Vec<(usize, Arc<Entry>)> {
+    let mut sights: HashMap<(usize, usize), Sight> = HashMap::new();
+    for ((group, _), (part, places)) in &asked.visible {
+        let (seen, other) = match &answers[*part] {
+            Ok(rows) => {
+                let rows = rows.last().map(Vec::as_slice).unwrap_or_default();
+                let seen: Vec<usize> =
+                    rows.iter().filter_map(|row| usize::try_from(row.int4(0).ok()??).ok()?.checked_sub(1)).collect();
+                (seen, Sight::Unseen)
+            }
+            Err(refusal) => {
+                let is_fault =
+                    ["57", "53", "40", "08", "55", "58", "XX"].iter().any(|class| refusal.code.starts_with(class));
+                tracing::debug!(%refusal, role = groups[*group].caller.role, "a policy failed for a subscriber");
+                (Vec::new(), if is_fault { Sight::Unknown } else { Sight::Unseen })
+            }
+        };
+        for (row, place) in places.iter().enumerate() {
+            sights.insert((*group, *place), if seen.contains(&row) { Sight::Seen } else { other });
+        }
+    }
+    let holds = |(question, row): &(usize, usize)| match &answers[asked.questions[*question]] {
+        Ok(rows) => rows.last().and_then(|rows| rows.get(*row)).is_some_and(|row| row.slice(0) == Some(&[1])),
+        Err(refusal) => {
+            tracing::debug!(%refusal, "a filter could not be compared");
+            false
+        }
+    };
+    let mut writer = Writer::new(inner, changes);
+    let mut again = Vec::new();
+    let mut failed: Vec<u64> = Vec::new();
+    // Of one change a channel gets one message for all its subscriptions with the same columns.
+    let mut outgoing: Vec<Outgoing> = Vec::new();
+    let mut index: HashMap<MessageKey, usize> = HashMap::new();
+    for candidate in candidates {
+        let Candidate { change: place, entry, identity, group, questions } = candidate;
+        if !questions.iter().all(holds) {
+            continue;
+        }
+        let change = &changes[place];
+        let Some(table) = known.table(&change.relation) else { continue };
+        let role = groups[group].caller.role.as_str();
+        // A role that is unknown may read nothing.
+        let Some(rights) = rights.get(&table.oid).and_then(|roles| roles.get(role)) else { continue };
+        // A filter must not tell what its column may not.
+        if entry.subscription.filters.iter().any(|filter| !rights.columns.contains(&*filter.column)) {
+            continue;
+        }
+        if !Arc::ptr_eq(&identity, &entry.member.identity.load()) {
+            again.push((place, entry));
+            continue;
+        }
+        let is_keyed = table.visible_sql.is_some();
+        let is_key_open = table.keys().all(|key| rights.columns.contains(&key.name));
+        let verdict = match change.action {
+            Action::Delete if rights.columns.is_empty() => continue,
+            Action::Delete => Shown::Row,
+            _ if !is_keyed && rights.columns.is_empty() => continue,
+            _ if !is_keyed => Shown::NoKey,
+            _ if !is_key_open => Shown::Unauthorized,
+            _ if !rights.rls => Shown::Row,
+            _ => match sights.get(&(group, place)) {
+                Some(Sight::Seen) => Shown::Row,
+                Some(Sight::Unknown) => {
+                    if !failed.contains(&entry.member.id) {
+                        failed.push(entry.member.id);
+                        end(&entry.member, "Changes could not be checked against the database");
+                    }
+                    continue;
+                }
+                // What was not asked was not allowed.
+                Some(Sight::Unseen) | None => continue,
+            },
+        };
+        let select = entry.subscription.select.clone();
+        let place_of = index.entry((place, entry.member.id, select)).or_insert_with(|| {
+            outgoing.push(Outgoing { change: place, entry: Arc::clone(&entry), group, verdict, ids: Vec::new() });
+            outgoing.len() - 1
+        });
+        let ids = &mut outgoing[*place_of].ids;
+        if !ids.contains(&entry.subscription.id) {
+            ids.push(entry.subscription.id);
+        }
+    }
+    // In the order of the log, whichever subscription came first.
+    outgoing.sort_by_key(|message| message.change);
+    for message in &outgoing {
+        let table = known.table(&changes[message.change].relation);
+        let role = groups[message.group].caller.role.as_str();
+        let Some((table, rights)) = table.and_then(|table| Some((table, rights.get(&table.oid)?.get(role)?))) else {
+            continue;
+        };
+        if failed.contains(&message.entry.member.id) {
+            continue;
+        }
+        writer.send(message, table, role, rights);
+    }
+    again
+}
+
+/// (change, channel, columns)
+type MessageKey = (usize, u64, Option<Arc<[String]>>);

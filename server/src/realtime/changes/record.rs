@@ -1,0 +1,164 @@
+//! `realtime.subscription`: subscriptions as rows, for tools that read them.
+//!
+//! The rows follow the registry a moment later, in batches. They never decide anything, so a database that does not
+//! take them holds nobody up. Rows of an instance show while its slot exists: a stop, a crash and a lost connection all
+//! hide them at once, and the next instance that opens a stream removes them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::{Action, Entry};
+use crate::db::{DbError, Param, Step};
+use crate::realtime::Inner;
+use crate::realtime::policies::{array, text};
+
+/// Changes of the registry are gathered for so long.
+const GATHER: Duration = Duration::from_millis(250);
+/// Channels whose rows are written in one statement.
+const BATCH: usize = 500;
+/// Pause after the database has refused or failed.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// What the rows are behind with.
+#[derive(Default)]
+pub struct Record {
+    behind: Mutex<Behind>,
+    wake: Notify,
+}
+
+#[derive(Default)]
+struct Behind {
+    channels: HashSet<u64>,
+    /// Every channel, because a write has failed.
+    all: bool,
+    /// A stream has been opened: rows of instances that are gone are removed.
+    sweep: bool,
+}
+
+impl Record {
+    /// The subscriptions of a channel have changed.
+    pub fn touch(&self, channel: u64) {
+        let mut behind = self.behind.lock();
+        if !behind.all {
+            behind.channels.insert(channel);
+        }
+        drop(behind);
+        self.wake.notify_one();
+    }
+
+    /// The stream runs.
+    pub fn sweep(&self) {
+        self.behind.lock().sweep = true;
+        self.wake.notify_one();
+    }
+
+    fn take(&self) -> Behind {
+        std::mem::take(&mut *self.behind.lock())
+    }
+
+    fn failed(&self, sweep: bool) {
+        let mut behind = self.behind.lock();
+        // What has gathered is not kept: all of it is written anew.
+        *behind = Behind { channels: HashSet::new(), all: true, sweep: sweep || behind.sweep };
+        drop(behind);
+        self.wake.notify_one();
+    }
+}
+
+/// Keeps the rows as the registry is, until the server stops.
+pub async fn run(inner: Arc<Inner>) {
+    let record = &inner.changes.record;
+    let mut stopping = inner.stopping.subscribe();
+    loop {
+        tokio::select! {
+            () = record.wake.notified() => {}
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        }
+        tokio::time::sleep(GATHER).await;
+        let behind = record.take();
+        if let Err(error) = write(&inner, &behind).await {
+            tracing::debug!(%error, "realtime.subscription is not kept up to date");
+            record.failed(behind.sweep);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+async fn write(inner: &Inner, behind: &Behind) -> Result<(), DbError> {
+    if behind.sweep {
+        call(inner, "select realtime.forget_subscriptions()", Vec::new()).await?;
+    }
+    if behind.all {
+        note(inner, None, &[]).await?;
+    }
+    let channels: Vec<u64> =
+        if behind.all { inner.changes.registry.read().channels() } else { behind.channels.iter().copied().collect() };
+    for batch in channels.chunks(BATCH) {
+        let Err(error) = note(inner, Some(batch), &rows(inner, batch)).await else { continue };
+        let DbError::Refused(_) = error else { return Err(error) };
+        // One whose claims PostgreSQL cannot store (a NUL in them) must not hide the others.
+        for channel in batch {
+            match note(inner, Some(&[*channel]), &rows(inner, &[*channel])).await {
+                Err(DbError::Refused(refusal)) => tracing::debug!(%refusal, "a subscription cannot be shown"),
+                outcome => outcome?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rows(inner: &Inner, channels: &[u64]) -> Vec<Value> {
+    let registry = inner.changes.registry.read();
+    let entries = channels.iter().flat_map(|channel| registry.of_channel(*channel));
+    entries.filter_map(|entry| row(inner.instance, entry)).collect()
+}
+
+fn row(instance: u64, entry: &Entry) -> Option<Value> {
+    let subscription = &entry.subscription;
+    let filters: Vec<Value> = subscription
+        .conditions
+        .iter()
+        .map(|filter| {
+            json!({
+                "column_name": filter.column, "op": filter.op.name(), "value": filter.value, "negate": filter.negate,
+            })
+        })
+        .collect();
+    let identity = entry.member.identity.load();
+    let claims: Value = serde_json::from_str(&identity.caller.claims).ok()?;
+    Some(json!({
+        "channel": entry.member.id,
+        "id": Uuid::from_u64_pair(instance, entry.member.id),
+        "tables": &*subscription.tables,
+        "filters": filters,
+        "claims": claims,
+        "action": subscription.action.map_or("*", Action::name),
+        "columns": subscription.select.as_deref(),
+    }))
+}
+
+async fn note(inner: &Inner, channels: Option<&[u64]>, rows: &[Value]) -> Result<(), DbError> {
+    let channels = match channels {
+        Some(channels) => {
+            let channels: Vec<String> = channels.iter().map(u64::to_string).collect();
+            array(channels.iter().map(String::as_str))
+        }
+        None => text(""),
+    };
+    let params = vec![text(&inner.instance_name()), channels, text(&Value::from(rows).to_string())];
+    call(inner, "select realtime.note_subscriptions($1, nullif($2, '')::int8[], $3::jsonb)", params).await
+}
+
+async fn call(inner: &Inner, sql: &str, params: Vec<Param>) -> Result<(), DbError> {
+    let step = Step { text: sql.into(), params, role: "".into() };
+    match inner.db.run_each("realtime", &[vec![step]]).await?.pop() {
+        Some(Err(refusal)) => Err(DbError::Refused(refusal)),
+        _ => Ok(()),
+    }
+}

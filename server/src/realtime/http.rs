@@ -1,0 +1,435 @@
+//! Routes: the socket's handshake, and broadcasts by HTTP.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use actix_http::ws::handshake;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName};
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::hub::World;
+use super::limits::Place;
+use super::outbox::{Outbox, Outgoing};
+use super::policies::{Asked, Extension, writable};
+use super::protocol::{Broadcast, UserPayload, Version};
+use super::session::{self, Handshake};
+use super::token::{self, Identity, TokenError, identify};
+use super::{Inner, Mode, Realtime};
+use crate::http::cors;
+
+/// Longest body of a batch, bytes.
+const MAX_BATCH: usize = 32 << 20;
+/// Messages in a batch: policies may have to be asked about each.
+const MAX_MESSAGES: usize = 1000;
+/// Indexes of messages in a batch that the policies did not let through.
+const REFUSED: HeaderName = HeaderName::from_static("x-refused-messages");
+
+/// Mounts the routes at upstream's paths, of its gateway or of its container.
+pub fn configure(realtime: Realtime) -> impl FnOnce(&mut ServiceConfig) {
+    move |service| {
+        let paths: [&str; 2] = match realtime.inner.mode {
+            Mode::Full => ["/websocket", "/api"],
+            Mode::DropIn => ["/socket/websocket", "/api"],
+        };
+        service
+            .app_data(web::Data::new(realtime))
+            .app_data(web::PayloadConfig::new(MAX_BATCH))
+            .route(paths[0], web::get().to(open_socket))
+            .route(&format!("{}/ping", paths[1]), web::get().to(ping))
+            .route(&format!("{}/broadcast", paths[1]), web::post().to(broadcast_batch))
+            .route(&format!("{}/broadcast", paths[1]), web::method(actix_web::http::Method::OPTIONS).to(preflight))
+            .route(&format!("{}/broadcast/{{topic}}/events/{{event}}", paths[1]), web::post().to(broadcast_one))
+            .route(
+                &format!("{}/broadcast/{{topic}}/events/{{event}}", paths[1]),
+                web::method(actix_web::http::Method::OPTIONS).to(preflight),
+            )
+            .default_service(web::to(unknown));
+    }
+}
+
+async fn ping() -> HttpResponse {
+    allowed(HttpResponse::Ok().json(json!({ "message": "Success" })))
+}
+
+async fn preflight(request: HttpRequest) -> HttpResponse {
+    cors::preflight(request.headers())
+}
+
+async fn unknown() -> HttpResponse {
+    allowed(HttpResponse::NotFound().json(json!({ "message": "Not found" })))
+}
+
+/// Pages of every origin may read the answer.
+fn allowed(mut response: HttpResponse) -> HttpResponse {
+    cors::allow(response.headers_mut());
+    response
+}
+
+/// Why a socket is not opened.
+enum Refused {
+    NoKey,
+    Token(TokenError),
+    TooManyUsers,
+    TooManyJoins,
+    Restarting,
+    Handshake(&'static str),
+}
+
+impl Refused {
+    fn response(self) -> HttpResponse {
+        let (status, error) = match self {
+            Self::NoKey => (StatusCode::UNAUTHORIZED, "API key is missing".to_owned()),
+            Self::Token(error @ TokenError::Expired(_)) => {
+                tracing::debug!(%error, "a handshake was refused");
+                (StatusCode::UNAUTHORIZED, "Token has expired".to_owned())
+            }
+            Self::Token(error) => (StatusCode::UNAUTHORIZED, error.to_string()),
+            Self::TooManyUsers => (StatusCode::TOO_MANY_REQUESTS, "Too many connected users".to_owned()),
+            Self::TooManyJoins => (StatusCode::TOO_MANY_REQUESTS, "Too many joins per second".to_owned()),
+            Self::Restarting => (StatusCode::SERVICE_UNAVAILABLE, "Realtime is restarting".to_owned()),
+            Self::Handshake(text) => (StatusCode::BAD_REQUEST, text.to_owned()),
+        };
+        allowed(HttpResponse::build(status).json(json!({ "error": error })))
+    }
+}
+
+/// `GET …/websocket`: opens a socket for whoever holds a key.
+async fn open_socket(realtime: web::Data<Realtime>, request: HttpRequest, body: web::Payload) -> HttpResponse {
+    match admit(&realtime.inner, &request) {
+        Ok((handshake, mut response)) => {
+            let inner = Arc::clone(&realtime.inner);
+            let outbox = Outbox::new(inner.config.max_queue(), inner.config.max_queues());
+            let number = inner.next_socket.fetch_add(1, Ordering::Relaxed);
+            inner.sockets.lock().insert(number, Arc::downgrade(&outbox));
+            let response = response.message_body(Outgoing(Arc::clone(&outbox)));
+            actix_web::rt::spawn(async move {
+                session::run(Arc::clone(&inner), handshake, outbox, body).await;
+                inner.sockets.lock().remove(&number);
+            });
+            match response {
+                Ok(response) => HttpResponse::from(response.map_into_boxed_body()),
+                Err(_) => Refused::Handshake("the handshake failed").response(),
+            }
+        }
+        Err(refused) => refused.response(),
+    }
+}
+
+fn admit(inner: &Inner, request: &HttpRequest) -> Result<(Handshake, actix_http::ResponseBuilder), Refused> {
+    if inner.is_stopping() {
+        return Err(Refused::Restarting);
+    }
+    let query = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
+    let query = query.map(web::Query::into_inner).unwrap_or_default();
+    let from_query = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let version = Version::parse(from_query("vsn")).ok_or(Refused::Handshake("the protocol's version is unknown"))?;
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    // The gateway has exchanged the key for its token.
+    let token = bearer(request.headers()).filter(|_| inner.mode == Mode::Full);
+    let token = token.or_else(|| header("x-api-key")).or_else(|| from_query("apikey"));
+    let token = token.filter(|token| !token.is_empty()).ok_or(Refused::NoKey)?;
+    identify(token, &inner.keys, token::now()).map_err(Refused::Token)?;
+    let config = &inner.config;
+    let count = inner.sockets.lock().len();
+    let is_full = |limit: usize| limit > 0 && count >= limit;
+    if is_full(config.max_sockets) || (config.max_users > 0 && inner.users.load(Ordering::Acquire) >= config.max_users)
+    {
+        return Err(Refused::TooManyUsers);
+    }
+    if inner.joins.is_exceeded_by(0) {
+        return Err(Refused::TooManyJoins);
+    }
+    let response = handshake(request.head()).map_err(|_| Refused::Handshake("a WebSocket's handshake is wanted"))?;
+    let handshake = Handshake {
+        version,
+        token: token.into(),
+        headers: headers_as_json(request.headers()).into(),
+        place: place(inner, request)?,
+    };
+    Ok((handshake, response))
+}
+
+/// The place of one more socket of this address, which the gateway has made certain.
+fn place(inner: &Inner, request: &HttpRequest) -> Result<Option<Place>, Refused> {
+    let forwarded = request.headers().get("x-forwarded-for").and_then(|value| value.to_str().ok());
+    let address: Option<IpAddr> = match inner.mode {
+        Mode::Full => forwarded.and_then(|address| address.parse().ok()),
+        Mode::DropIn => None,
+    };
+    let address = address.or_else(|| request.peer_addr().map(|peer| peer.ip()));
+    let Some(address) = address else { return Ok(None) };
+    match inner.addresses.enter(address, inner.config.max_sockets_per_address) {
+        Some(place) => Ok(Some(place)),
+        None => Err(Refused::TooManyUsers),
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    match value.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Some(token.trim()),
+        Some(_) => None,
+        None => Some(value),
+    }
+}
+
+fn headers_as_json(headers: &HeaderMap) -> String {
+    let mut all = Map::new();
+    for (name, value) in headers {
+        if let Ok(value) = value.to_str() {
+            all.insert(name.as_str().to_owned(), Value::from(value));
+        }
+    }
+    Value::Object(all).to_string()
+}
+
+/// Why a broadcast by HTTP is refused.
+enum BroadcastError {
+    Unauthorized,
+    Forbidden,
+    MediaType,
+    /// By message of the batch: field and sentence.
+    Invalid(Value),
+    Limit(&'static str),
+}
+
+impl BroadcastError {
+    fn response(self) -> HttpResponse {
+        let (status, body) = match self {
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, json!({ "message": "Unauthorized" })),
+            Self::Forbidden => (StatusCode::FORBIDDEN, json!({ "message": "Unauthorized" })),
+            Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, json!({ "message": "Unsupported media type" })),
+            Self::Invalid(errors) => (StatusCode::UNPROCESSABLE_ENTITY, json!({ "errors": errors })),
+            Self::Limit(text) => (StatusCode::TOO_MANY_REQUESTS, json!({ "message": text })),
+        };
+        HttpResponse::build(status).json(body)
+    }
+}
+
+/// Whoever calls: by `Authorization`, else by the key.
+fn caller(inner: &Inner, request: &HttpRequest) -> Result<Arc<Identity>, BroadcastError> {
+    let key = || request.headers().get("apikey").and_then(|value| value.to_str().ok());
+    let token = bearer(request.headers()).or_else(key).ok_or(BroadcastError::Unauthorized)?;
+    identify(token, &inner.keys, token::now()).map_err(|_| BroadcastError::Unauthorized)
+}
+
+/// With what is left of the project's rate.
+fn answered(inner: &Inner, outcome: Result<HttpResponse, BroadcastError>) -> HttpResponse {
+    let mut response = allowed(outcome.unwrap_or_else(BroadcastError::response));
+    if inner.events.limit() > 0 {
+        let (limit, mean) = (inner.events.limit(), inner.events.mean());
+        for (name, value) in
+            [("x-rate-rolling", mean), ("x-rate-limit", limit), ("x-rate-limit-remaining", limit.saturating_sub(mean))]
+        {
+            response.headers_mut().insert(HeaderName::from_static(name), value.into());
+        }
+    }
+    response
+}
+
+fn check_rate(inner: &Inner, messages: usize) -> Result<(), BroadcastError> {
+    if inner.events.is_exceeded_by(0) {
+        return Err(BroadcastError::Limit("You have exceeded your rate limit"));
+    }
+    if messages > MAX_MESSAGES || inner.events.is_exceeded_by(messages) {
+        return Err(BroadcastError::Limit("Too many messages to broadcast, please reduce the batch size"));
+    }
+    Ok(())
+}
+
+/// `POST …/api/broadcast`: several messages at once. Private ones that the policies refuse are left out.
+async fn broadcast_batch(realtime: web::Data<Realtime>, request: HttpRequest, body: Bytes) -> HttpResponse {
+    let inner = &realtime.inner;
+    answered(inner, send_batch(inner, &request, &body).await)
+}
+
+struct BatchMessage {
+    topic: String,
+    private: bool,
+    text: Broadcast,
+}
+
+async fn send_batch(inner: &Inner, request: &HttpRequest, body: &[u8]) -> Result<HttpResponse, BroadcastError> {
+    let identity = caller(inner, request)?;
+    let messages = parse_batch(body, inner.config.max_payload())?;
+    check_rate(inner, messages.len())?;
+    let headers = headers_as_json(request.headers());
+    let mut allowed: Vec<(&str, bool)> = Vec::new();
+    let mut refused = Vec::new();
+    for (place, message) in messages.iter().enumerate() {
+        if message.private {
+            let known = allowed.iter().find(|(topic, _)| *topic == message.topic).map(|(_, allowed)| *allowed);
+            let may = match known {
+                Some(may) => may,
+                None => {
+                    let asked = Asked { identity: &identity, topic: &message.topic, headers: &headers };
+                    let may = writable(&inner.db, asked, Extension::Broadcast).await.unwrap_or_else(|error| {
+                        tracing::warn!(%error, "the policies on realtime.messages could not be asked");
+                        false
+                    });
+                    allowed.push((&message.topic, may));
+                    may
+                }
+            };
+            if !may {
+                inner.metrics.unauthorized.fetch_add(1, Ordering::Relaxed);
+                refused.push(place.to_string());
+            }
+        }
+    }
+    for (place, message) in messages.into_iter().enumerate() {
+        if !refused.contains(&place.to_string()) {
+            inner.events.add(1);
+            inner.broadcast(&World::new(&message.topic, message.private), message.text, None);
+        }
+    }
+    let mut response = HttpResponse::Accepted();
+    if !refused.is_empty() {
+        response.insert_header((REFUSED, refused.join(",")));
+    }
+    Ok(response.finish())
+}
+
+/// The messages of a batch, or what is wrong with each.
+fn parse_batch(body: &[u8], longest: usize) -> Result<Vec<BatchMessage>, BroadcastError> {
+    const BLANK: &str = "can't be blank";
+    const INVALID: &str = "is invalid";
+    let invalid = |sentence: &str| BroadcastError::Invalid(json!({ "messages": [sentence] }));
+    let body: Value = serde_json::from_slice(body).map_err(|_| invalid(BLANK))?;
+    let list = match body.get("messages") {
+        None | Some(Value::Null) => return Err(invalid(BLANK)),
+        Some(Value::Array(list)) if list.is_empty() => return Err(invalid(BLANK)),
+        Some(Value::Array(list)) => list,
+        Some(_) => return Err(invalid(INVALID)),
+    };
+    let mut messages = Vec::with_capacity(list.len());
+    let mut errors = Vec::with_capacity(list.len());
+    for item in list {
+        let mut wrong = Map::new();
+        let mut word = |name: &str| match item.get(name) {
+            Some(Value::String(text)) if !text.trim().is_empty() => text.clone(),
+            None | Some(Value::Null | Value::String(_)) => {
+                wrong.insert(name.to_owned(), json!([BLANK]));
+                String::new()
+            }
+            Some(_) => {
+                wrong.insert(name.to_owned(), json!([INVALID]));
+                String::new()
+            }
+        };
+        let (topic, event) = (word("topic"), word("event"));
+        let private = match item.get("private") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(flag)) => *flag,
+            Some(Value::String(text)) if text == "true" || text == "1" => true,
+            Some(Value::String(text)) if text == "false" || text == "0" => false,
+            Some(_) => {
+                wrong.insert("private".to_owned(), json!([INVALID]));
+                false
+            }
+        };
+        let payload = match item.get("payload") {
+            Some(payload @ Value::Object(_)) => payload.to_string(),
+            None | Some(Value::Null) => {
+                wrong.insert("payload".to_owned(), json!([BLANK]));
+                String::new()
+            }
+            Some(_) => {
+                wrong.insert("payload".to_owned(), json!([INVALID]));
+                String::new()
+            }
+        };
+        if payload.len() > longest {
+            wrong.insert("payload".to_owned(), json!(["Payload size exceeds tenant limit"]));
+        }
+        let event = Value::from(event);
+        let text = format!(r#"{{"event":{event},"payload":{payload},"type":"broadcast"}}"#);
+        messages.push(BatchMessage { topic, private, text: Broadcast::Text(text.into()) });
+        errors.push(Value::Object(wrong));
+    }
+    let is_valid = errors.iter().all(|wrong| wrong.as_object().is_some_and(Map::is_empty));
+    if is_valid { Ok(messages) } else { Err(BroadcastError::Invalid(json!({ "messages": errors }))) }
+}
+
+/// `POST …/api/broadcast/{topic}/events/{event}`: one message, the body being its payload.
+async fn broadcast_one(realtime: web::Data<Realtime>, request: HttpRequest, body: Bytes) -> HttpResponse {
+    let inner = &realtime.inner;
+    answered(inner, send_one(inner, &request, &body).await)
+}
+
+async fn send_one(inner: &Inner, request: &HttpRequest, body: &Bytes) -> Result<HttpResponse, BroadcastError> {
+    let identity = caller(inner, request)?;
+    let part = |name: &str| {
+        let raw = request.match_info().query(name);
+        percent_encoding::percent_decode_str(raw).decode_utf8().map(|text| text.into_owned()).unwrap_or_default()
+    };
+    let (topic, event) = (part("topic"), part("event"));
+    let invalid = |name: &str, sentence: &str| {
+        let mut errors = Map::new();
+        errors.insert(name.to_owned(), json!([sentence]));
+        BroadcastError::Invalid(Value::Object(errors))
+    };
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let payload = match kind.as_str() {
+        "application/octet-stream" => UserPayload::Binary(body.clone()),
+        "application/json" => {
+            let text = std::str::from_utf8(body).map_err(|_| invalid("payload", "is invalid"))?;
+            let text = if text.trim().is_empty() { "{}" } else { text };
+            serde_json::from_str::<&RawValue>(text).map_err(|_| invalid("payload", "is invalid"))?;
+            UserPayload::Json(text.into())
+        }
+        _ => return Err(BroadcastError::MediaType),
+    };
+    if event.is_empty() || topic.is_empty() {
+        return Err(invalid(if event.is_empty() { "event" } else { "topic" }, "can't be blank"));
+    }
+    if payload.len() > inner.config.max_payload() {
+        return Err(invalid("payload", "Payload size exceeds tenant limit"));
+    }
+    check_rate(inner, 1)?;
+    let private = request.query_string().split('&').any(|pair| pair == "private=true");
+    if private {
+        let headers = headers_as_json(request.headers());
+        let asked = Asked { identity: &identity, topic: &topic, headers: &headers };
+        if writable(&inner.db, asked, Extension::Broadcast).await != Ok(true) {
+            inner.metrics.unauthorized.fetch_add(1, Ordering::Relaxed);
+            return Err(BroadcastError::Forbidden);
+        }
+    }
+    inner.events.add(1);
+    let message = Broadcast::User { event: event.into(), payload, meta: None };
+    inner.broadcast(&World::new(&topic, private), message, None);
+    Ok(HttpResponse::Accepted().finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(body: &str) -> Value {
+        match parse_batch(body.as_bytes(), 100) {
+            Err(BroadcastError::Invalid(errors)) => errors,
+            _ => panic!("{body} passes"),
+        }
+    }
+
+    #[test]
+    fn each_message_of_a_batch_is_told_what_it_lacks() {
+        assert_eq!(errors("{}"), json!({ "messages": ["can't be blank"] }));
+        assert_eq!(
+            errors(r#"{"messages":[{"topic":"t","event":"e","payload":{}},{"topic":"t","event":"e"}]}"#),
+            json!({ "messages": [{}, { "payload": ["can't be blank"] }] })
+        );
+        let long = format!(r#"{{"messages":[{{"topic":"t","event":"e","payload":{{"a":"{}"}}}}]}}"#, "x".repeat(100));
+        assert_eq!(errors(&long), json!({ "messages": [{ "payload": ["Payload size exceeds tenant limit"] }] }));
+        let fine = r#"{"messages":[{"topic":"t","event":"e","payload":{"a":1},"private":true}]}"#;
+        assert!(parse_batch(fine.as_bytes(), 100).is_ok_and(|messages| messages[0].private));
+    }
+}

@@ -1,0 +1,283 @@
+//! Who is in which channel, and the way of a message to all of them.
+//!
+//! A room is a topic in one of two worlds: public and private channels of the same name share nothing. Messages are
+//! encoded once per serializer and queued under the room's lock, so that every member sees them in the same order.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::metrics::Metrics;
+use super::outbox::Outbox;
+use super::presence::{Diff, Presence, Presences};
+use super::protocol::{self, Broadcast, Ref, TOPIC_PREFIX, Version};
+use super::session::Commands;
+use super::token::Identity;
+
+const SHARDS: usize = 64;
+
+/// A sub-topic and whether its channels are private.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    pub topic: Arc<str>,
+    pub private: bool,
+}
+
+impl World {
+    pub fn new(topic: &str, private: bool) -> Self {
+        Self { topic: topic.into(), private }
+    }
+
+    /// The topic as clients name it.
+    pub fn full_topic(&self) -> String {
+        format!("{TOPIC_PREFIX}{}", self.topic)
+    }
+}
+
+/// What a member may be sent.
+const BROADCASTS: u8 = 1;
+const PRESENCE: u8 = 2;
+
+/// A joined channel of a socket.
+pub struct Member {
+    pub id: u64,
+    pub world: World,
+    /// As the client named it.
+    pub topic: Box<str>,
+    pub join_ref: Ref,
+    pub version: Version,
+    pub outbox: Arc<Outbox>,
+    /// The socket's task, for what ends the channel.
+    pub commands: Arc<Commands>,
+    pub identity: ArcSwap<Identity>,
+    allowed: AtomicU8,
+    gone: AtomicBool,
+    /// When it was last told that something was left out, seconds since 1970.
+    warned: AtomicI64,
+    /// Ids of replayed messages, whose live copies are not sent again.
+    pub replayed: Mutex<Vec<uuid::Uuid>>,
+}
+
+impl Member {
+    #[allow(clippy::too_many_arguments, reason = "a record, made in one place")]
+    pub fn new(
+        id: u64,
+        world: World,
+        topic: &str,
+        join_ref: Ref,
+        version: Version,
+        outbox: Arc<Outbox>,
+        commands: Arc<Commands>,
+        identity: Arc<Identity>,
+    ) -> Self {
+        Self {
+            id,
+            world,
+            topic: topic.into(),
+            join_ref,
+            version,
+            outbox,
+            commands,
+            identity: ArcSwap::new(identity),
+            allowed: AtomicU8::new(0),
+            gone: AtomicBool::new(false),
+            warned: AtomicI64::new(0),
+            replayed: Mutex::default(),
+        }
+    }
+
+    /// Sets what it may be sent from now on.
+    pub fn allow(&self, broadcasts: bool, presence: bool) {
+        let bits = if broadcasts { BROADCASTS } else { 0 } | if presence { PRESENCE } else { 0 };
+        self.allowed.store(bits, Ordering::Release);
+    }
+
+    /// Whether it has not left.
+    pub fn is_in(&self) -> bool {
+        !self.gone.load(Ordering::Acquire)
+    }
+
+    /// Whether it is time to tell it that something was left out.
+    pub fn warn(&self) -> bool {
+        const PAUSE: i64 = 10;
+        let now = super::token::now();
+        let last = self.warned.load(Ordering::Relaxed);
+        now - last >= PAUSE && self.warned.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    fn may(&self, what: u8) -> bool {
+        self.allowed.load(Ordering::Acquire) & what != 0
+    }
+
+    /// Sends what only this channel is told.
+    pub fn push(&self, event: &str, payload: &Value) {
+        let none = Ref::default();
+        self.outbox.push(protocol::message(self.version, &self.join_ref, &none, &self.topic, event, payload));
+    }
+
+    /// A `system` message.
+    pub fn system(&self, extension: &str, status: &str, message: &str) {
+        let channel: &str = &self.world.topic;
+        self.push(
+            "system",
+            &serde_json::json!({
+                "message": message, "status": status, "extension": extension, "channel": channel,
+            }),
+        );
+    }
+}
+
+#[derive(Default)]
+struct Room {
+    members: Vec<Arc<Member>>,
+    presences: Presences,
+}
+
+/// All rooms of this instance.
+pub struct Hub {
+    shards: [Mutex<HashMap<World, Arc<Mutex<Room>>>>; SHARDS],
+    hasher: foldhash::fast::FixedState,
+    next: AtomicU64,
+    metrics: Arc<Metrics>,
+}
+
+impl Hub {
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hasher: foldhash::fast::FixedState::default(),
+            next: AtomicU64::new(1),
+            metrics,
+        }
+    }
+
+    /// An id for a member.
+    pub fn next_id(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn shard(&self, world: &World) -> &Mutex<HashMap<World, Arc<Mutex<Room>>>> {
+        &self.shards[self.hasher.hash_one(world) as usize % SHARDS]
+    }
+
+    fn find(&self, world: &World) -> Option<Arc<Mutex<Room>>> {
+        self.shard(world).lock().get(world).cloned()
+    }
+
+    /// Does `work` in the room, which is made if there is none and removed if nobody is left in it.
+    fn within<T>(&self, world: &World, work: impl FnOnce(&mut Room) -> T) -> T {
+        let mut shard = self.shard(world).lock();
+        let room = Arc::clone(shard.entry(world.clone()).or_default());
+        let mut locked = room.lock();
+        let answer = work(&mut locked);
+        if locked.members.is_empty() && locked.presences.is_empty() {
+            shard.remove(world);
+        }
+        answer
+    }
+
+    /// Takes a member in after `first`, which answers its join. With `sees_presence` it is then told who is there;
+    /// nothing comes between.
+    pub fn enter(&self, member: &Arc<Member>, sees_presence: bool, first: impl FnOnce()) {
+        self.within(&member.world, |room| {
+            first();
+            if sees_presence {
+                member.push("presence_state", &room.presences.state());
+            }
+            room.members.push(Arc::clone(member));
+        });
+        self.metrics.channels.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lets a member go. Its presence ends with it; yields what that changed.
+    pub fn leave(&self, member: &Arc<Member>, instance: u64) -> Option<Diff> {
+        self.metrics.channels.fetch_sub(1, Ordering::Relaxed);
+        member.gone.store(true, Ordering::Release);
+        self.within(&member.world, |room| {
+            room.members.retain(|other| other.id != member.id);
+            let diff = room.presences.untrack(instance, member.id)?;
+            self.spread_diff(room, &diff);
+            Some(diff)
+        })
+    }
+
+    /// Changes presences and tells everybody who may see it.
+    pub fn change_presence(&self, world: &World, work: impl FnOnce(&mut Presences) -> Option<Diff>) -> Option<Diff> {
+        self.within(world, |room| {
+            let diff = work(&mut room.presences)?;
+            self.spread_diff(room, &diff);
+            Some(diff)
+        })
+    }
+
+    fn spread_diff(&self, room: &Room, diff: &Diff) {
+        let mut frames: [Option<Bytes>; 2] = [None, None];
+        let mut payload = None;
+        for member in room.members.iter().filter(|member| member.may(PRESENCE)) {
+            let frame = frames[member.version as usize].get_or_insert_with(|| {
+                let payload = payload.get_or_insert_with(|| diff.as_json().to_string());
+                let none = Ref::default();
+                protocol::message(member.version, &none, &none, &member.topic, "presence_diff", payload)
+            });
+            member.outbox.push(frame.clone());
+            self.metrics.sent(1);
+        }
+    }
+
+    /// Every room that there is, for what concerns all.
+    pub fn worlds(&self) -> Vec<World> {
+        self.shards.iter().flat_map(|shard| shard.lock().keys().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// Every member of every room.
+    pub fn members(&self) -> Vec<Arc<Member>> {
+        let rooms: Vec<_> =
+            self.shards.iter().flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>()).collect();
+        rooms.iter().flat_map(|room| room.lock().members.clone()).collect()
+    }
+
+    /// The presences of an instance, room by room.
+    pub fn presences_of(&self, instance: u64) -> Vec<(World, Vec<Presence>)> {
+        let mut found = Vec::new();
+        for world in self.worlds() {
+            let Some(room) = self.find(&world) else { continue };
+            let presences = room.lock().presences.owned_by(instance);
+            if !presences.is_empty() {
+                found.push((world, presences));
+            }
+        }
+        found
+    }
+
+    /// Sends a broadcast to the members of a room but the one that sent it. `id` is that of a stored message, which a
+    /// member to whom it was replayed does not get again. Yields how many got it.
+    pub fn broadcast(&self, world: &World, message: &Broadcast, except: Option<u64>, id: Option<uuid::Uuid>) -> usize {
+        let Some(room) = self.find(world) else { return 0 };
+        let room = room.lock();
+        let topic = world.full_topic();
+        let mut frames: [Option<Option<Bytes>>; 2] = [None, None];
+        let mut count = 0;
+        for member in &room.members {
+            if Some(member.id) == except || !member.may(BROADCASTS) {
+                continue;
+            }
+            if id.is_some_and(|id| member.replayed.lock().contains(&id)) {
+                continue;
+            }
+            let frame = frames[member.version as usize]
+                .get_or_insert_with(|| protocol::broadcast(member.version, &topic, message));
+            if let Some(frame) = frame {
+                member.outbox.push(frame.clone());
+                count += 1;
+            }
+        }
+        self.metrics.sent(count);
+        count
+    }
+}

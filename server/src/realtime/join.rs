@@ -1,0 +1,155 @@
+//! What a client asks for when it joins a channel.
+//!
+//! Clients in many languages write it: booleans may be strings, entries may be null, and what does not parse counts as
+//! not given. Reference: supabase/realtime `lib/realtime_web/channels/payloads`.
+
+use serde_json::{Map, Value};
+
+/// The payload of `phx_join`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JoinRequest {
+    /// Whether there is a `config` at all; without one the sub-topic itself says which changes are wanted.
+    pub has_config: bool,
+    pub private: bool,
+    pub broadcast_self: bool,
+    pub ack: bool,
+    /// `{since, limit}`, whatever it holds.
+    pub replay: Option<Value>,
+    pub replication_ready: bool,
+    pub presence_key: Option<String>,
+    pub presence_enabled: bool,
+    /// Each entry as sent.
+    pub changes: Vec<Map<String, Value>>,
+    pub access_token: Option<String>,
+}
+
+impl JoinRequest {
+    /// Reads the payload of a join to `sub_topic`.
+    pub fn parse(payload: &Value, sub_topic: &str) -> Self {
+        let config = payload.get("config").filter(|config| !config.is_null());
+        let part = |name: &str| config.and_then(|config| config.get(name));
+        let flag = |part: Option<&Value>, name: &str| part.and_then(|part| part.get(name)).is_some_and(is_true);
+        let (broadcast, presence) = (part("broadcast"), part("presence"));
+        let token = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);
+        let entries = part("postgres_changes").and_then(Value::as_array);
+        Self {
+            has_config: payload.get("config").is_some(),
+            private: part("private").is_some_and(is_true),
+            broadcast_self: flag(broadcast, "self"),
+            ack: flag(broadcast, "ack"),
+            replay: broadcast.and_then(|broadcast| broadcast.get("replay")).filter(|replay| !replay.is_null()).cloned(),
+            replication_ready: flag(broadcast, "replication_ready"),
+            presence_key: presence
+                .and_then(|presence| presence.get("key"))
+                .and_then(Value::as_str)
+                .filter(|key| !key.is_empty())
+                .map(str::to_owned),
+            presence_enabled: flag(presence, "enabled"),
+            changes: match entries {
+                _ if payload.get("config").is_none() => vec![from_topic(sub_topic)],
+                Some(entries) => entries.iter().filter_map(|entry| entry.as_object().cloned()).collect(),
+                None => Vec::new(),
+            },
+            access_token: token("user_token").or_else(|| token("access_token")),
+        }
+    }
+}
+
+/// `schema[:table[:filter]]`.
+fn from_topic(sub_topic: &str) -> Map<String, Value> {
+    ["schema", "table", "filter"]
+        .into_iter()
+        .zip(sub_topic.splitn(3, ':'))
+        .map(|(name, part)| (name.to_owned(), Value::from(part)))
+        .collect()
+}
+
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Bool(flag) => *flag,
+        Value::String(text) => text.eq_ignore_ascii_case("true"),
+        _ => false,
+    }
+}
+
+/// A replay's bounds, or none if they mean nothing.
+pub fn replay_bounds(replay: &Value) -> Option<(i64, i64)> {
+    let since = replay.get("since")?.as_i64()?;
+    let limit = match replay.get("limit") {
+        None | Some(Value::Null) => 25,
+        Some(limit) => limit.as_i64()?,
+    };
+    (1..=25).contains(&limit).then_some((since, limit))
+}
+
+/// The id under which a subscription's changes are announced: the same for equal entries, never 0, and small enough
+/// for every client's integers.
+pub fn entry_id(entry: &Map<String, Value>) -> u32 {
+    let mut sorted = Value::Object(entry.clone());
+    sorted.sort_all_objects();
+    // FNV-1a: the same on every instance and after every start.
+    let hash = sorted
+        .to_string()
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (hash & 0x07ff_ffff).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn flags_may_be_words_and_null_entries_are_dropped() {
+        let payload = json!({
+            "config": {
+                "broadcast": { "self": "TRUE", "ack": false },
+                "presence": { "key": "", "enabled": "true" },
+                "postgres_changes": [null, { "event": "*", "schema": "public" }],
+                "private": 1,
+            },
+            "access_token": "t",
+        });
+        let join = JoinRequest::parse(&payload, "x");
+        assert!(join.broadcast_self && join.presence_enabled && !join.ack && !join.private);
+        assert_eq!((join.presence_key, join.changes.len(), join.access_token.as_deref()), (None, 1, Some("t")));
+    }
+
+    #[test]
+    fn anything_can_be_joined_with() {
+        for payload in
+            [json!(null), json!([]), json!("x"), json!({ "config": 1 }), json!({ "config": { "private": {} } })]
+        {
+            let join = JoinRequest::parse(&payload, "x");
+            assert!(!join.private, "{payload}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_clients_ask_by_the_topic() {
+        let join = JoinRequest::parse(&json!({ "user_token": "t" }), "public:todos:id=eq.1:2");
+        assert!(!join.has_config);
+        let entry: Value = join.changes[0].clone().into();
+        assert_eq!(entry, json!({ "schema": "public", "table": "todos", "filter": "id=eq.1:2" }));
+    }
+
+    #[test]
+    fn equal_entries_share_an_id_that_is_never_zero() {
+        let entry = |value: Value| entry_id(value.as_object().expect("object"));
+        assert_eq!(entry(json!({ "a": 1, "b": 2 })), entry(json!({ "b": 2, "a": 1 })));
+        assert_ne!(entry(json!({ "a": 1 })), entry(json!({ "a": 2 })));
+        assert!((1..=0x07ff_ffff).contains(&entry(json!({}))));
+    }
+
+    #[test]
+    fn replays_have_bounds() {
+        assert_eq!(replay_bounds(&json!({ "since": 5 })), Some((5, 25)));
+        assert_eq!(replay_bounds(&json!({ "since": 5, "limit": 3 })), Some((5, 3)));
+        for bad in
+            [json!({}), json!({ "since": "5" }), json!({ "since": 5, "limit": 26 }), json!({ "since": 5, "limit": 0 })]
+        {
+            assert_eq!(replay_bounds(&bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! `/realtime/v1`: channels over a WebSocket, with broadcast, presence and changes of tables.
+//!
+//! A socket's task ([`session`]) reads frames and keeps the socket's channels. The [`hub`] knows the members of each channel and queues
+//! messages in each socket's [`outbox`]. [`changes`] follows the write-ahead log. [`bus`] connects instances.
+//! Reference: supabase/realtime.
+
+mod bus;
+mod changes;
+mod config;
+mod frame;
+mod http;
+mod hub;
+mod join;
+mod limits;
+mod metrics;
+mod outbox;
+mod policies;
+mod presence;
+mod protocol;
+mod replay;
+mod session;
+mod token;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use actix_http::ws::CloseCode;
+use actix_web::web::ServiceConfig;
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use crate::db::{DbError, ExclusiveOptions, ExclusivePool, Pulse};
+use crate::jwt::KeySet;
+use bus::Bus;
+use changes::Changes;
+pub use config::{Mode, RealtimeConfig};
+use hub::{Hub, Member, World};
+use limits::{Addresses, Rate};
+use metrics::Metrics;
+use outbox::Outbox;
+use presence::Presence;
+use protocol::Broadcast;
+
+/// What realtime needs of the rest.
+pub struct Setting<'a> {
+    /// Logs in as the authenticator: policies and rows are asked as callers.
+    pub request_url: &'a str,
+    /// Logs in as a role that may replicate.
+    pub replication_url: &'a str,
+    /// The server's, if it has one.
+    pub pulse: Option<Pulse>,
+    pub keys: Arc<KeySet>,
+    /// The project's secret; instances know each other by it.
+    pub secret: &'a str,
+    /// `search_path` under which policies run, as in requests of the REST API.
+    pub search_path: String,
+}
+
+/// The API's state. Cheap to clone.
+#[derive(Clone)]
+pub struct Realtime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: RealtimeConfig,
+    mode: Mode,
+    keys: Arc<KeySet>,
+    db: ExclusivePool,
+    search_path: String,
+    /// Tells instances apart; another after every start.
+    instance: u64,
+    hub: Hub,
+    changes: Changes,
+    bus: Bus,
+    metrics: Arc<Metrics>,
+    stopping: watch::Sender<bool>,
+    has_background: AtomicBool,
+    /// Sockets that have joined a channel.
+    users: AtomicUsize,
+    sockets: Mutex<HashMap<u64, Weak<Outbox>>>,
+    next_socket: AtomicU64,
+    next_presence: AtomicU64,
+    addresses: Addresses,
+    /// Of the project, where they are limited.
+    events: Rate,
+    joins: Rate,
+    presence_events: Rate,
+    /// Bytes of unfinished frames in all sockets.
+    buffered: AtomicUsize,
+    replication: tokio_postgres::Config,
+}
+
+impl Realtime {
+    /// Nothing is connected before somebody comes.
+    pub fn new(config: RealtimeConfig, mode: Mode, setting: Setting<'_>) -> Result<Self, DbError> {
+        let parse = |url: &str| {
+            url.parse::<tokio_postgres::Config>().map_err(|error| DbError::Url(crate::db::with_causes(&error)))
+        };
+        let options = ExclusiveOptions {
+            size: config.pool,
+            acquire_timeout: Duration::from_secs(5),
+            application_name: "ferrobase realtime".to_owned(),
+            pulse: setting.pulse,
+            ..ExclusiveOptions::default()
+        };
+        let db = ExclusivePool::new(setting.request_url, options)?;
+        let mut replication = parse(setting.replication_url)?;
+        replication.application_name("ferrobase realtime");
+        let metrics = Arc::new(Metrics::default());
+        let instance = rand::random();
+        let project_joins = if mode == Mode::DropIn { config.max_joins } else { 0 };
+        let inner = Inner {
+            mode,
+            keys: setting.keys,
+            search_path: setting.search_path,
+            instance,
+            hub: Hub::new(Arc::clone(&metrics)),
+            changes: Changes::new(db.clone()),
+            bus: Bus::new(instance, setting.secret.as_bytes(), config.bus.clone()),
+            metrics,
+            db,
+            stopping: watch::Sender::new(false),
+            has_background: AtomicBool::new(false),
+            users: AtomicUsize::new(0),
+            sockets: Mutex::default(),
+            next_socket: AtomicU64::new(1),
+            next_presence: AtomicU64::new(1),
+            addresses: Addresses::default(),
+            events: Rate::new(config.max_events, 60),
+            joins: Rate::new(project_joins, 1),
+            presence_events: Rate::new(config.max_presence_events, 60),
+            buffered: AtomicUsize::new(0),
+            replication,
+            config,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Starts what runs beside the sockets. Call from the runtime that outlives the workers.
+    pub fn spawn(&self) {
+        if self.inner.has_background.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let inner = &self.inner;
+        tokio::spawn(changes::stream::run(Arc::clone(inner), inner.replication.clone()));
+        tokio::spawn(Bus::run(Arc::clone(inner)));
+        tokio::spawn(changes::record::run(Arc::clone(inner)));
+        tokio::spawn(keep_partitions(Arc::clone(inner)));
+    }
+
+    /// Mounts the routes below the scope they are given.
+    pub fn configure(self) -> impl FnOnce(&mut ServiceConfig) {
+        http::configure(self)
+    }
+
+    /// Closes all sockets; joins are refused from now on. The slot goes with its connection.
+    pub fn stop(&self) {
+        self.inner.stopping.send_replace(true);
+        let sockets: Vec<_> = self.inner.sockets.lock().values().filter_map(Weak::upgrade).collect();
+        for outbox in sockets {
+            outbox.close(CloseCode::Restart, "the server is restarting");
+        }
+    }
+
+    /// Prometheus' text format.
+    pub fn metrics(&self) -> String {
+        self.inner.metrics.as_text()
+    }
+}
+
+impl Inner {
+    /// This instance, as its slots are called.
+    fn instance_name(&self) -> String {
+        format!("{:016x}", self.instance)
+    }
+
+    fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Sends a broadcast to everybody in the room, on all instances.
+    fn broadcast(&self, world: &World, message: Broadcast, except: Option<u64>) {
+        let count = self.hub.broadcast(world, &message, except, None);
+        self.events.add(count);
+        self.bus.broadcast(self, world, &message);
+    }
+
+    /// A name for a presence: no other instance and no other time gives the same.
+    fn presence_reference(&self) -> String {
+        let number = self.next_presence.fetch_add(1, Ordering::Relaxed);
+        format!("{:x}.{number:x}", self.instance)
+    }
+
+    fn announce_presence(&self, member: &Member, key: &str, reference: &str, payload: &Map<String, Value>) {
+        self.bus.track(self, &member.world, || Presence {
+            channel: member.id,
+            key: key.to_owned(),
+            reference: reference.to_owned(),
+            payload: payload.clone(),
+        });
+    }
+
+    fn announce_absence(&self, member: &Member) {
+        self.bus.untrack(self, &member.world, member.id);
+    }
+}
+
+/// Makes the partitions of `realtime.messages` for the days to come and drops old ones, now and every hour.
+async fn keep_partitions(inner: Arc<Inner>) {
+    let mut stopping = inner.stopping.subscribe();
+    let mut tick = tokio::time::interval(Duration::from_secs(3600));
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        }
+        let step =
+            crate::db::Step { text: "select realtime.keep_partitions()".into(), params: Vec::new(), role: "".into() };
+        let answer = inner.db.run_each("realtime", &[vec![step]]).await.map(|mut answers| answers.pop());
+        match answer {
+            Ok(Some(Err(refusal))) => tracing::warn!(%refusal, "partitions of realtime.messages are not kept"),
+            Err(error) => tracing::warn!(%error, "partitions of realtime.messages are not kept"),
+            Ok(_) => {}
+        }
+    }
+}

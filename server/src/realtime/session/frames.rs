@@ -1,0 +1,144 @@
+//! Frames out of a connection's bytes, and messages out of frames.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use actix_codec::Decoder as _;
+use actix_http::ws::{CloseCode, Codec, Frame, Item, ProtocolError};
+use actix_web::web::Payload as Body;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+
+use crate::realtime::Inner;
+
+/// Longest frame of a client, bytes, and longest message in several frames.
+const MAX_FRAME: usize = 5_000_000;
+
+/// A message, whole.
+pub enum Whole {
+    Text(Bytes),
+    Binary(Bytes),
+}
+
+pub enum Read {
+    Message(Whole),
+    Ping(Bytes),
+    /// Something that needs no answer.
+    Nothing,
+    /// The socket is to be closed.
+    End(CloseCode, &'static str),
+}
+
+/// Frames out of the connection's bytes.
+pub struct Reader {
+    realtime: Arc<Inner>,
+    body: Body,
+    buffer: BytesMut,
+    codec: Codec,
+    /// A message in several frames: whether it is text, and what has come of it.
+    parts: Option<(bool, BytesMut)>,
+    /// Bytes that this socket counts for in the budget of all.
+    counted: usize,
+    /// Bytes of messages that have been read and wait to be handled.
+    pub waiting: usize,
+    pub is_open: bool,
+}
+
+impl Reader {
+    pub fn new(body: Body, realtime: Arc<Inner>) -> Self {
+        let codec = Codec::new().max_size(MAX_FRAME);
+        Self { realtime, body, buffer: BytesMut::new(), codec, parts: None, counted: 0, waiting: 0, is_open: true }
+    }
+
+    /// Cancelling it loses nothing.
+    pub async fn next(&mut self) -> Read {
+        loop {
+            match self.codec.decode(&mut self.buffer) {
+                Ok(Some(frame)) => {
+                    self.count();
+                    if let Some(read) = self.take(frame) {
+                        return read;
+                    }
+                }
+                Ok(None) => {
+                    if !self.is_open {
+                        return Read::End(CloseCode::Normal, "");
+                    }
+                    match self.body.next().await {
+                        Some(Ok(bytes)) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),
+                        Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
+                        Some(Err(_)) | None => self.is_open = false,
+                    }
+                    if !self.count() {
+                        return Read::End(CloseCode::Again, "too much is being received");
+                    }
+                }
+                Err(ProtocolError::Overflow) => return Read::End(CloseCode::Size, ""),
+                Err(_) => return Read::End(CloseCode::Protocol, ""),
+            }
+        }
+    }
+
+    fn take(&mut self, frame: Frame) -> Option<Read> {
+        match frame {
+            Frame::Text(bytes) => Some(Read::Message(Whole::Text(bytes))),
+            Frame::Binary(bytes) => Some(Read::Message(Whole::Binary(bytes))),
+            Frame::Ping(bytes) => Some(Read::Ping(bytes)),
+            Frame::Pong(_) => Some(Read::Nothing),
+            Frame::Close(_) => Some(Read::End(CloseCode::Normal, "")),
+            Frame::Continuation(item) => {
+                let (bytes, is_last) = match item {
+                    Item::FirstText(bytes) | Item::FirstBinary(bytes) if self.parts.is_some() => (bytes, false),
+                    Item::FirstText(bytes) => {
+                        self.parts = Some((true, BytesMut::new()));
+                        (bytes, false)
+                    }
+                    Item::FirstBinary(bytes) => {
+                        self.parts = Some((false, BytesMut::new()));
+                        (bytes, false)
+                    }
+                    Item::Continue(bytes) => (bytes, false),
+                    Item::Last(bytes) => (bytes, true),
+                };
+                let (_, parts) = self.parts.as_mut()?;
+                if parts.len() + bytes.len() > MAX_FRAME {
+                    return Some(Read::End(CloseCode::Size, ""));
+                }
+                parts.extend_from_slice(&bytes);
+                if !is_last {
+                    return None;
+                }
+                let (is_text, parts) = self.parts.take()?;
+                let bytes = parts.freeze();
+                Some(Read::Message(if is_text { Whole::Text(bytes) } else { Whole::Binary(bytes) }))
+            }
+        }
+    }
+
+    /// Counts what is held of unfinished frames; false once all sockets together hold too much.
+    fn count(&mut self) -> bool {
+        const FREE: usize = 64 << 10;
+        const BUDGET: usize = 256 << 20;
+        if self.buffer.is_empty() {
+            // An idle socket holds no buffer.
+            self.buffer = BytesMut::new();
+        }
+        let held = self.waiting + self.buffer.len() + self.parts.as_ref().map_or(0, |(_, parts)| parts.len());
+        let held = held.saturating_sub(FREE);
+        let total = &self.realtime.buffered;
+        if held > self.counted {
+            let added = held - self.counted;
+            self.counted = held;
+            return total.fetch_add(added, Ordering::Relaxed) + added <= BUDGET;
+        }
+        total.fetch_sub(self.counted - held, Ordering::Relaxed);
+        self.counted = held;
+        true
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.realtime.buffered.fetch_sub(self.counted, Ordering::Relaxed);
+    }
+}

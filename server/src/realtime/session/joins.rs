@@ -1,0 +1,278 @@
+//! Joins: what they are refused for, what the database is asked for them, and the channel that they make.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use actix_http::ws::CloseCode;
+use serde_json::{Value, json};
+
+use super::{Channel, Command, Rights, Session, Work};
+use crate::realtime::changes::{NotSubscribed, Subscription};
+use crate::realtime::hub::{Member, World};
+use crate::realtime::join::{JoinRequest, entry_id, replay_bounds};
+use crate::realtime::policies::{Asked, Extension, PolicyError, readable};
+use crate::realtime::protocol::{self, Incoming, Payload};
+use crate::realtime::token::{self, Identity, identify};
+use crate::realtime::{Inner, replay};
+
+/// What is kept of a channel for as long as it lives: bytes of its name, and of its whole join.
+const LONGEST_TOPIC: usize = 1024;
+const LONGEST_JOIN: usize = 64 << 10;
+
+impl Session {
+    pub(super) fn refuse_join(&self, incoming: &Incoming, code: &str, text: &str) {
+        self.realtime.metrics.joins_refused.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(topic = incoming.topic, code, text, "a join was refused");
+        let reason = json!({ "reason": format!("{code}: {text}") });
+        self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&reason));
+    }
+
+    pub(super) fn join(&mut self, incoming: Incoming, sub_topic: &str) -> Option<Work> {
+        let config = &self.realtime.config;
+        if sub_topic.is_empty() {
+            self.refuse_join(&incoming, "TopicNameRequired", "You must provide a topic name");
+            return None;
+        }
+        if sub_topic.len() > LONGEST_TOPIC {
+            let text = format!("A topic name may have {LONGEST_TOPIC} bytes");
+            self.refuse_join(&incoming, "TopicNameTooLong", &text);
+            return None;
+        }
+        if incoming.size() > LONGEST_JOIN {
+            let text = format!("A join may have {LONGEST_JOIN} bytes");
+            self.refuse_join(&incoming, "InvalidJoinPayload", &text);
+            return None;
+        }
+        let payload: Value = match &incoming.payload {
+            Payload::Json(raw) => serde_json::from_str(raw.get()).unwrap_or_default(),
+            Payload::Broadcast(_) => Value::Null,
+        };
+        let request = JoinRequest::parse(&payload, sub_topic);
+        drop(payload);
+        if self.realtime.is_stopping() {
+            self.refuse_join(&incoming, "RealtimeRestarting", "Realtime is restarting, please standby");
+            return None;
+        }
+        if config.private_only && !request.private {
+            self.refuse_join(&incoming, "PrivateOnly", "This project only allows private channels");
+            return None;
+        }
+        if !self.is_user && config.max_users > 0 && self.realtime.users.load(Ordering::Acquire) >= config.max_users {
+            self.refuse_join(&incoming, "ConnectionRateLimitReached", "Too many connected users");
+            return None;
+        }
+        self.joins.add(1);
+        self.realtime.joins.add(1);
+        if self.joins.mean() > self.joins.limit() || self.realtime.joins.is_exceeded_by(0) {
+            self.refuse_join(&incoming, "ClientJoinRateLimitReached", "Too many joins per second");
+            self.close(CloseCode::Normal, "");
+            return None;
+        }
+        let is_new = !self.channels.contains_key(incoming.topic.as_str());
+        if is_new && config.max_channels > 0 && self.channels.len() >= config.max_channels {
+            self.refuse_join(&incoming, "ChannelRateLimitReached", "Too many channels");
+            return None;
+        }
+        let token = match request.access_token.as_deref() {
+            // An opaque key stands for no user: the connection's own token counts.
+            None => &*self.token,
+            Some(token) if token.starts_with("sb_") => &*self.token,
+            Some(token) => token,
+        };
+        let identity = match identify(token, &self.realtime.keys, token::now()) {
+            Ok(identity) => identity,
+            Err(error) => {
+                self.refuse_join(&incoming, error.code(), &error.to_string());
+                return None;
+            }
+        };
+        let token: Box<str> = token.into();
+        let (realtime, headers) = (Arc::clone(&self.realtime), Arc::clone(&self.headers));
+        let world = World::new(sub_topic, request.private);
+        Some(Box::pin(async move {
+            let prepared = prepare(&realtime, &world, &request, &identity, &headers).await;
+            Box::new(move |session: &mut Session| session.joined(incoming, world, request, identity, token, prepared))
+                as Box<dyn FnOnce(&mut Session)>
+        }))
+    }
+
+    pub(super) fn joined(
+        &mut self,
+        incoming: Incoming,
+        world: World,
+        request: JoinRequest,
+        identity: Arc<Identity>,
+        token: Box<str>,
+        prepared: Result<Prepared, Refused>,
+    ) {
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(Refused { code, text }) => {
+                self.refuse_join(&incoming, code, &text);
+                return;
+            }
+        };
+        // Joined again, the channel that was is over.
+        self.leave(&incoming.topic, false);
+        if !self.is_user {
+            self.is_user = true;
+            self.realtime.users.fetch_add(1, Ordering::AcqRel);
+        }
+        let member = Arc::new(Member::new(
+            self.realtime.hub.next_id(),
+            world,
+            &incoming.topic,
+            incoming.join_ref.clone(),
+            self.version,
+            Arc::clone(&self.outbox),
+            Arc::clone(&self.commands),
+            Arc::clone(&identity),
+        ));
+        let rights = prepared.rights;
+        let sees_presence = rights.read_presence.unwrap_or(!request.private);
+        member.allow(rights.read_broadcast, sees_presence);
+        *member.replayed.lock() = prepared.replayed.iter().map(|message| message.id).collect();
+        let entries: Vec<Value> = request
+            .changes
+            .iter()
+            .map(|entry| {
+                let mut entry = entry.clone();
+                let id = entry_id(&entry);
+                entry.insert("id".to_owned(), Value::from(id));
+                Value::Object(entry)
+            })
+            .collect();
+        let reply = protocol::reply(
+            self.version,
+            &incoming.join_ref,
+            &incoming.reference,
+            &incoming.topic,
+            Ok(&json!({ "postgres_changes": entries })),
+        );
+        let hub = &self.realtime.hub;
+        // Whatever happens from here on reaches the channel, and behind the reply.
+        self.realtime.changes.register(&member, prepared.subscriptions, || {
+            hub.enter(&member, sees_presence && request.presence_enabled, || {
+                self.outbox.push(reply);
+            });
+        });
+        for message in &prepared.replayed {
+            if let Some(frame) = protocol::broadcast(self.version, &member.topic, &message.as_replay()) {
+                self.outbox.push(frame);
+            }
+        }
+        for (ok, text) in &prepared.messages {
+            member.system("postgres_changes", if *ok { "ok" } else { "error" }, text);
+        }
+        if !request.changes.is_empty() && prepared.generation != self.realtime.changes.generation() {
+            // The stream ended between the check and the answer.
+            self.commands.give(Command {
+                member: member.id,
+                message: "The connection to the database was lost".to_owned(),
+                extension: "system",
+                rejoin: true,
+            });
+        }
+        if request.replication_ready {
+            self.realtime.changes.tell_when_ready(&member);
+        }
+        self.realtime.changes.want();
+        self.realtime.metrics.joins.fetch_add(1, Ordering::Relaxed);
+        let key = request.presence_key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let channel = Channel {
+            member,
+            token,
+            rights,
+            ack: request.ack,
+            echo: request.broadcast_self,
+            presence_key: key.into(),
+            presence_enabled: request.presence_enabled,
+            changes: request.changes.into(),
+            has_config: request.has_config,
+            presence_calls: (None, 0),
+        };
+        self.channels.insert(incoming.topic.into(), channel);
+    }
+}
+
+/// What a join needs of the database, gathered.
+pub(super) struct Prepared {
+    pub(super) rights: Rights,
+    pub(super) replayed: Vec<replay::Stored>,
+    pub(super) subscriptions: Vec<Subscription>,
+    /// What is said of the changes asked for: whether it went well, and how.
+    pub(super) messages: Vec<(bool, String)>,
+    /// Of the stream when it was asked for.
+    pub(super) generation: u64,
+}
+
+/// Why a join is refused.
+pub(super) struct Refused {
+    pub(super) code: &'static str,
+    pub(super) text: String,
+}
+
+/// Asks policies, replay and subscriptions for a channel.
+pub(super) async fn prepare(
+    realtime: &Arc<Inner>,
+    world: &World,
+    request: &JoinRequest,
+    identity: &Identity,
+    headers: &str,
+) -> Result<Prepared, Refused> {
+    let mut rights = Rights { read_broadcast: !world.private, ..Rights::default() };
+    let unreadable = || Refused {
+        code: "Unauthorized",
+        text: format!("You do not have permissions to read from this Channel topic: {}", world.topic),
+    };
+    if world.private {
+        let asked = Asked { identity, topic: &world.topic, headers };
+        let extensions: &[Extension] = if request.presence_enabled {
+            &[Extension::Broadcast, Extension::Presence]
+        } else {
+            &[Extension::Broadcast]
+        };
+        let read = readable(&realtime.db, asked, extensions).await.map_err(|error| match error {
+            PolicyError::Policy(reason) => {
+                tracing::debug!(topic = &*world.topic, reason, "a policy on realtime.messages failed");
+                unreadable()
+            }
+            other => Refused { code: other.code(), text: other.to_string() },
+        })?;
+        rights.read_broadcast = read.first() == Some(&true);
+        rights.read_presence = read.get(1).copied();
+        if !rights.read_broadcast && rights.read_presence != Some(true) {
+            return Err(unreadable());
+        }
+    }
+    let refused = |text: &str| Refused { code: "UnableToReplayMessages", text: text.to_owned() };
+    let replayed = match &request.replay {
+        None => Vec::new(),
+        Some(_) if !world.private => return Err(refused("Replay is not allowed for public channels")),
+        Some(_) if !rights.read_broadcast => return Err(unreadable()),
+        Some(replay) => {
+            let (since, limit) = replay_bounds(replay).ok_or_else(|| refused("Replay params are not valid"))?;
+            replay::load(&realtime.db, &world.topic, since, limit).await.map_err(|error| {
+                tracing::warn!(%error, "messages could not be replayed");
+                refused("Realtime was unable to replay messages")
+            })?
+        }
+    };
+    let mut prepared = Prepared { rights, replayed, subscriptions: Vec::new(), messages: Vec::new(), generation: 0 };
+    if !request.changes.is_empty() {
+        match realtime.changes.prepare(identity, &request.changes, request.has_config).await {
+            Ok(subscriptions) => {
+                (prepared.subscriptions, prepared.generation) = subscriptions;
+                prepared.messages.push((true, "Subscribed to PostgreSQL".to_owned()));
+            }
+            Err(NotSubscribed::Starting) => {
+                return Err(Refused {
+                    code: "InitializingProjectConnection",
+                    text: "Realtime is initializing the project connection".to_owned(),
+                });
+            }
+            Err(NotSubscribed::Refused(text)) => prepared.messages.push((false, text)),
+        }
+    }
+    Ok(prepared)
+}

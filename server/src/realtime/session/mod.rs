@@ -1,0 +1,390 @@
+//! One socket: its frames, its channels, its end.
+//!
+//! The task of a socket reads frames and does what they ask, one after another. What takes the database (a join, a new
+//! token, the first message to a private channel) runs beside the reading, so that heartbeats are answered meanwhile;
+//! other frames wait their turn in a short queue, and behind that in the connection.
+
+mod broadcast;
+mod frames;
+mod joins;
+mod presence;
+mod tokens;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use actix_http::ws::{CloseCode, OpCode};
+use actix_web::web::Payload as Body;
+use futures_util::future::LocalBoxFuture;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+
+use super::Inner;
+use super::frame::frame;
+use super::hub::Member;
+use super::limits::{Place, Rate};
+use super::outbox::Outbox;
+use super::protocol::{self, Incoming, Ref, TOPIC_PREFIX, Version};
+use super::token;
+use frames::{Read, Reader, Whole};
+
+/// Frames, and bytes, that may wait while the database is asked.
+const BACKLOG: (usize, usize) = (64, 1 << 20);
+/// A socket that has had no channel for so long is closed.
+const WITHOUT_CHANNELS: Duration = Duration::from_secs(600);
+
+const TOO_FAST: &str = "Too many messages per second";
+
+/// What others ask of a socket's task.
+#[derive(Default)]
+pub struct Commands {
+    waiting: Mutex<Vec<Command>>,
+    wake: Notify,
+}
+
+/// A channel's end that the server wants.
+pub struct Command {
+    pub member: u64,
+    /// The `system` message before it.
+    pub message: String,
+    pub extension: &'static str,
+    /// `phx_error`, on which clients join again; else `phx_close`, on which they do not.
+    pub rejoin: bool,
+}
+
+impl Commands {
+    pub fn give(&self, command: Command) {
+        self.waiting.lock().push(command);
+        self.wake.notify_one();
+    }
+
+    fn take(&self) -> Vec<Command> {
+        std::mem::take(&mut *self.waiting.lock())
+    }
+}
+
+/// What the policies of a private channel allow, as far as they were asked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rights {
+    read_broadcast: bool,
+    read_presence: Option<bool>,
+    write_broadcast: Option<bool>,
+    write_presence: Option<bool>,
+}
+
+struct Channel {
+    member: Arc<Member>,
+    token: Box<str>,
+    rights: Rights,
+    ack: bool,
+    echo: bool,
+    presence_key: Box<str>,
+    presence_enabled: bool,
+    changes: Arc<[Map<String, Value>]>,
+    has_config: bool,
+    /// Presence calls of the running window.
+    presence_calls: (Option<Instant>, usize),
+}
+
+/// What is known of a socket from its handshake.
+pub struct Handshake {
+    pub version: Version,
+    pub token: Box<str>,
+    /// The request's headers as JSON, for policies.
+    pub headers: Arc<str>,
+    pub place: Option<Place>,
+}
+
+/// Work that needs the database, and what it changes of the session once it is done.
+type Work = LocalBoxFuture<'static, Box<dyn FnOnce(&mut Session)>>;
+
+pub struct Session {
+    realtime: Arc<Inner>,
+    version: Version,
+    token: Box<str>,
+    headers: Arc<str>,
+    outbox: Arc<Outbox>,
+    commands: Arc<Commands>,
+    channels: HashMap<Box<str>, Channel>,
+    /// Whether it counts as a user: once it has joined.
+    is_user: bool,
+    last_frame: Instant,
+    alone_since: Instant,
+    rate: Rate,
+    joins: Rate,
+    closing: bool,
+    _place: Option<Place>,
+}
+
+/// Runs a socket to its end.
+pub async fn run(realtime: Arc<Inner>, handshake: Handshake, outbox: Arc<Outbox>, body: Body) {
+    realtime.metrics.sockets.fetch_add(1, Ordering::Relaxed);
+    let now = Instant::now();
+    let mut session = Session {
+        version: handshake.version,
+        token: handshake.token,
+        headers: handshake.headers,
+        outbox,
+        commands: Arc::default(),
+        channels: HashMap::new(),
+        is_user: false,
+        last_frame: now,
+        alone_since: now,
+        rate: Rate::new(realtime.config.max_events_per_socket, 10),
+        joins: Rate::new(realtime.config.max_joins, 1),
+        closing: false,
+        _place: handshake.place,
+        realtime,
+    };
+    session.serve(body).await;
+    session.end();
+}
+
+impl Session {
+    async fn serve(&mut self, body: Body) {
+        let mut reader = Reader::new(body, Arc::clone(&self.realtime));
+        let mut backlog: VecDeque<Incoming> = VecDeque::new();
+        let mut work: Option<Work> = None;
+        let commands = Arc::clone(&self.commands);
+        let outbox = Arc::clone(&self.outbox);
+        while !self.closing {
+            if work.is_none()
+                && let Some(incoming) = backlog.pop_front()
+            {
+                reader.waiting -= incoming.size();
+                work = self.handle(incoming);
+                continue;
+            }
+            let deadline = self.next_deadline();
+            tokio::select! {
+                biased;
+                () = outbox.gone.notified() => {
+                    if !outbox.is_open() {
+                        self.realtime.metrics.slow_readers.fetch_add(u64::from(reader.is_open), Ordering::Relaxed);
+                        return;
+                    }
+                }
+                () = commands.wake.notified() => {
+                    for command in commands.take() {
+                        self.obey(command);
+                    }
+                }
+                done = async { match &mut work { Some(work) => work.await, None => std::future::pending().await } } => {
+                    work = None;
+                    done(self);
+                }
+                read = reader.next(), if backlog.len() < BACKLOG.0 && reader.waiting < BACKLOG.1 => match read {
+                    Read::Message(message) => {
+                        self.last_frame = Instant::now();
+                        if let Some(incoming) = self.read(message) {
+                            reader.waiting += incoming.size();
+                            backlog.push_back(incoming);
+                        }
+                    }
+                    Read::Ping(bytes) => {
+                        self.last_frame = Instant::now();
+                        if self.is_too_fast() {
+                            self.close(CloseCode::Policy, TOO_FAST);
+                        }
+                        self.outbox.push(frame(OpCode::Pong, &bytes));
+                    }
+                    Read::Nothing => self.last_frame = Instant::now(),
+                    Read::End(code, why) => {
+                        self.outbox.close(code, why);
+                        return;
+                    }
+                },
+                () = tokio::time::sleep_until(deadline.into()) => self.look_at_the_clock(),
+            }
+        }
+    }
+
+    /// The earliest of what time brings: silence, expiry of a token, a socket without channels.
+    fn next_deadline(&self) -> Instant {
+        let idle = self.last_frame + self.realtime.config.idle;
+        let now = token::now();
+        let expiry = self.channels.values().map(|channel| channel.member.identity.load().expires - now).min();
+        let expiry = expiry.map(|left| {
+            // Times far ahead are looked at again in between.
+            Instant::now() + Duration::from_secs(u64::try_from(left).unwrap_or(0).min(300))
+        });
+        let alone = self.channels.is_empty().then(|| self.alone_since + WITHOUT_CHANNELS);
+        [expiry, alone].into_iter().flatten().fold(idle, Instant::min)
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.last_frame) >= self.realtime.config.idle {
+            self.close(CloseCode::Normal, "");
+            return;
+        }
+        if self.channels.is_empty() && now.duration_since(self.alone_since) >= WITHOUT_CHANNELS {
+            self.close(CloseCode::Normal, "");
+            return;
+        }
+        let time = token::now();
+        let expired: Vec<(u64, i64)> = self
+            .channels
+            .values()
+            .map(|channel| (channel.member.id, channel.member.identity.load().expires))
+            .filter(|(_, expires)| *expires <= time)
+            .collect();
+        for (member, expires) in expired {
+            let message = token::TokenError::Expired(time - expires).to_string();
+            self.obey(Command { member, message, extension: "system", rejoin: false });
+        }
+    }
+
+    /// A message out of a frame; what means nothing is dropped. Heartbeats are answered at once.
+    fn read(&mut self, message: Whole) -> Option<Incoming> {
+        let metrics = &self.realtime.metrics;
+        metrics.messages_in.fetch_add(1, Ordering::Relaxed);
+        let parsed = match &message {
+            Whole::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => protocol::parse_text(self.version, text),
+                Err(_) => Err(protocol::Malformed::Utf8),
+            },
+            Whole::Binary(bytes) => protocol::parse_binary(self.version, bytes),
+        };
+        let is_too_fast = self.is_too_fast();
+        match parsed {
+            Ok(incoming) if incoming.topic == "phoenix" => {
+                if is_too_fast {
+                    self.close(CloseCode::Policy, TOO_FAST);
+                } else if incoming.event == "heartbeat" {
+                    self.reply(&incoming.join_ref, &incoming.reference, "phoenix", Ok(&json!({})));
+                }
+                None
+            }
+            Ok(incoming) => {
+                self.realtime.events.add(1);
+                if is_too_fast {
+                    self.end_channel_at(&incoming.topic, TOO_FAST);
+                    return None;
+                }
+                Some(incoming)
+            }
+            Err(error) => {
+                metrics.malformed.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(%error, "a malformed frame of a realtime client was dropped");
+                // No channel can be ended for it.
+                if is_too_fast {
+                    self.close(CloseCode::Policy, TOO_FAST);
+                }
+                None
+            }
+        }
+    }
+
+    /// Counts a frame.
+    fn is_too_fast(&self) -> bool {
+        self.rate.add(1);
+        let is_too_fast = self.rate.is_exceeded_by(0);
+        if is_too_fast {
+            self.realtime.metrics.rate_limited.fetch_add(1, Ordering::Relaxed);
+        }
+        is_too_fast
+    }
+
+    fn handle(&mut self, incoming: Incoming) -> Option<Work> {
+        let Some(sub_topic) = incoming.topic.strip_prefix(TOPIC_PREFIX) else {
+            self.refuse_unmatched(&incoming);
+            return None;
+        };
+        if incoming.event == "phx_join" {
+            let sub_topic = sub_topic.to_owned();
+            return self.join(incoming, &sub_topic);
+        }
+        if !self.channels.contains_key(incoming.topic.as_str()) {
+            if incoming.event == "phx_leave" {
+                self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Ok(&json!({})));
+            } else {
+                self.refuse_unmatched(&incoming);
+            }
+            return None;
+        }
+        if self.realtime.events.is_exceeded_by(0) {
+            self.realtime.metrics.rate_limited.fetch_add(1, Ordering::Relaxed);
+            self.end_channel_at(&incoming.topic, TOO_FAST);
+            return None;
+        }
+        match incoming.event.as_str() {
+            "phx_leave" => {
+                self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Ok(&json!({})));
+                self.leave(&incoming.topic, false);
+                None
+            }
+            "broadcast" => self.broadcast(incoming),
+            "presence" => self.presence(incoming),
+            "access_token" => self.refresh(&incoming),
+            other => {
+                tracing::debug!(event = other, "a realtime client sent an event that nobody knows");
+                None
+            }
+        }
+    }
+
+    fn refuse_unmatched(&self, incoming: &Incoming) {
+        let reason = json!({ "reason": "unmatched topic" });
+        self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&reason));
+    }
+
+    fn reply(&self, join_ref: &Ref, reference: &Ref, topic: &str, outcome: Result<&Value, &Value>) {
+        self.outbox.push(protocol::reply(self.version, join_ref, reference, topic, outcome));
+    }
+
+    /// Ends a channel; `phx_error` makes clients join again.
+    fn leave(&mut self, topic: &str, rejoin: bool) {
+        let Some(channel) = self.channels.remove(topic) else { return };
+        self.forget(&channel);
+        let event = if rejoin { "phx_error" } else { "phx_close" };
+        let join_ref = &channel.member.join_ref;
+        self.outbox.push(protocol::message(self.version, join_ref, join_ref, topic, event, "{}"));
+        if self.channels.is_empty() {
+            self.alone_since = Instant::now();
+        }
+    }
+
+    fn forget(&self, channel: &Channel) {
+        self.realtime.changes.remove(channel.member.id);
+        let diff = self.realtime.hub.leave(&channel.member, self.realtime.instance);
+        if diff.is_some() {
+            self.realtime.announce_absence(&channel.member);
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        let found = self.channels.iter().find(|(_, channel)| channel.member.id == command.member);
+        let Some((topic, channel)) = found else { return };
+        channel.member.system(command.extension, "error", &command.message);
+        let topic = topic.clone();
+        self.leave(&topic, command.rejoin);
+    }
+
+    fn end_channel_at(&mut self, topic: &str, message: &str) {
+        if let Some(channel) = self.channels.get(topic) {
+            let member = channel.member.id;
+            self.obey(Command { member, message: message.to_owned(), extension: "system", rejoin: false });
+        }
+    }
+
+    fn close(&mut self, code: CloseCode, why: &str) {
+        self.closing = true;
+        self.outbox.close(code, why);
+    }
+
+    /// What stays behind is cleared away.
+    fn end(&mut self) {
+        for (_, channel) in std::mem::take(&mut self.channels) {
+            self.forget(&channel);
+        }
+        if self.is_user {
+            self.realtime.users.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.outbox.close(CloseCode::Normal, "");
+        self.realtime.metrics.sockets.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,118 @@
+//! The body of a request: read whole within the server's budget, or not at all.
+
+use actix_web::{HttpRequest, web};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+
+use super::authenticate::Identity;
+use super::error::{ApiError, DatabaseFault, Limit};
+use super::request::payload::MAX_BODY;
+use super::request::{self, Action, CallMethod, Mutation, RawRequest, RequestRules};
+use super::state::Rest;
+use crate::db::DbError;
+use crate::http::bodies::{BEGINNING, is_no_room, pass_on};
+
+/// Reads the body of `head`. What no API asks for is read and forgotten. Before more than the beginning of one is read, the
+/// head has to be right and `identity` one that may write there.
+pub async fn read(
+    request: &HttpRequest,
+    mut payload: web::Payload,
+    head: &RawRequest,
+    rules: &RequestRules<'_>,
+    rest: &Rest,
+    identity: &Identity,
+) -> Result<Bytes, ApiError> {
+    let is_used = matches!(head.method.as_str(), "POST" | "PATCH" | "PUT");
+    let announced: Option<usize> = head.header("content-length").and_then(|length| length.parse().ok());
+    let longest = MAX_BODY.min(usize::try_from(rest.bodies.longest()).unwrap_or(usize::MAX));
+    if announced.is_some_and(|length| length > longest) {
+        return Err(ApiError::TooLarge(Limit::Body));
+    }
+    let mut is_allowed = false;
+    let mut first: Option<Bytes> = None;
+    let mut gathered = BytesMut::new();
+    let mut length = 0;
+    if !is_used {
+        pass_on(request);
+    } else if announced.is_some_and(|length| length > BEGINNING as usize) {
+        require_allowed(head, rules, rest, identity).await?;
+        is_allowed = true;
+    }
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|error| match is_no_room(&error) {
+            true => ApiError::NoRoomForBody,
+            false => ApiError::Body(format!("The request body cannot be read: {error}")),
+        })?;
+        length += chunk.len();
+        if length > longest {
+            return Err(ApiError::TooLarge(Limit::Body));
+        }
+        if !is_used {
+            continue;
+        }
+        if length > BEGINNING as usize && !is_allowed {
+            require_allowed(head, rules, rest, identity).await?;
+            is_allowed = true;
+        }
+        // Mostly there is one chunk, which need not be copied.
+        match (&first, gathered.is_empty()) {
+            (None, true) => first = Some(chunk),
+            (Some(_), _) => {
+                // Only what has come costs memory, whatever is announced.
+                gathered.reserve(announced.unwrap_or_default().max(length));
+                if let Some(start) = first.take() {
+                    gathered.extend_from_slice(&start);
+                }
+                gathered.extend_from_slice(&chunk);
+            }
+            (None, false) => gathered.extend_from_slice(&chunk),
+        }
+    }
+    Ok(first.unwrap_or_else(|| gathered.freeze()))
+}
+
+/// Refuses, in PostgreSQL's words, whoever can write nothing there. Where that cannot be found out, PostgreSQL says it
+/// itself when the body has come.
+async fn require_allowed(
+    head: &RawRequest,
+    rules: &RequestRules<'_>,
+    rest: &Rest,
+    identity: &Identity,
+) -> Result<(), ApiError> {
+    let (schema, action) = request::target(head, rules)?;
+    let (name, privilege) = match &action {
+        Action::Mutate { relation, mutation: Mutation::Insert | Mutation::SingleUpsert } => (relation, "INSERT"),
+        Action::Mutate { relation, mutation: Mutation::Update } => (relation, "UPDATE"),
+        Action::Call { function, method: CallMethod::Post } => (function, "EXECUTE"),
+        _ => return Ok(()),
+    };
+    match refusal(rest, &schema, name, &identity.role, privilege).await {
+        Ok(None) => Ok(()),
+        Ok(Some(message)) => {
+            let authenticated = rest.live.settings().config.anon_role.as_deref() != Some(&*identity.role);
+            Err(ApiError::Database(DatabaseFault::forbidden(message, authenticated)))
+        }
+        Err(error) => {
+            tracing::debug!(%error, "whether a role may write could not be found out");
+            Ok(())
+        }
+    }
+}
+
+async fn refusal(
+    rest: &Rest,
+    schema: &str,
+    name: &str,
+    role: &str,
+    privilege: &str,
+) -> Result<Option<String>, DbError> {
+    use tokio_postgres::types::Type;
+    let connection = rest.live.pool().lease().await?;
+    let rows = connection
+        .query_typed(
+            include_str!("may_write.sql"),
+            &[(&schema, Type::TEXT), (&name, Type::TEXT), (&role, Type::TEXT), (&privilege, Type::TEXT)],
+        )
+        .await?;
+    Ok(rows.first().map(|row| row.try_get(0)).transpose()?.flatten())
+}

@@ -1,0 +1,119 @@
+//! What statements cost: which are known to be quick, and which PostgreSQL expects to be too dear.
+//!
+//! Both are kept by the statement's text, whatever its values. Quick ones may use connections that are kept free of all
+//! others ([`crate::db::Asker`]). The estimate is asked for once per text and role, and only for reads that embed deeply: no
+//! others can cost much more than their own tables.
+
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use foldhash::{HashMap, HashMapExt};
+use parking_lot::Mutex;
+
+/// A request that holds its connection for less is quick.
+const QUICK: Duration = Duration::from_millis(100);
+/// Statements whose time is remembered; two of one place are taken for one.
+const PLACES: usize = 4096;
+/// Statements whose cost is remembered; when there are more, all are forgotten.
+const MOST_ESTIMATES: usize = 1000;
+/// What takes so long is estimated anew next time: it may have been estimated with other values.
+const DOUBTFUL: Duration = Duration::from_secs(1);
+
+/// A statement's text, or text and role, in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape(u64);
+
+/// What is known of statements.
+pub struct Costs {
+    hasher: RandomState,
+    /// Typical time in microseconds, 0 if unknown.
+    times: Box<[AtomicU32]>,
+    estimates: Mutex<HashMap<(u64, u64), f64>>,
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        let times = (0..PLACES).map(|_| AtomicU32::new(0)).collect();
+        Self { hasher: RandomState::default(), times, estimates: Mutex::new(HashMap::new()) }
+    }
+}
+
+impl Costs {
+    pub fn shape(&self, text: &str) -> Shape {
+        Shape(self.hasher.hash_one(text))
+    }
+
+    fn time(&self, shape: Shape) -> &AtomicU32 {
+        &self.times[shape.0 as usize % PLACES]
+    }
+
+    /// Whether a statement is known to take a short time.
+    pub fn is_quick(&self, shape: Shape) -> bool {
+        let micros = self.time(shape).load(Ordering::Relaxed);
+        micros > 0 && u128::from(micros) < QUICK.as_micros()
+    }
+
+    /// A statement has taken so long. Slowness is believed at once, quickness with time.
+    pub fn note(&self, shape: Shape, took: Duration) {
+        let micros = u32::try_from(took.as_micros()).unwrap_or(u32::MAX).max(1);
+        let time = self.time(shape);
+        let known = time.load(Ordering::Relaxed);
+        let typical = if known == 0 || micros > known { micros } else { known - (known - micros) / 4 };
+        if typical != known {
+            time.store(typical, Ordering::Relaxed);
+        }
+        if took > DOUBTFUL {
+            self.estimates.lock().retain(|(text, _), _| *text != shape.0);
+        }
+    }
+
+    /// The estimate for a statement run by `role` under the schema of `epoch`, if it is known.
+    pub fn estimate(&self, shape: Shape, role: &str, epoch: u64) -> Option<f64> {
+        self.estimates.lock().get(&(shape.0, self.hasher.hash_one((role, epoch)))).copied()
+    }
+
+    pub fn keep_estimate(&self, shape: Shape, role: &str, epoch: u64, cost: f64) {
+        let mut estimates = self.estimates.lock();
+        if estimates.len() >= MOST_ESTIMATES {
+            estimates.clear();
+        }
+        estimates.insert((shape.0, self.hasher.hash_one((role, epoch))), cost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_quick_once_it_has_been_and_not_when_it_was_slow_lately() {
+        let costs = Costs::default();
+        let shape = costs.shape("select 1");
+        assert!(!costs.is_quick(shape), "nothing is known");
+        costs.note(shape, Duration::from_millis(2));
+        assert!(costs.is_quick(shape));
+        costs.note(shape, Duration::from_millis(900));
+        assert!(!costs.is_quick(shape));
+        for _ in 0..20 {
+            costs.note(shape, Duration::from_millis(2));
+        }
+        assert!(costs.is_quick(shape));
+    }
+
+    #[test]
+    fn estimates_are_of_a_role_and_a_schema_and_bounded() {
+        let costs = Costs::default();
+        let shape = costs.shape("select 1");
+        costs.keep_estimate(shape, "anon", 1, 7.5);
+        assert_eq!(costs.estimate(shape, "anon", 1), Some(7.5));
+        assert_eq!((costs.estimate(shape, "other", 1), costs.estimate(shape, "anon", 2)), (None, None));
+        costs.note(shape, Duration::from_secs(2));
+        assert_eq!(costs.estimate(shape, "anon", 1), None, "asked for again");
+        for number in 0..3000 {
+            costs.keep_estimate(costs.shape(&number.to_string()), "anon", 1, 0.0);
+        }
+        assert!(costs.estimates.lock().len() <= MOST_ESTIMATES);
+    }
+}

@@ -1,0 +1,466 @@
+//! Long answers between PostgreSQL and their clients, at the speed of both.
+//!
+//! The transaction must not last as long as its client takes to read: it holds a connection and locks, and the role's
+//! `statement_timeout` would cut the answer off. So a task of its own takes the rows as fast as PostgreSQL gives them. What
+//! the client has not read yet waits in memory up to a bound, then in unlinked files. All answers share one budget of
+//! each. Where the files' budget is used up, or the disk is full, a further long answer waits a little before its first
+//! byte and is refused; one that has begun waits for its client to catch up, and is broken off if that takes too long.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, timeout_at};
+
+use crate::config::rest::Spill;
+
+/// Of one answer, and of all together, so much waits in memory, in bytes.
+const IN_MEMORY: (u64, u64) = (4 << 20, 32 << 20);
+/// A file is given back as a whole when all of it has been read; so long is one, in bytes.
+const SEGMENT: u64 = 16 << 20;
+/// A further answer is begun while so much of the files' budget is free, in bytes (or all of a smaller one).
+const ROOM: u64 = 16 << 20;
+/// How long an answer waits for room before its first byte, and in all once it has begun.
+const ROOM_WAIT: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(10));
+
+/// The budgets, and where the files lie. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Spools {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    memory: Budget,
+    disk: Budget,
+    /// [`ROOM_WAIT`]
+    waits: (Duration, Duration),
+    /// Rung when something of either budget is given back.
+    freed: Notify,
+}
+
+#[derive(Debug)]
+struct Budget {
+    most: u64,
+    used: AtomicU64,
+}
+
+impl Budget {
+    fn of(most: u64) -> Self {
+        Self { most, used: AtomicU64::new(0) }
+    }
+
+    fn take(&self, length: u64) -> bool {
+        let fits = |used: u64| used.checked_add(length).filter(|used| *used <= self.most);
+        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok()
+    }
+
+    fn give_back(&self, length: u64) {
+        self.used.fetch_sub(length, Ordering::AcqRel);
+    }
+
+    fn free(&self) -> u64 {
+        self.most.saturating_sub(self.used.load(Ordering::Acquire))
+    }
+}
+
+impl Spools {
+    pub fn new(settings: &Spill) -> Self {
+        Self::with_waits(settings, ROOM_WAIT)
+    }
+
+    fn with_waits(settings: &Spill, waits: (Duration, Duration)) -> Self {
+        let shared = Shared {
+            folder: settings.folder.clone(),
+            memory: Budget::of(IN_MEMORY.1),
+            disk: Budget::of(settings.most),
+            waits,
+            freed: Notify::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// An empty answer. Fails if there is still no room for one when it has waited.
+    pub async fn open(&self) -> Result<(Sink, Spool), NoRoom> {
+        let disk = &self.shared.disk;
+        let deadline = Instant::now() + self.shared.waits.0;
+        self.shared.until(deadline, || disk.free() >= ROOM.min(disk.most)).await?;
+        let pipe = Arc::new(Pipe { queue: Mutex::default(), arrived: Notify::new(), shared: self.shared.clone() });
+        let sink = Sink { pipe: pipe.clone(), segment: None, patience: self.shared.waits.1 };
+        Ok((sink, Spool { pipe, filler: None }))
+    }
+}
+
+impl Shared {
+    /// Returns once `is_so`, which anything given back may change.
+    async fn until(&self, deadline: Instant, is_so: impl Fn() -> bool) -> Result<(), NoRoom> {
+        loop {
+            let freed = self.freed.notified();
+            if is_so() {
+                return Ok(());
+            }
+            timeout_at(deadline, freed).await.map_err(|_| NoRoom)?;
+        }
+    }
+}
+
+/// There is no room for another long answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no room for another long answer")]
+pub struct NoRoom;
+
+/// Why a piece could not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    #[error("a long answer could not be kept in a temporary file: {0}")]
+    File(#[from] io::Error),
+}
+
+/// What lies between writer and reader.
+#[derive(Debug)]
+struct Pipe {
+    queue: Mutex<Queue>,
+    arrived: Notify,
+    shared: Arc<Shared>,
+}
+
+impl Pipe {
+    /// Gives up what has not been read.
+    fn clear(&self) {
+        let mut queue = self.queue.lock();
+        let in_memory = std::mem::take(&mut queue.in_memory);
+        let pieces = std::mem::take(&mut queue.pieces);
+        drop(queue);
+        drop(pieces);
+        self.shared.memory.give_back(in_memory);
+        self.shared.freed.notify_waiters();
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    pieces: VecDeque<Piece>,
+    /// Bytes of [`Piece::Memory`].
+    in_memory: u64,
+    /// How many pieces lie in files.
+    in_files: usize,
+    end: Option<Result<(), String>>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Memory(Bytes),
+    File { segment: Arc<Segment>, at: u64, length: usize },
+}
+
+/// A temporary file without a name; its share of the budget goes with it.
+#[derive(Debug)]
+struct Segment {
+    file: File,
+    written: AtomicU64,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.shared.disk.give_back(*self.written.get_mut());
+        self.shared.freed.notify_waiters();
+    }
+}
+
+/// Where an answer is written to.
+#[derive(Debug)]
+pub struct Sink {
+    pipe: Arc<Pipe>,
+    segment: Option<Arc<Segment>>,
+    /// How long this answer may still wait for room.
+    patience: Duration,
+}
+
+impl Sink {
+    /// Keeps a piece until it is read.
+    pub async fn push(&mut self, piece: Bytes) -> Result<(), SpoolError> {
+        if piece.is_empty() || self.push_in_memory(&piece) {
+            return Ok(());
+        }
+        let length = piece.len() as u64;
+        let shared = self.pipe.shared.clone();
+        let since = Instant::now();
+        let outcome = loop {
+            let freed = shared.freed.notified();
+            if self.push_in_memory(&piece) {
+                break Ok(());
+            }
+            if shared.disk.take(length) && self.append(piece.clone()).await? {
+                break Ok(());
+            }
+            if timeout_at(since + self.patience, freed).await.is_err() {
+                break Err(NoRoom.into());
+            }
+        };
+        self.patience = self.patience.saturating_sub(since.elapsed());
+        outcome
+    }
+
+    /// Whether there was room. Behind pieces in files there is none: the memory is for answers that are read in time.
+    fn push_in_memory(&self, piece: &Bytes) -> bool {
+        let length = piece.len() as u64;
+        let mut queue = self.pipe.queue.lock();
+        // One piece alone fits the answer's share, however long it is.
+        let fits = queue.pieces.is_empty() || (queue.in_files == 0 && queue.in_memory + length <= IN_MEMORY.0);
+        if !fits || !self.pipe.shared.memory.take(length) {
+            return false;
+        }
+        queue.in_memory += length;
+        queue.pieces.push_back(Piece::Memory(piece.clone()));
+        drop(queue);
+        self.pipe.arrived.notify_one();
+        true
+    }
+
+    /// Writes a piece, of which the budget is taken, to a file; false if the disk is full.
+    async fn append(&mut self, piece: Bytes) -> Result<bool, SpoolError> {
+        let length = piece.len();
+        let shared = self.pipe.shared.clone();
+        let segment = self.segment.take().filter(|segment| segment.written.load(Ordering::Relaxed) < SEGMENT);
+        let written = spawn_blocking(move || write(&shared, segment, &piece)).await.map_err(io::Error::other)?;
+        let (segment, at) = match written {
+            Ok(written) => written,
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                tracing::warn!(folder = %self.pipe.shared.folder.display(), "the disk of long answers is full");
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.segment = Some(segment.clone());
+        let mut queue = self.pipe.queue.lock();
+        queue.in_files += 1;
+        queue.pieces.push_back(Piece::File { segment, at, length });
+        drop(queue);
+        self.pipe.arrived.notify_one();
+        Ok(true)
+    }
+
+    /// Whether so much waits that the reader should have a turn.
+    pub fn is_ahead(&self) -> bool {
+        self.pipe.queue.lock().in_memory > IN_MEMORY.0 / 4
+    }
+
+    /// Nothing follows: all has come, or what failed says the text.
+    pub fn end(self, outcome: Result<(), String>) {
+        self.pipe.queue.lock().end = Some(outcome);
+        self.pipe.arrived.notify_one();
+    }
+}
+
+/// Appends to `segment`, or to a new one, and says where. The budget for `piece` is taken; it is given back on failure.
+fn write(shared: &Arc<Shared>, segment: Option<Arc<Segment>>, piece: &[u8]) -> io::Result<(Arc<Segment>, u64)> {
+    let length = piece.len() as u64;
+    let attempt = || {
+        let segment = match segment {
+            Some(segment) => segment,
+            None => {
+                let file = tempfile::tempfile_in(&shared.folder)?;
+                Arc::new(Segment { file, written: AtomicU64::new(0), shared: shared.clone() })
+            }
+        };
+        let at = segment.written.load(Ordering::Relaxed);
+        segment.file.write_all_at(piece, at)?;
+        segment.written.fetch_add(length, Ordering::Relaxed);
+        Ok((segment, at))
+    };
+    attempt().inspect_err(|_| shared.disk.give_back(length))
+}
+
+/// An answer to be read. Dropped, it ends whoever fills it.
+#[derive(Debug)]
+pub struct Spool {
+    pipe: Arc<Pipe>,
+    filler: Option<JoinHandle<()>>,
+}
+
+impl Spool {
+    /// Names the task that fills it.
+    pub fn filled_by(&mut self, filler: JoinHandle<()>) {
+        self.filler = Some(filler);
+    }
+
+    /// The next piece; none at the end. An error ends the answer in the middle.
+    pub async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        loop {
+            let arrived = self.pipe.arrived.notified();
+            let piece = {
+                let mut queue = self.pipe.queue.lock();
+                match queue.pieces.pop_front() {
+                    Some(Piece::Memory(piece)) => {
+                        queue.in_memory -= piece.len() as u64;
+                        drop(queue);
+                        self.pipe.shared.memory.give_back(piece.len() as u64);
+                        self.pipe.shared.freed.notify_waiters();
+                        return Some(Ok(piece));
+                    }
+                    Some(Piece::File { segment, at, length }) => {
+                        queue.in_files -= 1;
+                        Some((segment, at, length))
+                    }
+                    None => match &mut queue.end {
+                        Some(end) => {
+                            return std::mem::replace(end, Ok(())).err().map(|text| Err(io::Error::other(text)));
+                        }
+                        None => None,
+                    },
+                }
+            };
+            match piece {
+                Some((segment, at, length)) => return Some(read(segment, at, length).await),
+                None => arrived.await,
+            }
+        }
+    }
+}
+
+async fn read(segment: Arc<Segment>, at: u64, length: usize) -> io::Result<Bytes> {
+    let reading = spawn_blocking(move || {
+        let mut piece = BytesMut::zeroed(length);
+        segment.file.read_exact_at(&mut piece, at)?;
+        Ok(piece.freeze())
+    });
+    reading.await.map_err(io::Error::other)?
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        if let Some(filler) = &self.filler {
+            filler.abort();
+        }
+        self.pipe.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spools(most: u64) -> Spools {
+        let waits = (Duration::from_millis(50), Duration::from_millis(100));
+        Spools::with_waits(&Spill { folder: std::env::temp_dir(), most }, waits)
+    }
+
+    /// Distinguishable pieces of 64 KiB.
+    fn piece(number: usize) -> Bytes {
+        let mut piece = vec![0; 64 << 10];
+        piece[..8].copy_from_slice(&number.to_be_bytes());
+        piece.into()
+    }
+
+    #[tokio::test]
+    async fn what_was_written_is_read_in_order_from_memory_and_files() {
+        let spools = spools(64 << 20);
+        let (mut sink, mut spool) = spools.open().await.expect("room");
+        for number in 0..500 {
+            sink.push(piece(number)).await.expect("kept");
+        }
+        assert!(spools.shared.disk.free() < 64 << 20, "more than memory holds");
+        assert!(spools.shared.memory.free() >= IN_MEMORY.1 - IN_MEMORY.0);
+        sink.end(Ok(()));
+        for number in 0..500 {
+            assert_eq!(spool.next().await.expect("a piece").expect("read"), piece(number));
+        }
+        assert!(spool.next().await.is_none() && spool.next().await.is_none());
+        assert_eq!((spools.shared.disk.free(), spools.shared.memory.free()), (64 << 20, IN_MEMORY.1));
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_keeps_up_needs_no_file() {
+        let spools = spools(0);
+        let (mut sink, mut spool) = spools.open().await.expect("room");
+        for number in 0..500 {
+            sink.push(piece(number)).await.expect("kept");
+            assert_eq!(spool.next().await.expect("a piece").expect("read"), piece(number));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_fails_ends_the_answer_behind_what_came() {
+        let (mut sink, mut spool) = spools(0).open().await.expect("room");
+        sink.push(piece(1)).await.expect("kept");
+        sink.end(Err("gone".to_owned()));
+        assert_eq!(spool.next().await.expect("a piece").expect("read"), piece(1));
+        assert!(spool.next().await.expect("an answer").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_full_budget_lets_no_further_answer_begin_until_something_is_read() {
+        let spools = spools(ROOM);
+        let (mut sink, mut spool) = spools.open().await.expect("room");
+        for number in 0..100 {
+            sink.push(piece(number)).await.expect("kept");
+        }
+        assert_eq!(spools.open().await.err(), Some(NoRoom));
+        sink.end(Ok(()));
+        while spool.next().await.is_some() {}
+        assert!(spools.open().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_has_begun_waits_for_its_reader_and_is_broken_off_in_the_end() {
+        let spools = spools(1 << 20);
+        let (mut sink, mut spool) = spools.open().await.expect("room");
+        let mut kept = 0;
+        while sink.push(piece(kept)).await.is_ok() {
+            kept += 1;
+        }
+        assert_eq!(kept as u64, (IN_MEMORY.0 + (1 << 20)) / (64 << 10));
+        assert!(sink.patience.is_zero());
+        for number in 0..kept {
+            assert_eq!(spool.next().await.expect("a piece").expect("read"), piece(number));
+        }
+        drop((sink, spool));
+        assert_eq!((spools.shared.disk.free(), spools.shared.memory.free()), (1 << 20, IN_MEMORY.1));
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_goes_away_gives_everything_back_and_ends_the_writer() {
+        let spools = spools(64 << 20);
+        let (mut sink, mut spool) = spools.open().await.expect("room");
+        let filler = tokio::spawn(async move {
+            for number in 0..200 {
+                sink.push(piece(number)).await.expect("kept");
+            }
+            std::future::pending::<()>().await;
+        });
+        let watched = filler.abort_handle();
+        spool.filled_by(filler);
+        while spools.shared.disk.free() == 64 << 20 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(spool);
+        // What was being written when the reader went is given back when it is written.
+        let is_free = || (spools.shared.disk.free(), spools.shared.memory.free()) == (64 << 20, IN_MEMORY.1);
+        for _ in 0..2000 {
+            if watched.is_finished() && is_free() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(watched.is_finished() && is_free());
+    }
+}

@@ -1,0 +1,283 @@
+//! Where the bytes are stored: a local folder or a bucket of an S3-compatible server.
+//!
+//! An object's file is `bucket/key/version`, as in Supabase Storage. Every write makes a new version, so it never touches bytes that
+//! somebody is reading. A file is complete and durable when [`NewFile::finish`] returns; only then may its row be committed. Parts of
+//! unfinished uploads are kept apart and joined at the end.
+
+mod folder;
+pub mod gathering;
+mod s3;
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use md5::{Digest, Md5};
+use uuid::Uuid;
+
+use super::config::BackendConfig;
+use super::error::StorageError;
+use super::key::ObjectKey;
+use super::sniff::{self, HEAD_BYTES};
+use folder::{Folder, FolderFile};
+use s3::{S3File, S3Store};
+
+/// Where the bytes are. Cheap to clone.
+#[derive(Clone, Debug)]
+pub enum Store {
+    Folder(Folder),
+    S3(S3Store),
+}
+
+/// The place of a file below the root, segments divided by slashes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place(String);
+
+/// Parts of unfinished uploads. No bucket's folder begins with a dot.
+const PARTS: &str = ".parts";
+
+impl Place {
+    pub fn object(bucket: &str, key: &ObjectKey, version: &str) -> Self {
+        Self::named(bucket, key.as_str(), version)
+    }
+
+    /// The place of a row's file. Rows written by other servers may have no version.
+    pub fn named(bucket: &str, key: &str, version: &str) -> Self {
+        let bucket = bucket.replace(['/', '\\'], "_");
+        let path = [bucket.trim_start_matches('.'), key.trim_matches('/'), version];
+        Self(path.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("/"))
+    }
+
+    pub fn part(upload: &str, part: Uuid) -> Self {
+        Self(format!("{PARTS}/{upload}/{part}"))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The version, where the row has one.
+    pub fn last_segment(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether no segment leads out of the root. Keys cannot; names in rows that others wrote could.
+    fn is_inside(&self) -> bool {
+        self.0.split('/').all(|segment| segment != "." && segment != ".." && !segment.contains('\0'))
+    }
+}
+
+/// A file's bytes as they come, or a part of them.
+pub struct OpenFile {
+    /// Bytes of the whole file.
+    pub size: u64,
+    pub bytes: Pin<Box<dyn Stream<Item = std::io::Result<Bytes>>>>,
+}
+
+/// A file in the store, as the sweep sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub place: Place,
+    /// The version in its name.
+    pub version: Uuid,
+    /// The upload that a part belongs to.
+    pub upload: Option<String>,
+    pub age: Duration,
+}
+
+/// A file that is being written. Dropped before [`NewFile::finish`], it leaves nothing.
+pub struct NewFile {
+    writer: Writer,
+    digest: Md5,
+    size: u64,
+    /// The first bytes, for the media type.
+    head: Vec<u8>,
+}
+
+enum Writer {
+    Folder(FolderFile),
+    S3(Box<S3File>),
+}
+
+/// A file that is complete and durable, and that no row names yet.
+#[derive(Clone, Debug)]
+pub struct StoredFile {
+    pub place: Place,
+    pub size: u64,
+    pub md5: [u8; 16],
+    /// The media type that the bytes themselves show.
+    pub detected: &'static str,
+}
+
+impl StoredFile {
+    /// The ETag, with its quotes.
+    pub fn etag(&self) -> String {
+        format!("\"{}\"", hex::encode(self.md5))
+    }
+}
+
+impl Store {
+    /// The store of the settings.
+    ///
+    /// Errors: the client of an S3 store cannot be built.
+    pub fn of(config: &BackendConfig) -> anyhow::Result<Self> {
+        match config {
+            BackendConfig::Folder(path) => {
+                let folder = Folder::new(path.clone());
+                if let Err(error) = folder.close_to_others() {
+                    tracing::warn!(folder = %path.display(), %error, "the folder of files stays open to other accounts");
+                }
+                Ok(Self::Folder(folder))
+            }
+            BackendConfig::S3(config) => Ok(Self::S3(S3Store::new(config)?)),
+        }
+    }
+
+    /// Begins a file.
+    pub fn create(&self, place: &Place) -> Result<NewFile, StorageError> {
+        inside(place)?;
+        let writer = match self {
+            Self::Folder(folder) => Writer::Folder(folder.create(place)),
+            Self::S3(store) => Writer::S3(Box::new(store.create(place))),
+        };
+        Ok(NewFile { writer, digest: Md5::new(), size: 0, head: Vec::new() })
+    }
+
+    /// The bytes from `first` to `last`, or all; `None` if there is no such file. Both must lie inside.
+    pub async fn open(&self, place: &Place, range: Option<(u64, u64)>) -> Result<Option<OpenFile>, StorageError> {
+        inside(place)?;
+        match self {
+            Self::Folder(folder) => folder.open(place, range).await,
+            Self::S3(store) => store.open(place, range).await,
+        }
+    }
+
+    /// Gives a file a second place; false if there is no such file.
+    pub async fn copy(&self, from: &Place, to: &Place) -> Result<bool, StorageError> {
+        inside(from)?;
+        inside(to)?;
+        match self {
+            Self::Folder(folder) => folder.copy(from, to).await,
+            Self::S3(store) => store.copy(from, to).await,
+        }
+    }
+
+    /// One file of all these, in order. What the parts held is told by the first bytes of the first.
+    pub async fn assemble(&self, parts: &[Place], to: &Place) -> Result<&'static str, StorageError> {
+        inside(to)?;
+        match self {
+            Self::Folder(folder) => folder.assemble(parts, to).await,
+            Self::S3(store) => store.assemble(parts, to).await,
+        }
+    }
+
+    /// Removes files; one that is gone already is fine. Those that stay, and why.
+    pub async fn remove(&self, places: &[Place]) -> Vec<(Place, StorageError)> {
+        let (safe, unsafe_ones): (Vec<Place>, Vec<Place>) = places.iter().cloned().partition(Place::is_inside);
+        let mut left = match self {
+            Self::Folder(folder) => folder.remove(&safe).await,
+            Self::S3(store) => store.remove(&safe).await,
+        };
+        left.extend(unsafe_ones.into_iter().map(|place| {
+            let refused = StorageError::InvalidKey(place.0.clone());
+            (place, refused)
+        }));
+        left
+    }
+
+    /// Removes files that no row names any more. One that stays is litter for the sweep.
+    pub async fn discard(&self, places: impl IntoIterator<Item = Place>) {
+        let places: Vec<Place> = places.into_iter().collect();
+        for (place, error) in self.remove(&places).await {
+            tracing::warn!(file = place.as_str(), %error, "a file without a row stays behind");
+        }
+    }
+
+    /// How long after a file of this age was seen its row must be there. S3 takes the time at which an object's parts were
+    /// begun for its age, so that one of this age may be complete for a moment only.
+    pub fn settling(&self, min_age: Duration) -> Duration {
+        match self {
+            Self::Folder(_) => Duration::ZERO,
+            Self::S3(_) => min_age / 12,
+        }
+    }
+
+    /// Files older than `min_age`, some at a time: `take` is called with each page until it says no.
+    pub async fn walk(
+        &self,
+        min_age: Duration,
+        take: impl AsyncFnMut(Vec<Listed>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        match self {
+            Self::Folder(folder) => folder.walk(min_age, take).await,
+            Self::S3(store) => store.walk(min_age, take).await,
+        }
+    }
+}
+
+fn inside(place: &Place) -> Result<(), StorageError> {
+    if place.is_inside() { Ok(()) } else { Err(StorageError::InvalidKey(place.as_str().to_owned())) }
+}
+
+/// What lies at a path of the store, if it is one of ours.
+fn listed(path: &str, age: Duration) -> Option<Listed> {
+    let mut segments = path.rsplit('/');
+    let version = Uuid::parse_str(segments.next()?).ok()?;
+    let upload = path.strip_prefix(PARTS).and_then(|rest| rest.split('/').nth(1)).map(str::to_owned);
+    Some(Listed { place: Place(path.to_owned()), version, upload, age })
+}
+
+impl NewFile {
+    /// Bytes so far.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), StorageError> {
+        self.size += bytes.len() as u64;
+        self.digest.update(&bytes);
+        let wanted = HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..wanted]);
+        match &mut self.writer {
+            Writer::Folder(file) => file.write(bytes).await,
+            Writer::S3(file) => file.write(bytes).await,
+        }
+    }
+
+    /// Makes the file durable under its name.
+    pub async fn finish(self) -> Result<StoredFile, StorageError> {
+        let md5: [u8; 16] = self.digest.finalize().into();
+        let place = match self.writer {
+            Writer::Folder(file) => file.finish().await?,
+            Writer::S3(file) => file.finish(&md5).await?,
+        };
+        Ok(StoredFile { place, size: self.size, md5, detected: sniff::detect(&self.head) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_stay_below_the_root() {
+        let key = ObjectKey::parse("/a//b/").expect("key");
+        assert_eq!(Place::object("docs", &key, "v").as_str(), "docs/a//b/v");
+        assert_eq!(Place::named("../etc", "passwd", "").as_str(), "_etc/passwd");
+        assert!(Place::named("docs", "a/b", "v").is_inside());
+        assert!(!Place::named("docs", "../b", "v").is_inside());
+        assert!(!Place::named("docs", "b", "..").is_inside());
+    }
+
+    #[test]
+    fn the_sweep_knows_versions_and_parts() {
+        let (version, upload) = (Uuid::new_v4(), Uuid::new_v4());
+        let file = listed(&format!("docs/a/{version}"), Duration::ZERO).expect("a version");
+        assert_eq!((file.version, file.upload), (version, None));
+        let part = Place::part(&upload.to_string(), version);
+        let file = listed(part.as_str(), Duration::ZERO).expect("a part");
+        assert_eq!((file.version, file.upload), (version, Some(upload.to_string())));
+        assert_eq!(listed("docs/notes.txt", Duration::ZERO), None);
+    }
+}

@@ -1,0 +1,352 @@
+//! Files in a bucket of an S3-compatible server.
+//!
+//! A short body goes in one request. A longer one is spooled to a file without a name and goes in parts while the client
+//! still sends, so that a slow client holds no memory and no connection to the store, and a part that failed can be sent
+//! again. Each request has its limits: a store that hangs or cuts off ends in 503, and nothing of ours waits for it.
+//!
+//! Written on `reqwest` and the signatures that the S3 protocol needs anyway: `object_store` takes no key with an empty
+//! segment (`a//b`), which Supabase allows, and other clients bring a second HTTP stack.
+
+mod file;
+mod listing;
+mod request;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use md5::{Digest, Md5};
+use parking_lot::Mutex;
+use reqwest::{Method, StatusCode};
+
+pub use self::file::S3File;
+use self::request::{Asked, Body, Held, Stores};
+use super::gathering::Room;
+use super::{Listed, OpenFile, Place};
+use crate::storage::config::S3StoreConfig;
+use crate::storage::error::StorageError;
+use crate::storage::s3::xml;
+use crate::storage::sigv4::encoded_path;
+use crate::storage::sniff::{self, HEAD_BYTES};
+
+/// Keys removed in one request.
+const REMOVE_PAGE: usize = 1000;
+/// The longest object that one request copies, and the longest part, bytes.
+const LONGEST_COPY: u64 = 5 << 30;
+/// The shortest part that is not the last, bytes.
+const LEAST_PART: u64 = 5 << 20;
+/// How many times as old as a file an upload in parts must be to count as given up: another instance may write it for hours.
+const ABORT_AFTER: u32 = 24;
+/// How often a download goes on where the store cut it off.
+const RESUMPTIONS: usize = 3;
+
+/// A bucket of an S3-compatible server. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct S3Store {
+    stores: Arc<Stores>,
+    room: Room,
+    /// Ids of uploads in parts that this process is writing.
+    under_way: Arc<Mutex<HashSet<String>>>,
+}
+
+/// What the store knows of an object.
+struct Known {
+    size: u64,
+    etag: String,
+}
+
+impl S3Store {
+    pub fn new(config: &S3StoreConfig) -> anyhow::Result<Self> {
+        Ok(Self { stores: Arc::new(Stores::new(config)?), room: Room::default(), under_way: Arc::default() })
+    }
+
+    pub fn create(&self, place: &Place) -> S3File {
+        S3File::new(self.clone(), place.clone())
+    }
+
+    pub async fn open(&self, place: &Place, range: Option<(u64, u64)>) -> Result<Option<OpenFile>, StorageError> {
+        let asked = self.stores.key(place);
+        let Some((response, held)) = self.read(&asked, range, None).await? else { return Ok(None) };
+        let length = response.content_length().unwrap_or(0);
+        let (first, size) = match range {
+            Some((first, _)) => (first, whole_size(&response).unwrap_or(0)),
+            None => (0, length),
+        };
+        if range.is_some_and(|(first, last)| length != last - first + 1) {
+            return Err(StorageError::File(std::io::Error::other("the file is shorter than its row says")));
+        }
+        let etag = header(&response, "etag");
+        let state = Download {
+            store: self.clone(),
+            asked,
+            response,
+            _held: held,
+            etag,
+            at: first,
+            end: first + length,
+            tries: 0,
+        };
+        let bytes = stream::try_unfold(state, |mut download| async move {
+            let piece = download.next().await?;
+            Ok(piece.map(|piece| (piece, download)))
+        });
+        Ok(Some(OpenFile { size, bytes: Box::pin(bytes) }))
+    }
+
+    /// A GET whose body has not been read yet; `None` if there is no such object.
+    async fn read(
+        &self,
+        key: &str,
+        range: Option<(u64, u64)>,
+        etag: Option<&str>,
+    ) -> Result<Option<(reqwest::Response, Held)>, StorageError> {
+        let mut asked = Asked::new(Method::GET, key);
+        if let Some((first, last)) = range {
+            asked = asked.header("range", format!("bytes={first}-{last}"));
+        }
+        if let Some(etag) = etag {
+            asked = asked.header("if-match", etag);
+        }
+        let (response, held) = self.stores.send(&asked, &Body::Empty).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::OK if range.is_none() => Ok(Some((response, held))),
+            StatusCode::PARTIAL_CONTENT => Ok(Some((response, held))),
+            _ => Err(request::refusal(response).await),
+        }
+    }
+
+    async fn known(&self, key: &str) -> Result<Option<Known>, StorageError> {
+        let (response, _held) = self.stores.send(&Asked::new(Method::HEAD, key), &Body::Empty).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::OK => {
+                let size = header(&response, "content-length").and_then(|text| text.parse().ok());
+                let size = size.ok_or_else(|| StorageError::Unavailable("the store tells no size".to_owned()))?;
+                Ok(Some(Known { size, etag: header(&response, "etag").unwrap_or_default() }))
+            }
+            _ => Err(request::refusal(response).await),
+        }
+    }
+
+    /// Copies within the store.
+    pub async fn copy(&self, from: &Place, to: &Place) -> Result<bool, StorageError> {
+        let (from, to) = (self.stores.key(from), self.stores.key(to));
+        let Some(known) = self.known(&from).await? else { return Ok(false) };
+        if known.size <= LONGEST_COPY {
+            let asked = Asked::new(Method::PUT, &to)
+                .header("x-amz-copy-source", self.copy_source(&from))
+                .header("x-amz-copy-source-if-match", &known.etag)
+                .within(self.stores.time_for(known.size));
+            return match self.answer(&asked, &Body::Empty).await {
+                Ok(_) => Ok(true),
+                Err(StorageError::NoSuchKey) => Ok(false),
+                Err(error) => Err(error),
+            };
+        }
+        let mut upload = self.begin_parts(&to).await?;
+        let mut first = 0;
+        while first < known.size {
+            let last = (first + LONGEST_COPY).min(known.size) - 1;
+            upload.copy(&from, Some((first, last)), last - first + 1).await?;
+            first = last + 1;
+        }
+        upload.complete().await?;
+        Ok(true)
+    }
+
+    fn copy_source(&self, key: &str) -> String {
+        encoded_path(&format!("/{}/{key}", self.stores.bucket()))
+    }
+
+    /// One object of these, in order. Parts that are long enough are copied by the store; shorter ones come here and go
+    /// back together.
+    pub async fn assemble(&self, parts: &[Place], to: &Place) -> Result<&'static str, StorageError> {
+        let keys: Vec<String> = parts.iter().map(|part| self.stores.key(part)).collect();
+        let to = self.stores.key(to);
+        let mut sizes = Vec::with_capacity(keys.len());
+        for key in &keys {
+            let known = self.known(key).await?;
+            sizes.push(known.ok_or_else(|| StorageError::Internal("a part of an upload is gone".to_owned()))?.size);
+        }
+        let head = match (keys.first(), sizes.first()) {
+            (Some(first), Some(size)) if *size > 0 => {
+                self.gather(first, Some((0, (*size).min(HEAD_BYTES as u64) - 1))).await?
+            }
+            _ => Vec::new(),
+        };
+        let whole: u64 = sizes.iter().sum();
+        if whole <= LEAST_PART {
+            let mut bytes = Vec::with_capacity(usize::try_from(whole).unwrap_or(0));
+            for (key, size) in keys.iter().zip(&sizes) {
+                if *size > 0 {
+                    bytes.extend(self.gather(key, None).await?);
+                }
+            }
+            self.put(&to, bytes.into()).await?;
+            return Ok(sniff::detect(&head));
+        }
+        let mut upload = self.begin_parts(&to).await?;
+        let mut waiting: Vec<u8> = Vec::new();
+        for (number, (key, size)) in keys.iter().zip(&sizes).enumerate() {
+            let is_last = number + 1 == keys.len();
+            let mut at = 0;
+            while at < *size {
+                let rest = size - at;
+                if waiting.is_empty() && (rest >= LEAST_PART || is_last) {
+                    let length = rest.min(LONGEST_COPY);
+                    let range = (length < *size).then_some((at, at + length - 1));
+                    upload.copy(key, range, length).await?;
+                    at += length;
+                    continue;
+                }
+                let length = (self.stores.part_size() - waiting.len() as u64).min(rest);
+                waiting.extend(self.gather(key, Some((at, at + length - 1))).await?);
+                at += length;
+                if waiting.len() as u64 >= self.stores.part_size() {
+                    upload.put(std::mem::take(&mut waiting).into()).await?;
+                }
+            }
+        }
+        if !waiting.is_empty() {
+            upload.put(waiting.into()).await?;
+        }
+        upload.complete().await?;
+        Ok(sniff::detect(&head))
+    }
+
+    /// All bytes of an object that is short, or a short range of it.
+    async fn gather(&self, key: &str, range: Option<(u64, u64)>) -> Result<Vec<u8>, StorageError> {
+        let gone = || StorageError::Internal("a part of an upload is gone".to_owned());
+        let (response, _held) = self.read(key, range, None).await?.ok_or_else(gone)?;
+        let announced = response.content_length();
+        let bytes = response.bytes().await.map_err(request::transport)?;
+        if announced.is_some_and(|length| length != bytes.len() as u64) {
+            return Err(StorageError::Unavailable("the store cut an answer off".to_owned()));
+        }
+        Ok(bytes.into())
+    }
+
+    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StorageError> {
+        let sum = request::content_md5(&Md5::digest(&bytes));
+        let asked = Asked::new(Method::PUT, key).header("content-md5", sum);
+        self.answer(&asked, &Body::Whole(bytes)).await.map(drop)
+    }
+
+    pub async fn remove(&self, places: &[Place]) -> Vec<(Place, StorageError)> {
+        let mut left = Vec::new();
+        for page in places.chunks(REMOVE_PAGE) {
+            match self.remove_page(page).await {
+                Ok(refused) => left.extend(refused),
+                Err(error) => {
+                    let why = error.to_string();
+                    error.log();
+                    left.extend(page.iter().map(|place| (place.clone(), StorageError::Unavailable(why.clone()))));
+                }
+            }
+        }
+        left
+    }
+
+    async fn remove_page(&self, places: &[Place]) -> Result<Vec<(Place, StorageError)>, StorageError> {
+        let gone = |status| matches!(status, StatusCode::NO_CONTENT | StatusCode::OK | StatusCode::NOT_FOUND);
+        if let [only] = places {
+            let asked = Asked::new(Method::DELETE, &self.stores.key(only));
+            let (response, _held) = self.stores.send(&asked, &Body::Empty).await?;
+            return if gone(response.status()) { Ok(Vec::new()) } else { Err(request::refusal(response).await) };
+        }
+        let mut body = xml::Xml::new("Delete");
+        for place in places {
+            body.group("Object", |xml| {
+                xml.element("Key", self.stores.key(place));
+            });
+        }
+        body.element("Quiet", "true");
+        let body = Bytes::from(body.into_text());
+        let asked = Asked::new(Method::POST, "")
+            .parameter("delete", "")
+            .header("content-md5", request::content_md5(&Md5::digest(&body)));
+        let answer = self.answer(&asked, &Body::Whole(body)).await?;
+        let (refused, _) = xml::read(&answer, "DeleteResult", "Error").map_err(request::unreadable)?;
+        let known = |record: &xml::Record| {
+            let key = xml::text_of(record, "Key")?;
+            let place = places.iter().find(|place| self.stores.key(place) == key)?;
+            let why = xml::text_of(record, "Message").unwrap_or_default().to_owned();
+            (xml::text_of(record, "Code") != Some("NoSuchKey")).then(|| (place.clone(), StorageError::Unavailable(why)))
+        };
+        Ok(refused.iter().filter_map(known).collect())
+    }
+
+    /// The whole answer to a request that must succeed. Some stores say 200 first and put the error into the body.
+    async fn answer(&self, asked: &Asked, body: &Body) -> Result<Bytes, StorageError> {
+        let (response, _held) = self.stores.send(asked, body).await?;
+        if !response.status().is_success() {
+            return Err(request::refusal(response).await);
+        }
+        let bytes = response.bytes().await.map_err(request::transport)?;
+        match request::said_error(&bytes) {
+            Some(error) => Err(error),
+            None => Ok(bytes),
+        }
+    }
+
+    pub async fn walk(
+        &self,
+        min_age: Duration,
+        take: impl AsyncFnMut(Vec<Listed>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        self.abort_old_uploads(min_age.saturating_mul(ABORT_AFTER)).await?;
+        self.list(min_age, take).await
+    }
+}
+
+/// A body on its way from the store; where it is cut off, it is asked for again from there.
+struct Download {
+    store: S3Store,
+    asked: String,
+    response: reqwest::Response,
+    _held: Held,
+    etag: Option<String>,
+    at: u64,
+    end: u64,
+    tries: usize,
+}
+
+impl Download {
+    async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
+        while self.at < self.end {
+            let fault = match self.response.chunk().await {
+                Ok(Some(piece)) if piece.is_empty() => continue,
+                Ok(Some(piece)) => {
+                    self.at += piece.len() as u64;
+                    return Ok(Some(piece));
+                }
+                Ok(None) => "the store ended an answer early".to_owned(),
+                Err(error) => crate::db::with_causes(&error),
+            };
+            if self.tries == RESUMPTIONS {
+                tracing::warn!(fault, "the file store cut a download off");
+                return Err(std::io::Error::other(fault));
+            }
+            self.tries += 1;
+            let again = self.store.read(&self.asked, Some((self.at, self.end - 1)), self.etag.as_deref()).await;
+            match again {
+                Ok(Some((response, held))) => (self.response, self._held) = (response, held),
+                Ok(None) => return Err(std::io::Error::other("the file went away while it was read")),
+                Err(error) => return Err(std::io::Error::other(error.to_string())),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Bytes of the whole object, of an answer with a part of it.
+fn whole_size(response: &reqwest::Response) -> Option<u64> {
+    header(response, "content-range")?.rsplit('/').next()?.parse().ok()
+}
+
+fn header(response: &reqwest::Response, name: &str) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}

@@ -1,0 +1,94 @@
+//! What is in the store, page by page.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use reqwest::Method;
+
+use super::S3Store;
+use super::request::{self, Asked, Body};
+use crate::storage::backend::{Listed, listed};
+use crate::storage::error::StorageError;
+use crate::storage::s3::xml::{self, Record, text_of};
+
+impl S3Store {
+    /// Versions and parts older than `min_age`, a page of the store at a time.
+    pub(super) async fn list(
+        &self,
+        min_age: Duration,
+        mut take: impl AsyncFnMut(Vec<Listed>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let prefix = self.stores.prefix();
+        let mut token: Option<String> = None;
+        loop {
+            let mut asked = Asked::new(Method::GET, "")
+                .parameter("list-type", "2")
+                .parameter("encoding-type", "url")
+                .parameter("prefix", &prefix);
+            if let Some(token) = &token {
+                asked = asked.parameter("continuation-token", token);
+            }
+            let answer = self.answer(&asked, &Body::Empty).await?;
+            let (objects, others) = xml::read(&answer, "ListBucketResult", "Contents").map_err(request::unreadable)?;
+            let is_encoded = text_of(&others, "EncodingType") == Some("url");
+            let page: Vec<Listed> = objects
+                .iter()
+                .filter_map(|object| {
+                    let key = decoded(text_of(object, "Key")?, is_encoded);
+                    let age = age_of(object, "LastModified").filter(|age| *age >= min_age)?;
+                    listed(key.strip_prefix(&prefix)?, age)
+                })
+                .collect();
+            if !page.is_empty() {
+                take(page).await?;
+            }
+            token = text_of(&others, "NextContinuationToken").filter(|token| !token.is_empty()).map(str::to_owned);
+            if text_of(&others, "IsTruncated") != Some("true") || token.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Uploads in parts that nobody completes any more: their parts cost room that no listing shows.
+    pub(super) async fn abort_old_uploads(&self, min_age: Duration) -> Result<(), StorageError> {
+        let (mut after_key, mut after_id): (Option<String>, Option<String>) = (None, None);
+        loop {
+            let mut asked =
+                Asked::new(Method::GET, "").parameter("uploads", "").parameter("prefix", self.stores.prefix());
+            if let (Some(key), Some(id)) = (&after_key, &after_id) {
+                asked = asked.parameter("key-marker", key).parameter("upload-id-marker", id);
+            }
+            let answer = self.answer(&asked, &Body::Empty).await?;
+            let (uploads, others) =
+                xml::read(&answer, "ListMultipartUploadsResult", "Upload").map_err(request::unreadable)?;
+            for upload in &uploads {
+                let (Some(key), Some(id)) = (text_of(upload, "Key"), text_of(upload, "UploadId")) else { continue };
+                let is_ours = self.under_way.lock().contains(id);
+                if !is_ours
+                    && age_of(upload, "Initiated").is_some_and(|age| age >= min_age)
+                    && let Err(error) = self.abort_parts(key, id).await
+                {
+                    tracing::warn!(key, %error, "the parts of an old upload stay in the store");
+                }
+            }
+            after_key = text_of(&others, "NextKeyMarker").filter(|text| !text.is_empty()).map(str::to_owned);
+            after_id = text_of(&others, "NextUploadIdMarker").filter(|text| !text.is_empty()).map(str::to_owned);
+            if text_of(&others, "IsTruncated") != Some("true") || after_key.is_none() || after_id.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn decoded(key: &str, is_encoded: bool) -> String {
+    if !is_encoded {
+        return key.to_owned();
+    }
+    // Some stores encode a blank as a plus here.
+    percent_encoding::percent_decode_str(&key.replace('+', " ")).decode_utf8_lossy().into_owned()
+}
+
+fn age_of(record: &Record, name: &str) -> Option<Duration> {
+    let at = DateTime::parse_from_rfc3339(text_of(record, name)?).ok()?;
+    Some((Utc::now() - at.with_timezone(&Utc)).to_std().unwrap_or_default())
+}

@@ -1,0 +1,306 @@
+//! Copying and moving objects, within a bucket and across.
+//!
+//! A caller who does not see the source is told that there is none. The file gets its second place before the row says
+//! so, and loses its first one after.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::backend::{Place, StoredFile};
+use super::delete::shown;
+use super::error::StorageError;
+use super::fields::Fields;
+use super::key::ObjectKey;
+use super::queries::{self, Bucket, Destination, NewObject, Object};
+use super::receive::{self, check_mime, metadata_in_header};
+use super::upload::{Landing, is_unknown, wants_upsert};
+use super::{Scope, Storage, header_text, sniff};
+use crate::jwt::caller::Caller;
+
+/// How often a move begins anew because its source was replaced meanwhile.
+const MOVE_TRIES: usize = 3;
+
+/// From where to where.
+#[derive(Clone, Debug)]
+pub struct Route {
+    pub from_bucket: String,
+    pub from_key: String,
+    pub to_bucket: String,
+    pub to_key: ObjectKey,
+}
+
+impl Route {
+    fn of_body(fields: &Fields) -> Result<Self, StorageError> {
+        fields.require(&["bucketId", "sourceKey", "destinationKey"])?;
+        let text = |name: &str| Ok::<_, StorageError>(fields.string(name)?.unwrap_or_default());
+        let from_bucket = text("bucketId")?;
+        let to_bucket = fields.string("destinationBucket")?.filter(|name| !name.is_empty());
+        let route = Self {
+            to_bucket: to_bucket.unwrap_or_else(|| from_bucket.clone()),
+            from_bucket,
+            from_key: text("sourceKey")?,
+            to_key: ObjectKey::parse(&text("destinationKey")?)?,
+        };
+        // No name has one, and PostgreSQL would not take the question.
+        if route.from_key.contains('\0') {
+            return Err(StorageError::NoSuchKey);
+        }
+        Ok(route)
+    }
+}
+
+/// What a copy changes.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    pub cache_control: Option<String>,
+    pub mime: Option<String>,
+    /// What is not said is dropped instead of kept: S3's `REPLACE`.
+    pub drop_rest: bool,
+    pub user_metadata: Option<Value>,
+}
+
+/// `POST /object/copy`: `{Id, Key}` and the new row.
+pub async fn copy(
+    storage: web::Data<Storage>,
+    request: HttpRequest,
+    body: web::Bytes,
+) -> Result<HttpResponse, StorageError> {
+    let caller = storage.require_caller(&request)?;
+    let fields = Fields::of_body(&body)?;
+    let route = Route::of_body(&fields)?;
+    let changes = if fields.boolean("copyMetadata")?.unwrap_or(true) {
+        None
+    } else {
+        let metadata = fields.object("metadata")?;
+        let text = |name: &str| metadata.as_ref().map_or(Ok(None), |fields| fields.string(name));
+        Some(Changes {
+            cache_control: text("cacheControl")?,
+            mime: text("mimetype")?,
+            drop_rest: false,
+            user_metadata: header_text(&request, "x-metadata").and_then(metadata_in_header),
+        })
+    };
+    let scope = Scope::of(&request, "storage.object.copy");
+    let (object, whole) = storage.copy_object(&caller, &scope, &route, changes, wants_upsert(&request)).await?;
+    let mut answer = json!({ "Id": object.id, "Key": format!("{}/{}", route.to_bucket, route.to_key.as_str()) });
+    if let (Some(answer), Value::Object(row)) = (answer.as_object_mut(), shown(whole)) {
+        answer.extend(row);
+    }
+    Ok(HttpResponse::Ok().json(answer))
+}
+
+impl Storage {
+    /// Copies an object as the caller; its metadata comes along unless `changes` says otherwise.
+    pub(super) async fn copy_object(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        route: &Route,
+        changes: Option<Changes>,
+        upsert: bool,
+    ) -> Result<(Object, Value), StorageError> {
+        let owner = caller.subject();
+        let tx = self.as_caller(caller, scope).await?;
+        let source = queries::find_object(&tx, &route.from_bucket, &route.from_key).await?;
+        let Some(source) = source else {
+            tx.rollback().await?;
+            return Err(StorageError::NoSuchKey);
+        };
+        let (mut metadata, user_metadata) = (source.metadata.clone(), source.user_metadata.clone());
+        let user_metadata = match changes {
+            None => user_metadata,
+            Some(changes) => {
+                for (name, value) in [("cacheControl", changes.cache_control), ("mimetype", changes.mime)] {
+                    match (value, metadata.as_object_mut()) {
+                        (Some(value), Some(fields)) => drop(fields.insert(name.to_owned(), value.into())),
+                        (None, Some(fields)) if changes.drop_rest => drop(fields.remove(name)),
+                        _ => {}
+                    }
+                }
+                changes.user_metadata.unwrap_or_else(|| json!({}))
+            }
+        };
+        let row = NewObject {
+            bucket: &route.to_bucket,
+            name: route.to_key.as_str(),
+            owner: owner.as_deref(),
+            version: "1",
+            metadata: &metadata,
+            user_metadata: Some(&user_metadata),
+        };
+        queries::set_role(&tx, "service_role").await?;
+        let tried = queries::try_insert(&tx, &caller.role, &row, upsert).await;
+        tx.rollback().await?;
+        let (rules, permitted) = tried?;
+        let mime = metadata.get("mimetype").and_then(Value::as_str).unwrap_or("application/octet-stream");
+        self.check_destination(&rules, &route.to_key, mime, source.size())?;
+        permitted?;
+
+        let version = Uuid::new_v4();
+        let from = Place::named(&route.from_bucket, &route.from_key, source.version());
+        let to = Place::object(&route.to_bucket, &route.to_key, &version.to_string());
+        if !self.files.copy(&from, &to).await? {
+            return Err(StorageError::NoSuchFile);
+        }
+        metadata["lastModified"] = json!(receive::now());
+        let detected = self.detect(&to).await?;
+        let file = StoredFile { place: to, size: source.size(), md5: [0; 16], detected };
+        let landing = Landing {
+            operation: scope.operation.clone(),
+            bucket: route.to_bucket.clone(),
+            key: route.to_key.clone(),
+            owner,
+            version,
+            metadata,
+            user_metadata,
+            upsert,
+        };
+        self.land(file, landing).await
+    }
+
+    /// Whether a bucket takes what was stored in another one.
+    fn check_destination(&self, rules: &Bucket, key: &ObjectKey, mime: &str, size: u64) -> Result<(), StorageError> {
+        if key.is_placeholder() {
+            return Ok(());
+        }
+        check_mime(mime, rules)?;
+        if size > self.size_limit(rules) { Err(StorageError::EntityTooLarge) } else { Ok(()) }
+    }
+
+    /// The media type that a file's bytes show.
+    async fn detect(&self, place: &Place) -> Result<&'static str, StorageError> {
+        let Some(mut file) = self.files.open(place, None).await? else { return Err(StorageError::NoSuchFile) };
+        let mut head: Vec<u8> = Vec::new();
+        while head.len() < sniff::HEAD_BYTES {
+            match futures_util::StreamExt::next(&mut file.bytes).await {
+                Some(piece) => head.extend_from_slice(&piece?),
+                None => break,
+            }
+        }
+        head.truncate(sniff::HEAD_BYTES);
+        Ok(sniff::detect(&head))
+    }
+}
+
+/// `POST /object/move`: the row keeps its id.
+pub async fn rename(
+    storage: web::Data<Storage>,
+    request: HttpRequest,
+    body: web::Bytes,
+) -> Result<HttpResponse, StorageError> {
+    let caller = storage.require_caller(&request)?;
+    let route = Route::of_body(&Fields::of_body(&body)?)?;
+    let scope = Scope::of(&request, "storage.object.move");
+    for _ in 0..MOVE_TRIES {
+        if storage.move_object(&caller, &scope, &route).await? {
+            return Ok(HttpResponse::Ok().json(json!({ "message": "Successfully moved" })));
+        }
+    }
+    Err(StorageError::Locked)
+}
+
+impl Storage {
+    /// False if the source was replaced meanwhile.
+    async fn move_object(&self, caller: &Caller, scope: &Scope, route: &Route) -> Result<bool, StorageError> {
+        let owner = caller.subject();
+        let version = Uuid::new_v4().to_string();
+        let to = Destination {
+            bucket: &route.to_bucket,
+            name: route.to_key.as_str(),
+            version: &version,
+            owner: owner.as_deref(),
+        };
+        let tx = self.as_caller(caller, scope).await?;
+        let Some(source) = queries::find_object(&tx, &route.from_bucket, &route.from_key).await? else {
+            tx.rollback().await?;
+            return Err(StorageError::NoSuchKey);
+        };
+        queries::set_role(&tx, "service_role").await?;
+        let rules = queries::find_bucket(&tx, &route.to_bucket).await?;
+        queries::set_role(&tx, &caller.role).await?;
+        let tried = queries::rename_object(&tx, &route.from_bucket, &route.from_key, &to).await;
+        tx.rollback().await?;
+        if !tried? {
+            // Seen, and not to be changed.
+            return Err(StorageError::NoSuchKey);
+        }
+        let mime = Some(source.text("mimetype")).filter(|mime| !mime.is_empty());
+        if route.from_bucket != route.to_bucket {
+            let rules = rules.ok_or(StorageError::NoSuchBucket)?;
+            let mime = mime.unwrap_or("application/octet-stream");
+            self.check_destination(&rules, &route.to_key, mime, source.size())?;
+        } else if route.from_key == route.to_key.as_str() {
+            return Ok(true);
+        }
+
+        let first = Place::named(&route.from_bucket, &route.from_key, source.version());
+        let second = Place::object(&route.to_bucket, &route.to_key, &version);
+        if !self.files.copy(&first, &second).await? {
+            return Err(StorageError::NoSuchFile);
+        }
+        let (storage, route, scope) = (self.clone(), route.clone(), scope.clone());
+        let task = actix_web::rt::spawn(async move {
+            match storage.write_move(&scope, &route, &source, &version, owner.as_deref()).await {
+                Ok(true) => {
+                    storage.files.discard([first]).await;
+                    Ok(true)
+                }
+                Ok(false) => {
+                    storage.files.discard([second]).await;
+                    Ok(false)
+                }
+                Err((error, unknown)) => {
+                    if !unknown {
+                        storage.files.discard([second]).await;
+                    }
+                    Err(error)
+                }
+            }
+        });
+        task.await.unwrap_or_else(|error| Err(StorageError::Internal(error.to_string())))
+    }
+
+    /// Gives the row its new place; false if it names another file by now. An error comes with whether the outcome is
+    /// unknown.
+    async fn write_move(
+        &self,
+        scope: &Scope,
+        route: &Route,
+        source: &Object,
+        version: &str,
+        owner: Option<&str>,
+    ) -> Result<bool, (StorageError, bool)> {
+        let moved = async {
+            // Not a landing: the bytes were judged when they came.
+            let tx = self.as_service_landing(&scope.operation, "").await?;
+            let mut keys = [
+                (route.from_bucket.as_str(), route.from_key.as_str()),
+                (route.to_bucket.as_str(), route.to_key.as_str()),
+            ];
+            keys.sort_unstable();
+            for (bucket, name) in keys {
+                queries::lock_key(&tx, bucket, name).await?;
+            }
+            let now = queries::find_object(&tx, &route.from_bucket, &route.from_key).await?;
+            let now = now.ok_or(StorageError::NoSuchKey)?;
+            if now.version != source.version {
+                tx.rollback().await?;
+                return Ok(None);
+            }
+            let to = Destination { bucket: &route.to_bucket, name: route.to_key.as_str(), version, owner };
+            if !queries::rename_object(&tx, &route.from_bucket, &route.from_key, &to).await? {
+                // Removed since it was found: a DELETE waits for no lock of ours.
+                tx.rollback().await?;
+                return Err(StorageError::NoSuchKey);
+            }
+            Ok::<_, StorageError>(Some(tx))
+        };
+        let Some(tx) = moved.await.map_err(|error| (error, false))? else { return Ok(false) };
+        tx.commit().await.map_err(|error| {
+            let unknown = is_unknown(&error);
+            (error.into(), unknown)
+        })?;
+        Ok(true)
+    }
+}

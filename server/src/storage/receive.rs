@@ -1,0 +1,222 @@
+//! What an upload's body holds: a file and what is said of it.
+//!
+//! A raw body is the file. In a form, fields come first and then one file under any name; what follows it is not read.
+
+use std::pin::Pin;
+
+use actix_multipart::{Field, Multipart};
+use actix_web::HttpRequest;
+use actix_web::web::{self, Bytes};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+
+use super::backend::{NewFile, StoredFile};
+use super::error::StorageError;
+use super::key::{self, ObjectKey, mime_allowed};
+use super::queries::Bucket;
+use super::{Storage, header_text};
+use crate::http::bodies;
+
+/// Most form fields beside the file, and the most bytes each may hold.
+const MAX_FIELDS: usize = 10;
+const MAX_FIELD_BYTES: usize = 1024 * 1024;
+
+type Body = Pin<Box<dyn Stream<Item = Result<Bytes, StorageError>>>>;
+
+/// An upload whose file has not been read yet.
+pub struct Incoming {
+    pub mime: String,
+    pub cache_control: String,
+    pub user_metadata: Option<Value>,
+    pub robots: Option<String>,
+    /// Bytes that the request announces; of a form with all that is around the file.
+    pub declared_length: Option<u64>,
+    /// Bytes of the file, where they are known beforehand.
+    pub length: Option<u64>,
+    body: Body,
+}
+
+impl Incoming {
+    /// Reads as far as the file begins.
+    pub async fn of_request(request: &HttpRequest, body: web::Payload) -> Result<Self, StorageError> {
+        hand_on(request).await?;
+        let robots = header_text(request, "x-robots-tag").map(str::to_owned);
+        if let Some(text) = &robots {
+            key::check_robots_tag(text)?;
+        }
+        let mime = header_text(request, "content-type").unwrap_or("application/octet-stream").to_owned();
+        let declared_length = header_text(request, "content-length").and_then(|v| v.parse().ok());
+        if mime.to_ascii_lowercase().starts_with("multipart/form-data") {
+            let form = Multipart::new(request.headers(), body);
+            return Self::of_form(form, robots, declared_length).await;
+        }
+        Ok(Self {
+            mime,
+            cache_control: header_text(request, "cache-control").unwrap_or("no-cache").to_owned(),
+            user_metadata: header_text(request, "x-metadata").and_then(metadata_in_header),
+            robots,
+            declared_length,
+            length: declared_length,
+            body: Box::pin(body.map_err(unreadable)),
+        })
+    }
+
+    async fn of_form(
+        mut form: Multipart,
+        robots: Option<String>,
+        declared_length: Option<u64>,
+    ) -> Result<Self, StorageError> {
+        let mut cache_control = "no-cache".to_owned();
+        let mut user_metadata = None;
+        let mut declared_type = None;
+        for _ in 0..=MAX_FIELDS {
+            let Some(field) = form.try_next().await.map_err(unreadable)? else { break };
+            let disposition = field.content_disposition().cloned();
+            let name = disposition.as_ref().and_then(|d| d.get_name()).unwrap_or("").to_owned();
+            let is_file = disposition.as_ref().is_some_and(|d| d.get_filename().is_some()) || name.is_empty();
+            if is_file {
+                let own_type = field.content_type().map_or("application/octet-stream".to_owned(), ToString::to_string);
+                // The form goes with its field, which reads from it.
+                let body = futures_util::stream::try_unfold((field, form), |(mut field, form)| async move {
+                    let chunk = field.try_next().await.map_err(unreadable)?;
+                    Ok(chunk.map(|chunk| (chunk, (field, form))))
+                });
+                return Ok(Self {
+                    mime: declared_type.unwrap_or(own_type),
+                    cache_control,
+                    user_metadata,
+                    robots,
+                    declared_length,
+                    length: None,
+                    body: Box::pin(body),
+                });
+            }
+            let text = field_text(field).await?;
+            match name.as_str() {
+                "cacheControl" if text.chars().any(char::is_control) => {
+                    return Err(StorageError::InvalidRequest("Invalid cacheControl".to_owned()));
+                }
+                "cacheControl" if !text.is_empty() => cache_control = format!("max-age={text}"),
+                // As the reference does: what is not JSON is left out.
+                "metadata" | "userMetadata" => user_metadata = serde_json::from_str(&text).ok(),
+                "contentType" if !text.is_empty() => declared_type = Some(text),
+                _ => {}
+            }
+        }
+        Err(StorageError::InvalidRequest("No content provided".to_owned()))
+    }
+
+    /// What policies may ask of the file before its bytes are there.
+    pub fn announced(&self) -> Value {
+        json!({ "mimetype": self.mime, "contentLength": self.declared_length })
+    }
+
+    /// Whether the bucket takes such a file, as far as can be told before its bytes are there; the most bytes it may have.
+    pub fn check(&self, storage: &Storage, bucket: &Bucket, key: &ObjectKey) -> Result<u64, StorageError> {
+        let mut limit = storage.size_limit(bucket);
+        if key.is_placeholder() {
+            limit = 0;
+        } else {
+            check_mime(&self.mime, bucket)?;
+        }
+        if storage.config.standard_size_limit > 0 {
+            limit = limit.min(storage.config.standard_size_limit);
+        }
+        if self.length.is_some_and(|length| length > limit) {
+            return Err(StorageError::EntityTooLarge);
+        }
+        Ok(limit)
+    }
+
+    /// Writes the bytes, `limit` at most.
+    pub async fn store(mut self, mut file: NewFile, limit: u64) -> Result<(StoredFile, Described), StorageError> {
+        while let Some(chunk) = self.body.next().await {
+            let chunk = chunk?;
+            if file.size() + chunk.len() as u64 > limit {
+                return Err(StorageError::EntityTooLarge);
+            }
+            file.write(chunk).await?;
+        }
+        if self.length.is_some_and(|length| length != file.size()) {
+            return Err(unreadable("it ended early"));
+        }
+        let described = Described {
+            mime: self.mime,
+            cache_control: self.cache_control,
+            robots: self.robots,
+            user_metadata: self.user_metadata.unwrap_or_else(|| json!({})),
+        };
+        Ok((file.finish().await?, described))
+    }
+}
+
+/// Most bytes of an upload that are in memory at a time: what is gathered before it is written, and what has come meanwhile.
+const HELD: usize = 1 << 20;
+
+/// Lets the body of `request` be as long as it wants, because it is written as it comes.
+///
+/// Errors: too many do so at once.
+pub async fn hand_on(request: &HttpRequest) -> Result<(), StorageError> {
+    let announced = header_text(request, "content-length").and_then(|length| length.parse().ok());
+    if bodies::hand_on(request, announced.unwrap_or(HELD).min(HELD)).await {
+        return Ok(());
+    }
+    Err(StorageError::Unavailable("too many uploads at once".to_owned()))
+}
+
+/// What a request said of its file.
+pub struct Described {
+    pub mime: String,
+    pub cache_control: String,
+    pub robots: Option<String>,
+    pub user_metadata: Value,
+}
+
+impl Described {
+    /// A row's metadata.
+    pub fn metadata(&self, etag: &str, size: u64) -> Value {
+        let mut metadata = json!({
+            "eTag": etag,
+            "size": size,
+            "mimetype": self.mime,
+            "cacheControl": self.cache_control,
+            "lastModified": now(),
+            "contentLength": size,
+            "httpStatusCode": 200,
+        });
+        if let Some(robots) = &self.robots {
+            metadata["xRobotsTag"] = json!(robots);
+        }
+        metadata
+    }
+}
+
+/// This moment, as metadata has it.
+pub fn now() -> String {
+    chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+pub fn check_mime(mime: &str, bucket: &Bucket) -> Result<(), StorageError> {
+    match &bucket.allowed_mime_types {
+        Some(list) if !list.is_empty() && !mime_allowed(mime, list) => {
+            Err(StorageError::InvalidMimeType(mime.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// User metadata in a header: base64 of JSON. What is neither is left out.
+pub fn metadata_in_header(text: &str) -> Option<Value> {
+    serde_json::from_slice(&STANDARD.decode(text).ok()?).ok()
+}
+
+async fn field_text(mut field: Field) -> Result<String, StorageError> {
+    let bytes = field.bytes(MAX_FIELD_BYTES).await.map_err(|_| StorageError::EntityTooLarge)?.map_err(unreadable)?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| StorageError::InvalidRequest("A form field is not UTF-8".to_owned()))
+}
+
+pub fn unreadable(error: impl std::fmt::Display) -> StorageError {
+    StorageError::InvalidRequest(format!("The body could not be read: {error}"))
+}

@@ -1,0 +1,264 @@
+//! `/render/image`: pictures made of stored ones, for public, authenticated and signed addresses.
+//!
+//! The same rows are asked for as for plain reads, then the source is read within limits and the picture made on a bounded
+//! pool: so many bytes of pixels at once, so many threads. What was made is kept for a while by version and options; the
+//! ETag is the source's, so a client that has it costs no picture at all.
+//!
+//! Reference: supabase/storage `src/http/routes/render`, `src/storage/renderer/image.ts`.
+
+mod options;
+mod picture;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::TryStreamExt;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use tokio::sync::Semaphore;
+
+pub use self::options::{Options, Sides};
+use self::picture::{Accepted, Fault, Rendered, Source, SourceLimits};
+use super::download::{Found, check_match, is_unchanged, no_body, send_found};
+use super::error::StorageError;
+use super::fields::Fields;
+use super::{Storage, header_text};
+use crate::config::Reader;
+
+/// Source files in memory at once.
+const SOURCES: usize = 6;
+/// Bytes of pixels that are worked on at once, in units of one MiB.
+const MEMORY_UNITS: u32 = 320;
+const UNIT: u64 = 1 << 20;
+/// How long a request waits for its turn.
+const TURN_WAIT: Duration = Duration::from_secs(10);
+/// Bytes of finished pictures that are kept, and of the largest one of them.
+const KEPT_BYTES: u64 = 8 << 20;
+const LARGEST_KEPT: usize = 1 << 20;
+/// Pictures that are kept, about.
+const KEPT: usize = 1000;
+
+/// Settings of image transformation.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageConfig {
+    /// `IMAGE_TRANSFORMATION_ENABLED` (`ENABLE_IMAGE_TRANSFORMATION`), default true; `serve --only storage` has Supabase's
+    /// default, false.
+    pub enabled: bool,
+    /// `IMAGE_TRANSFORMATION_LIMIT_MIN_SIZE` and `…_MAX_SIZE`, pixels, default 1 and 2000.
+    pub sides: Sides,
+    /// `IMGPROXY_MAX_SRC_RESOLUTION`, megapixels, default 50, and `IMGPROXY_MAX_SRC_FILE_SIZE`, bytes, default 25 MB.
+    pub source: SourceLimits,
+    /// `IMGPROXY_ENABLE_AVIF_DETECTION` (`IMGPROXY_AUTO_AVIF`), default false: whether a client that takes AVIF gets it.
+    pub avif_by_accept: bool,
+}
+
+impl ImageConfig {
+    pub fn read(reader: &mut Reader<'_>, enabled: bool) -> Self {
+        let side = |reader: &mut Reader<'_>, names: &[&'static str], default| {
+            reader.parse_or(names, "a whole number of pixels", default)
+        };
+        let least = side(reader, &["IMAGE_TRANSFORMATION_LIMIT_MIN_SIZE", "IMG_LIMITS_MIN_SIZE"], 1);
+        let most = side(reader, &["IMAGE_TRANSFORMATION_LIMIT_MAX_SIZE", "IMG_LIMITS_MAX_SIZE"], 2000);
+        if least < 1 || most < least || most > 16_384 {
+            reader.problem("IMAGE_TRANSFORMATION_LIMIT_MIN_SIZE and _MAX_SIZE must be between 1 and 16384");
+        }
+        let megapixels: f64 = reader.parse_or(&["IMGPROXY_MAX_SRC_RESOLUTION"], "a number of megapixels", 50.0);
+        Self {
+            enabled: reader.flag(&["IMAGE_TRANSFORMATION_ENABLED", "ENABLE_IMAGE_TRANSFORMATION"], enabled),
+            sides: Sides { least: least.max(1), most: most.max(least.max(1)) },
+            source: SourceLimits {
+                pixels: (megapixels * 1e6).max(0.0) as u64,
+                bytes: reader.parse_or(&["IMGPROXY_MAX_SRC_FILE_SIZE"], "a whole number of bytes", 25_000_000),
+            },
+            avif_by_accept: reader.flag(&["IMGPROXY_ENABLE_AVIF_DETECTION", "IMGPROXY_AUTO_AVIF"], false),
+        }
+    }
+}
+
+/// A picture by what it was made of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Recipe {
+    place: String,
+    etag: String,
+    options: String,
+    accepted: Accepted,
+}
+
+#[derive(Clone)]
+struct ByLength;
+
+impl Weighter<Recipe, Arc<Rendered>> for ByLength {
+    fn weight(&self, recipe: &Recipe, rendered: &Arc<Rendered>) -> u64 {
+        (rendered.bytes.len() + recipe.place.len() + recipe.options.len() + 200) as u64
+    }
+}
+
+/// Where pictures are made. Cheap to clone.
+#[derive(Clone)]
+pub struct Studio {
+    sources: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+    threads: Arc<Semaphore>,
+    kept: Arc<Cache<Recipe, Arc<Rendered>, ByLength>>,
+}
+
+impl Default for Studio {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            sources: Arc::new(Semaphore::new(SOURCES)),
+            memory: Arc::new(Semaphore::new(MEMORY_UNITS as usize)),
+            threads: Arc::new(Semaphore::new(threads)),
+            kept: Arc::new(Cache::with_weighter(KEPT, KEPT_BYTES, ByLength)),
+        }
+    }
+}
+
+impl From<Fault> for StorageError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Internal => Self::Internal("a picture could not be made".to_owned()),
+            Fault::Source | Fault::Resolution | Fault::FileSize | Fault::Rejected => {
+                Self::InvalidRequest(fault.to_string())
+            }
+        }
+    }
+}
+
+/// `/render/image/public/…`.
+pub async fn public(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
+    let options = storage.asked_of(&request)?;
+    let find = async || storage.find_public(&request, "/render/image/public/").await;
+    send_found(find().await?, find, async |found| storage.render(&request, found, &options).await).await
+}
+
+/// `/render/image/authenticated/…`.
+pub async fn authenticated(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
+    let options = storage.asked_of(&request)?;
+    let literal = "/render/image/authenticated/";
+    let find = async || storage.find_own(&request, literal, true, "storage.render.image_authenticated").await;
+    send_found(find().await?, find, async |found| storage.render(&request, found, &options).await).await
+}
+
+/// `/render/image/sign/…?token=`: as the token says, whatever the query does.
+pub async fn signed(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
+    storage.require_images(&request)?;
+    let (found, transformations) = storage.find_signed(&request, "/render/image/sign/").await?;
+    let options = Options::of_text(transformations.as_deref().unwrap_or_default());
+    let find = async || Ok(storage.find_signed(&request, "/render/image/sign/").await?.0);
+    send_found(found, find, async |found| storage.render(&request, found, &options).await).await
+}
+
+impl Storage {
+    fn require_images(&self, request: &HttpRequest) -> Result<(), StorageError> {
+        let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
+        let none = || StorageError::NoSuchRoute(format!("{method}:{}", request.path()));
+        self.config.images.enabled.then_some(()).ok_or_else(none)
+    }
+
+    fn asked_of(&self, request: &HttpRequest) -> Result<Options, StorageError> {
+        self.require_images(request)?;
+        Options::of_fields(&Fields::of_query(request.query_string()))
+    }
+
+    /// What a signing request asks for, as the token will hold it; `None` for a plain address.
+    pub fn transformations(&self, body: &Fields) -> Result<Option<String>, StorageError> {
+        let Some(asked) = body.object("transform")? else { return Ok(None) };
+        let text = Options::of_fields(&asked)?.text(self.config.images.sides, true);
+        Ok(Some(text).filter(|text| self.config.images.enabled && !text.is_empty()))
+    }
+
+    async fn render(
+        &self,
+        request: &HttpRequest,
+        found: &Found,
+        options: &Options,
+    ) -> Result<HttpResponse, StorageError> {
+        let mut response = self.headers(request, found);
+        check_match(request, &found.object)?;
+        let by_accept = options.format.is_none();
+        if by_accept {
+            response.append_header((header::VARY, "Accept"));
+        }
+        if is_unchanged(request, &found.object) {
+            return Ok(response.status(StatusCode::NOT_MODIFIED).finish());
+        }
+        let accept = header_text(request, "accept").unwrap_or_default();
+        let accepted = Accepted {
+            webp: by_accept && accept.contains("image/webp"),
+            avif: by_accept && self.config.images.avif_by_accept && accept.contains("image/avif"),
+        };
+        let rendered = self.picture(found, options, accepted).await?;
+        response.insert_header((header::CONTENT_TYPE, rendered.mime)).insert_header((header::ACCEPT_RANGES, "none"));
+        let shown = options.text(self.config.images.sides, false);
+        if let Ok(value) = HeaderValue::from_str(&shown)
+            && !shown.is_empty()
+        {
+            response.insert_header(("X-Transformations", value));
+        }
+        if *request.method() == Method::HEAD {
+            return Ok(no_body(response, rendered.bytes.len() as u64));
+        }
+        Ok(response.body(rendered.bytes.clone()))
+    }
+
+    async fn picture(
+        &self,
+        found: &Found,
+        options: &Options,
+        accepted: Accepted,
+    ) -> Result<Arc<Rendered>, StorageError> {
+        let (limits, sides) = (self.config.images.source, self.config.images.sides);
+        let recipe = Recipe {
+            place: found.place().as_str().to_owned(),
+            etag: found.object.text("eTag").to_owned(),
+            options: options.text(sides, true),
+            accepted,
+        };
+        if let Some(rendered) = self.studio.kept.get(&recipe) {
+            return Ok(rendered);
+        }
+        if found.object.size() > limits.bytes {
+            return Err(Fault::FileSize.into());
+        }
+        let turn = |sought: Arc<Semaphore>, units: u32| async move {
+            let turn = tokio::time::timeout(TURN_WAIT, sought.acquire_many_owned(units)).await;
+            let turn = turn.map_err(|_| StorageError::TooManyRequests)?;
+            turn.map_err(|error| StorageError::Internal(error.to_string()))
+        };
+        // Always in this order, so that nobody waits for one who waits for them.
+        let source = turn(Arc::clone(&self.studio.sources), 1).await?;
+        let file = self.gather(found, limits.bytes).await?;
+        let needed = Source::open(&file, &limits)?.memory().div_ceil(UNIT);
+        let units = u32::try_from(needed).unwrap_or(MEMORY_UNITS).clamp(1, MEMORY_UNITS);
+        let memory = turn(Arc::clone(&self.studio.memory), units).await?;
+        let thread = turn(Arc::clone(&self.studio.threads), 1).await?;
+        let options = options.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            let _held = (source, memory, thread);
+            Source::open(&file, &limits)?.render(&options, sides, &accepted)
+        });
+        let rendered = made.await.map_err(|error| StorageError::Internal(error.to_string()))??;
+        let rendered = Arc::new(rendered);
+        if rendered.bytes.len() <= LARGEST_KEPT {
+            self.studio.kept.insert(recipe, Arc::clone(&rendered));
+        }
+        Ok(rendered)
+    }
+
+    /// The whole file, `most` bytes at most.
+    async fn gather(&self, found: &Found, most: u64) -> Result<Vec<u8>, StorageError> {
+        let mut file = self.files.open(&found.place(), None).await?.ok_or(StorageError::NoSuchFile)?;
+        if file.size > most {
+            return Err(Fault::FileSize.into());
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(file.size).unwrap_or(0));
+        while let Some(piece) = file.bytes.try_next().await? {
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes)
+    }
+}

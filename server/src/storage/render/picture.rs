@@ -1,0 +1,469 @@
+//! A picture becomes another one: decoded within limits, turned as its camera held it, cropped, scaled, encoded.
+//!
+//! Sizes and crops follow imgproxy, which Supabase asks: a picture is never enlarged, and what does not fill the size that
+//! was asked for stays smaller. Reference: imgproxy/imgproxy `processing/prepare.go`, `processing/calc_position.go`.
+
+use std::io::Cursor;
+
+use fast_image_resize::images::{Image as Pixels, ImageRef};
+use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use image::codecs::jpeg::JpegEncoder;
+use image::metadata::Orientation;
+use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader, Limits};
+
+use super::options::{Format, Gravity, Options, Resize, Sides};
+
+/// The most that a source may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceLimits {
+    pub pixels: u64,
+    pub bytes: u64,
+}
+
+/// Why there is no picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error("The source image is invalid or unsupported for rendering")]
+    Source,
+    #[error("The source image resolution is too large to process")]
+    Resolution,
+    #[error("The source image file is too large to process")]
+    FileSize,
+    /// Only a build without AVIF says so.
+    #[error("Image transformation request was rejected")]
+    Rejected,
+    #[error("Internal error")]
+    Internal,
+}
+
+/// A picture, encoded.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    pub bytes: bytes::Bytes,
+    pub mime: &'static str,
+}
+
+/// A source whose head was read and whose pixels were not.
+pub struct Source<'a> {
+    decoder: Box<dyn ImageDecoder + 'a>,
+    format: ImageFormat,
+}
+
+/// The formats that are read.
+const READ: [ImageFormat; 6] =
+    [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::Gif, ImageFormat::WebP, ImageFormat::Bmp, ImageFormat::Tiff];
+
+/// Quality where none is asked for.
+const JPEG_QUALITY: u8 = 80;
+const WEBP_QUALITY: u8 = 79;
+#[cfg(feature = "avif")]
+const AVIF_QUALITY: u8 = 63;
+/// How fast AVIF is encoded, 1 to 10: the slower, the smaller.
+#[cfg(feature = "avif")]
+const AVIF_SPEED: u8 = 8;
+
+impl<'a> Source<'a> {
+    /// Reads the head of a file and refuses what is too large.
+    pub fn open(file: &'a [u8], limits: &SourceLimits) -> Result<Self, Fault> {
+        if file.len() as u64 > limits.bytes {
+            return Err(Fault::FileSize);
+        }
+        let reader = ImageReader::new(Cursor::new(file)).with_guessed_format().map_err(|_| Fault::Source)?;
+        let format = reader.format().filter(|format| READ.contains(format)).ok_or(Fault::Source)?;
+        let mut decoder = reader.into_decoder().map_err(|_| Fault::Source)?;
+        let (width, height) = decoder.dimensions();
+        if u64::from(width) * u64::from(height) > limits.pixels {
+            return Err(Fault::Resolution);
+        }
+        let mut most = Limits::no_limits();
+        // Decoders hold more than the pixels: tables, a frame before this one.
+        most.max_alloc = Some(decoder.total_bytes().saturating_mul(3) + (16 << 20));
+        decoder.set_limits(most).map_err(|_| Fault::Resolution)?;
+        Ok(Self { decoder: Box::new(decoder), format })
+    }
+
+    /// Bytes that the work will hold at its peak, about.
+    pub fn memory(&self) -> u64 {
+        let (width, height) = self.decoder.dimensions();
+        self.decoder.total_bytes() + u64::from(width) * u64::from(height) * 4
+    }
+
+    /// Decodes the pixels and makes the picture. `webp` tells whether whoever asks takes WebP.
+    pub fn render(mut self, options: &Options, sides: Sides, accepted: &Accepted) -> Result<Rendered, Fault> {
+        let target = self.target(options, accepted)?;
+        let orientation = self.decoder.orientation().unwrap_or(Orientation::NoTransforms);
+        let mut picture = DynamicImage::from_decoder(self.decoder).map_err(|_| Fault::Source)?;
+        picture.apply_orientation(orientation);
+        let has_alpha = picture.color().has_alpha();
+        let picture = if has_alpha {
+            DynamicImage::ImageRgba8(picture.into_rgba8())
+        } else {
+            DynamicImage::ImageRgb8(picture.into_rgb8())
+        };
+        let cut = Cut::of((picture.width(), picture.height()), options, sides, &picture);
+        let pixels = scaled(picture, &cut)?;
+        let target = if target == ImageFormat::Jpeg && has_alpha { ImageFormat::Png } else { target };
+        encoded(&pixels, target, options.quality.and_then(|quality| u8::try_from(quality).ok()))
+    }
+
+    /// The format of the answer.
+    fn target(&self, options: &Options, accepted: &Accepted) -> Result<ImageFormat, Fault> {
+        Ok(match options.format {
+            Some(Format::Webp) => ImageFormat::WebP,
+            Some(Format::Avif) if cfg!(feature = "avif") => ImageFormat::Avif,
+            Some(Format::Avif) => return Err(Fault::Rejected),
+            None if accepted.avif && cfg!(feature = "avif") => ImageFormat::Avif,
+            None if accepted.webp => ImageFormat::WebP,
+            None | Some(Format::Origin) => match self.format {
+                // Nobody shows these.
+                ImageFormat::Bmp | ImageFormat::Tiff => ImageFormat::Jpeg,
+                format => format,
+            },
+        })
+    }
+}
+
+/// What whoever asks can show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Accepted {
+    pub webp: bool,
+    pub avif: bool,
+}
+
+/// Which part of a picture becomes how large.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cut {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+    to: (u32, u32),
+}
+
+impl Cut {
+    fn of(size: (u32, u32), options: &Options, sides: Sides, picture: &DynamicImage) -> Self {
+        let (asked_width, asked_height) = options.size(sides);
+        let resize = options.resize.unwrap_or(Resize::Cover);
+        let (width, height) = (f64::from(size.0), f64::from(size.1));
+        // How many times smaller each side becomes.
+        let mut across = asked_width.map_or(1.0, |asked| width / f64::from(asked));
+        let mut down = asked_height.map_or(1.0, |asked| height / f64::from(asked));
+        match (asked_width, asked_height, resize) {
+            (None, None, _) | (_, _, Resize::Fill) => {}
+            (None, Some(_), _) => across = down,
+            (Some(_), None, _) => down = across,
+            (Some(_), Some(_), Resize::Contain) => (across, down) = (across.max(down), across.max(down)),
+            (Some(_), Some(_), Resize::Cover) => (across, down) = (across.min(down), across.min(down)),
+        }
+        if across < 1.0 {
+            (across, down) = (1.0, down / across);
+        }
+        if down < 1.0 {
+            (across, down) = (across / down, 1.0);
+        }
+        let (across, down) = (across.min(width), down.min(height));
+        // As large as that makes it, then cropped to what was asked for.
+        let whole = (rounded(width / across), rounded(height / down));
+        let to = (
+            asked_width.map_or(whole.0, |asked| asked.min(whole.0)),
+            asked_height.map_or(whole.1, |asked| asked.min(whole.1)),
+        );
+        let (left, top) = if to == whole { (0, 0) } else { position(whole, to, &options.gravity(), picture) };
+        let (x, y) = (width / f64::from(whole.0), height / f64::from(whole.1));
+        Self {
+            left: f64::from(left) * x,
+            top: f64::from(top) * y,
+            width: f64::from(to.0) * x,
+            height: f64::from(to.1) * y,
+            to,
+        }
+    }
+}
+
+/// A number of pixels, at least one.
+fn rounded(length: f64) -> u32 {
+    // The sides of pictures are well below 2^32, and a float's cast saturates.
+    (length.round() as u32).max(1)
+}
+
+/// Where a crop of `to` begins in a picture of `whole`.
+fn position(whole: (u32, u32), to: (u32, u32), gravity: &Gravity, picture: &DynamicImage) -> (u32, u32) {
+    let (free_x, free_y) = (f64::from(whole.0 - to.0), f64::from(whole.1 - to.1));
+    let (left, top) = match gravity {
+        Gravity::Side { x, y, offset } => {
+            let along = |side: i8, free: f64, length: u32, offset: f64| {
+                let offset = if offset.abs() >= 1.0 { offset.round() } else { (f64::from(length) * offset).round() };
+                match side {
+                    -1 => offset,
+                    1 => free - offset,
+                    _ => ((free + 1.0) / 2.0).floor() + offset,
+                }
+            };
+            (along(*x, free_x, whole.0, offset.0), along(*y, free_y, whole.1, offset.1))
+        }
+        Gravity::Point(x, y) => {
+            let along = |at: f64, length: u32, wanted: u32| (f64::from(length) * at).round() - f64::from(wanted / 2);
+            (along(*x, whole.0, to.0), along(*y, whole.1, to.1))
+        }
+        Gravity::Smart => busiest(whole, to, picture),
+    };
+    (left.clamp(0.0, free_x) as u32, top.clamp(0.0, free_y) as u32)
+}
+
+/// The side of the small copy that is looked at.
+const LOOKED_AT: u32 = 128;
+
+/// The window in which most is to be seen: edges and colours, counted on a small copy.
+fn busiest(whole: (u32, u32), to: (u32, u32), picture: &DynamicImage) -> (f64, f64) {
+    let small = picture.thumbnail_exact(LOOKED_AT.min(picture.width()), LOOKED_AT.min(picture.height())).into_rgb8();
+    let (width, height) = (small.width() as usize, small.height() as usize);
+    let weight = |x: usize, y: usize| {
+        let at =
+            |x: usize, y: usize| small.get_pixel(x.min(width - 1) as u32, y.min(height - 1) as u32).0.map(i64::from);
+        let [red, green, blue] = at(x, y);
+        let light = |[red, green, blue]: [i64; 3]| (red * 3 + green * 6 + blue) / 10;
+        let here = light([red, green, blue]);
+        let edge = (here - light(at(x + 1, y))).abs() + (here - light(at(x, y + 1))).abs();
+        edge * 2 + red.max(green).max(blue) - red.min(green).min(blue)
+    };
+    // Crops move along one side only, so sums of columns and of rows are enough.
+    let columns: Vec<i64> = (0..width).map(|x| (0..height).map(|y| weight(x, y)).sum()).collect();
+    let rows: Vec<i64> = (0..height).map(|y| (0..width).map(|x| weight(x, y)).sum()).collect();
+    let best = |sums: &[i64], whole: u32, wanted: u32| {
+        let scale = f64::from(whole) / sums.len() as f64;
+        let window = ((f64::from(wanted) / scale).round() as usize).clamp(1, sums.len());
+        let mut sum: i64 = sums[..window].iter().sum();
+        let (mut most, mut begins) = (sum, 0);
+        for begin in 1..=sums.len() - window {
+            sum += sums[begin + window - 1] - sums[begin - 1];
+            if sum > most {
+                (most, begins) = (sum, begin);
+            }
+        }
+        begins as f64 * scale
+    };
+    (best(&columns, whole.0, to.0), best(&rows, whole.1, to.1))
+}
+
+/// Eight bits per channel, three or four channels.
+struct Scaled {
+    width: u32,
+    height: u32,
+    bytes: Vec<u8>,
+    has_alpha: bool,
+}
+
+fn scaled(picture: DynamicImage, cut: &Cut) -> Result<Scaled, Fault> {
+    let has_alpha = picture.color().has_alpha();
+    let (width, height) = (picture.width(), picture.height());
+    if cut.to == (width, height) {
+        return Ok(Scaled { width, height, bytes: picture.into_bytes(), has_alpha });
+    }
+    let kind = if has_alpha { PixelType::U8x4 } else { PixelType::U8x3 };
+    let source = picture.into_bytes();
+    let source = ImageRef::new(width, height, &source, kind).map_err(|_| Fault::Internal)?;
+    let mut target = Pixels::new(cut.to.0, cut.to.1, kind);
+    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3)).crop(
+        cut.left,
+        cut.top,
+        cut.width.min(f64::from(width) - cut.left),
+        cut.height.min(f64::from(height) - cut.top),
+    );
+    Resizer::new().resize(&source, &mut target, &options).map_err(|_| Fault::Internal)?;
+    Ok(Scaled { width: cut.to.0, height: cut.to.1, bytes: target.into_vec(), has_alpha })
+}
+
+fn encoded(picture: &Scaled, format: ImageFormat, quality: Option<u8>) -> Result<Rendered, Fault> {
+    let Scaled { width, height, bytes, has_alpha } = picture;
+    let color = if *has_alpha { ExtendedColorType::Rgba8 } else { ExtendedColorType::Rgb8 };
+    let mut out = Vec::new();
+    let written = match format {
+        ImageFormat::Jpeg => JpegEncoder::new_with_quality(&mut out, quality.unwrap_or(JPEG_QUALITY))
+            .write_image(bytes, *width, *height, color),
+        ImageFormat::WebP => {
+            let encoder = if *has_alpha {
+                webp::Encoder::from_rgba(bytes, *width, *height)
+            } else {
+                webp::Encoder::from_rgb(bytes, *width, *height)
+            };
+            let quality = f32::from(quality.unwrap_or(WEBP_QUALITY));
+            out = encoder.encode_simple(false, quality).map_err(|_| Fault::Internal)?.to_vec();
+            Ok(())
+        }
+        #[cfg(feature = "avif")]
+        ImageFormat::Avif => image::codecs::avif::AvifEncoder::new_with_speed_quality(
+            &mut out,
+            AVIF_SPEED,
+            quality.unwrap_or(AVIF_QUALITY),
+        )
+        .with_num_threads(Some(1))
+        .write_image(bytes, *width, *height, color),
+        ImageFormat::Gif => image::codecs::gif::GifEncoder::new(&mut out).encode(bytes, *width, *height, color),
+        _ => image::codecs::png::PngEncoder::new(&mut out).write_image(bytes, *width, *height, color),
+    };
+    written.map_err(|_| Fault::Internal)?;
+    let mime = match format {
+        ImageFormat::Jpeg => "image/jpeg",
+        ImageFormat::WebP => "image/webp",
+        ImageFormat::Avif => "image/avif",
+        ImageFormat::Gif => "image/gif",
+        _ => "image/png",
+    };
+    Ok(Rendered { bytes: out.into(), mime })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::fields::Fields;
+    use image::{Rgb, RgbImage};
+
+    const SIDES: Sides = Sides { least: 1, most: 2000 };
+    const LIMITS: SourceLimits = SourceLimits { pixels: 1_000_000, bytes: 1 << 20 };
+
+    /// Red on the left, green on the right; much is to be seen far right.
+    fn drawing(width: u32, height: u32) -> DynamicImage {
+        let pixel = |x: u32, y: u32| match (x * 2 >= width, x * 8 >= width * 7) {
+            (_, true) => Rgb([255 * ((x + y) % 2) as u8, 255, 0]),
+            (true, _) => Rgb([0, 128, 0]),
+            _ => Rgb([128, 0, 0]),
+        };
+        DynamicImage::ImageRgb8(RgbImage::from_fn(width, height, pixel))
+    }
+
+    fn file(format: ImageFormat) -> Vec<u8> {
+        let mut out = Cursor::new(Vec::new());
+        drawing(200, 100).write_to(&mut out, format).expect("written");
+        out.into_inner()
+    }
+
+    fn options(query: &str) -> Options {
+        Options::of_fields(&Fields::of_query(query)).expect(query)
+    }
+
+    fn render(file: &[u8], query: &str) -> Result<(Rendered, DynamicImage), Fault> {
+        let rendered = Source::open(file, &LIMITS)?.render(&options(query), SIDES, &Accepted::default())?;
+        let shown = image::load_from_memory(&rendered.bytes).expect("a picture");
+        Ok((rendered, shown))
+    }
+
+    #[test]
+    fn sizes_are_those_of_imgproxy() {
+        let source = file(ImageFormat::Png);
+        for (query, size) in [
+            ("", (200, 100)),
+            ("width=100", (100, 50)),
+            ("height=20", (40, 20)),
+            ("width=50&height=50", (50, 50)),
+            ("width=50&height=50&resize=contain", (50, 25)),
+            ("width=50&height=50&resize=fill", (50, 50)),
+            ("width=50&resize=fill", (50, 100)),
+            // Nothing is enlarged.
+            ("width=400", (200, 100)),
+            ("width=400&height=400", (200, 100)),
+            ("width=400&height=50", (200, 50)),
+            ("width=400&height=50&resize=fill", (200, 25)),
+            ("width=1", (1, 1)),
+        ] {
+            let (_, shown) = render(&source, query).expect(query);
+            assert_eq!((shown.width(), shown.height()), size, "{query}");
+        }
+    }
+
+    #[test]
+    fn gravity_and_offsets_choose_what_stays() {
+        let source = file(ImageFormat::Png);
+        let is_red = |query: &str| {
+            let (_, shown) = render(&source, &format!("width=40&height=100&{query}")).expect(query);
+            let [red, green, _] = shown.to_rgb8().get_pixel(2, 50).0;
+            red > green
+        };
+        for (query, red) in [
+            ("", true), // the middle: 80 to 120
+            ("gravity=we", true),
+            ("gravity=ea", false),
+            ("gravity=noea", false),
+            ("gravity=ea&x_offset=150", true),
+            ("gravity=ce&x_offset=30", false),
+            ("gravity=ce&x_offset=0.2", false),
+            ("gravity=fp&x_offset=0&y_offset=0", true),
+            ("gravity=fp&x_offset=1&y_offset=0", false),
+            ("gravity=sm", false),
+        ] {
+            assert_eq!(is_red(query), red, "{query}");
+        }
+    }
+
+    #[test]
+    fn quality_changes_the_size_and_formats_are_what_was_asked() {
+        for (format, mime) in [
+            (ImageFormat::Jpeg, "image/jpeg"),
+            (ImageFormat::Png, "image/png"),
+            (ImageFormat::Gif, "image/gif"),
+            (ImageFormat::WebP, "image/webp"),
+            (ImageFormat::Bmp, "image/jpeg"),
+            (ImageFormat::Tiff, "image/jpeg"),
+        ] {
+            let source = file(format);
+            assert_eq!(render(&source, "width=100").expect("rendered").0.mime, mime);
+            assert_eq!(render(&source, "width=100&format=webp").expect("rendered").0.mime, "image/webp");
+        }
+        let length = |source: &[u8], query: &str| render(source, query).expect(query).0.bytes.len();
+        let (jpeg, png) = (file(ImageFormat::Jpeg), file(ImageFormat::Png));
+        assert!(length(&jpeg, "quality=20") < length(&jpeg, ""));
+        assert!(length(&jpeg, "") < length(&jpeg, "quality=100"));
+        assert!(length(&png, "format=webp&quality=20") < length(&png, "format=webp&quality=100"));
+    }
+
+    #[test]
+    fn a_picture_is_turned_as_its_camera_held_it() {
+        let jpeg = file(ImageFormat::Jpeg);
+        // APP1 with an Exif block that says orientation 6: a quarter turn to the right.
+        let exif: &[u8] = b"\xFF\xE1\0\x22Exif\0\0MM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+        let turned = [&jpeg[..2], exif, &jpeg[2..]].concat();
+        let (rendered, shown) = render(&turned, "width=50").expect("rendered");
+        assert_eq!((shown.width(), shown.height()), (50, 100));
+        let [red, green, _] = shown.to_rgb8().get_pixel(25, 5).0;
+        assert!(red > green, "left is above now");
+        assert!(!rendered.bytes.windows(4).any(|bytes| bytes == b"Exif"), "what else the camera said is gone");
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_picture_is_refused_before_it_is_decoded() {
+        let small = SourceLimits { pixels: 200 * 100 - 1, bytes: 1 << 20 };
+        let png = file(ImageFormat::Png);
+        assert_eq!(Source::open(&png, &small).err(), Some(Fault::Resolution));
+        assert_eq!(Source::open(&png, &SourceLimits { pixels: u64::MAX, bytes: 10 }).err(), Some(Fault::FileSize));
+        for broken in [&b"not a picture"[..], b"", &png[..20], b"\0\0\0\x10ftypmif1\0\0\0\0", b"<svg xmlns='x'/>"] {
+            assert_eq!(Source::open(broken, &LIMITS).err(), Some(Fault::Source), "{broken:?}");
+        }
+        // A head that is right and a body that is not.
+        assert_eq!(render(&png[..png.len() / 2], "width=10").err(), Some(Fault::Source));
+        // A few bytes that announce ten thousand million pixels.
+        let mut bomb = png.clone();
+        bomb[16..24].copy_from_slice(&[0, 1, 0x86, 0xA0, 0, 1, 0x86, 0xA0]);
+        assert!(matches!(Source::open(&bomb, &LIMITS).err(), Some(Fault::Resolution | Fault::Source)));
+    }
+
+    #[cfg(feature = "avif")]
+    #[test]
+    fn avif_has_a_quality_too() {
+        let source = file(ImageFormat::Png);
+        let length = |query: &str| {
+            let rendered =
+                Source::open(&source, &LIMITS).expect("open").render(&options(query), SIDES, &Accepted::default());
+            let rendered = rendered.expect(query);
+            assert_eq!(rendered.mime, "image/avif");
+            assert_eq!(&rendered.bytes[4..12], b"ftypavif");
+            rendered.bytes.len()
+        };
+        assert!(length("format=avif&quality=20") < length("format=avif&quality=100"));
+    }
+
+    #[cfg(not(feature = "avif"))]
+    #[test]
+    fn a_build_without_avif_says_so() {
+        let source = file(ImageFormat::Png);
+        assert_eq!(render(&source, "format=avif").err(), Some(Fault::Rejected));
+    }
+}

@@ -1,0 +1,511 @@
+//! Resumable uploads by TUS 1.0.0 at `/upload/resumable`, and at `/upload/resumable/sign` with a signed upload token.
+//!
+//! Each request stores a part, which is durable before the offset advances, so an upload can continue after a restart or on another
+//! instance. After the last byte the parts are joined into the object's file and its row is written. Errors are plain text with their
+//! true status. Reference: <https://tus.io/protocols/resumable-upload>,
+//! supabase/storage `src/http/routes/tus`.
+
+mod error;
+mod lease;
+mod protocol;
+mod rows;
+
+use actix_web::http::{Method, StatusCode, header};
+use actix_web::web::{self, Bytes};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use md5::{Digest, Md5};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use self::error::TusError;
+use self::lease::Lease;
+pub use self::lease::Writers;
+use self::protocol::{Announced, UploadId, number_in};
+use self::rows::Upload;
+use super::backend::{Place, StoredFile};
+use super::key::ObjectKey;
+use super::queries::{self, Bucket};
+use super::receive::{Described, check_mime, hand_on, unreadable};
+use super::signed::Scope as UrlScope;
+use super::upload::{Landing, Trial, wants_upsert};
+use super::{Scope, Storage, StorageError, header_text};
+use crate::jwt::caller::Caller;
+pub use rows::{expired, known_uploads};
+
+const VERSION: &str = "1.0.0";
+const EXTENSIONS: &str = "creation,creation-with-upload,creation-defer-length,termination,expiration";
+/// What browsers may read of an answer.
+const EXPOSED: &str = "Location, Tus-Complete, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Defer-Length, \
+     Upload-Expires, Upload-Length, Upload-Metadata, Upload-Offset, X-Request-Id";
+const PATCH_TYPE: &str = "application/offset+octet-stream";
+/// Most parts of one upload: as many as S3 takes.
+const MAX_PARTS: i64 = 10_000;
+
+/// The path below which uploads are.
+const BASE: &str = "/upload/resumable";
+const SIGNED: &str = "/upload/resumable/sign";
+
+/// By whom a request is made.
+enum Permission {
+    /// A user, whose policies decide, and whether they said `x-upsert: true`.
+    Caller { caller: Caller, upsert: bool },
+    /// Whoever holds a signed upload token.
+    Link { token: String },
+}
+
+/// A permission that has been looked at, for one object.
+struct Permitted {
+    rules: Bucket,
+    owner: Option<String>,
+    upsert: bool,
+    operation: String,
+}
+
+/// Every request to a resumable upload.
+pub async fn serve(
+    storage: web::Data<Storage>,
+    request: HttpRequest,
+    body: web::Payload,
+) -> Result<HttpResponse, TusError> {
+    let overridden = header_text(&request, "x-http-method-override").and_then(|name| name.parse::<Method>().ok());
+    let method = overridden.unwrap_or_else(|| request.method().clone());
+    if method == Method::OPTIONS {
+        return Ok(options(&storage));
+    }
+    if header_text(&request, "tus-resumable") != Some(VERSION) {
+        return Err(TusError::Version);
+    }
+    let signed = request.path().contains(SIGNED);
+    let permission = if signed {
+        let token = header_text(&request, "x-signature").filter(|token| !token.is_empty());
+        Permission::Link { token: token.ok_or(TusError::NoSignature)?.to_owned() }
+    } else {
+        let caller = storage.require_token(&request).map_err(TusError::Token)?;
+        Permission::Caller { caller, upsert: wants_upsert(&request) }
+    };
+    let id = request.match_info().get("id").filter(|id| !id.is_empty());
+    match (method, id) {
+        (Method::POST, None) => create(&storage, &request, body, permission).await,
+        (Method::HEAD, Some(id)) => tell(&storage, &request, UploadId::parse(id)?, permission).await,
+        (Method::PATCH, Some(id)) => write(&storage, &request, UploadId::parse(id)?, body, permission).await,
+        (Method::DELETE, Some(id)) => terminate(&storage, &request, UploadId::parse(id)?, permission).await,
+        _ => Err(TusError::NotFound),
+    }
+}
+
+fn answer(status: StatusCode) -> HttpResponseBuilder {
+    let mut response = HttpResponse::build(status);
+    response
+        .insert_header(("Tus-Resumable", VERSION))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .insert_header((header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED));
+    response
+}
+
+fn options(storage: &Storage) -> HttpResponse {
+    answer(StatusCode::NO_CONTENT)
+        .insert_header(("Tus-Version", VERSION))
+        .insert_header(("Tus-Extension", EXTENSIONS))
+        .insert_header(("Tus-Max-Size", storage.config.file_size_limit.to_string()))
+        .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "POST, HEAD, PATCH, OPTIONS, DELETE"))
+        .insert_header((
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "Authorization, Content-Type, Tus-Resumable, Upload-Concat, Upload-Defer-Length, Upload-Length, \
+             Upload-Metadata, Upload-Offset, X-HTTP-Method-Override, X-Requested-With, X-Forwarded-Host, \
+             X-Forwarded-Proto, Forwarded, X-Upsert, Upload-Expires, ApiKey, x-signature",
+        ))
+        .insert_header((header::ACCESS_CONTROL_MAX_AGE, "86400"))
+        .finish()
+}
+
+impl Permission {
+    /// Looks whether the object may be uploaded: as the caller, whose INSERT is undone, or by the token's word.
+    async fn look(
+        &self,
+        storage: &Storage,
+        scope: Scope,
+        bucket: &str,
+        key: &ObjectKey,
+        announced: &Announced,
+    ) -> Result<Permitted, TusError> {
+        match self {
+            Self::Caller { caller, upsert } => {
+                let user_metadata = announced.user_metadata();
+                let trial = Trial {
+                    bucket,
+                    key,
+                    metadata: json!({ "mimetype": announced.content_type, "contentLength": announced.size }),
+                    user_metadata: user_metadata.as_ref(),
+                    upsert: *upsert,
+                };
+                let (rules, permitted) = trial.run(storage, caller, &scope).await?;
+                permitted?;
+                Ok(Permitted { rules, owner: caller.subject(), upsert: *upsert, operation: scope.operation })
+            }
+            Self::Link { token } => {
+                let claims = storage.signer.verify(token, UrlScope::Upload, &format!("{bucket}/{}", key.as_str()))?;
+                let tx = storage.as_service().await?;
+                let rules = queries::find_bucket(&tx, bucket).await?;
+                let there = queries::find_object(&tx, bucket, key.as_str()).await?.is_some();
+                tx.rollback().await?;
+                let rules = rules.ok_or(StorageError::NoSuchBucket)?;
+                // The reference overwrites here what the token does not allow to overwrite.
+                if there && !claims.upsert {
+                    return Err(StorageError::AlreadyExists.into());
+                }
+                let operation = format!("{}_signed", scope.operation);
+                Ok(Permitted { rules, owner: claims.owner, upsert: claims.upsert, operation })
+            }
+        }
+    }
+
+    /// For what reveals no more than how far an upload is.
+    fn check_link(&self, storage: &Storage, id: &UploadId) -> Result<(), TusError> {
+        match self {
+            Self::Caller { .. } => Ok(()),
+            Self::Link { token } => {
+                let url = format!("{}/{}", id.bucket, id.key.as_str());
+                storage.signer.verify(token, UrlScope::Upload, &url)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The most bytes that an upload may have.
+fn most(storage: &Storage, rules: &Bucket, key: &ObjectKey) -> u64 {
+    if key.is_placeholder() { 0 } else { storage.size_limit(rules) }
+}
+
+/// `POST`: a new upload, perhaps with its first bytes.
+async fn create(
+    storage: &web::Data<Storage>,
+    request: &HttpRequest,
+    body: web::Payload,
+    permission: Permission,
+) -> Result<HttpResponse, TusError> {
+    if header_text(request, "upload-concat").is_some() {
+        return Err(TusError::Concatenation);
+    }
+    let announced = Announced::of_request(request)?;
+    let key = ObjectKey::parse(&announced.object_name)?;
+    let scope = Scope::of(request, "storage.tus.upload.create");
+    let permitted = permission.look(storage, scope, &announced.bucket_name, &key, &announced).await?;
+    let limit = most(storage, &permitted.rules, &key);
+    if announced.size.is_some_and(|size| size > limit) {
+        return Err(TusError::TooLargeInAll);
+    }
+    if !key.is_placeholder() {
+        check_mime(announced.mime(), &permitted.rules)?;
+    }
+    let id = UploadId { bucket: announced.bucket_name.clone(), key, version: Uuid::new_v4() };
+    rows::insert(storage, &id, &announced, permitted.owner.as_deref()).await?;
+    let location = protocol::location(storage, request, &id, matches!(permission, Permission::Link { .. }));
+    let mut response = answer(StatusCode::CREATED);
+    response.insert_header((header::LOCATION, location));
+    let with_body = header_text(request, "content-type").is_some_and(|kind| kind == PATCH_TYPE);
+    if with_body || announced.size == Some(0) {
+        let length = header_text(request, "content-length").and_then(|text| text.parse().ok());
+        hand_on(request).await?;
+        let body = if with_body { Some(Box::pin(body.map_err(unreadable))) } else { None };
+        let upload = take(storage, id, permitted, 0, limit, length, body).await?;
+        response.insert_header(("Upload-Offset", upload.offset.to_string()));
+        if upload.is_finished() {
+            return Ok(response.insert_header(("Tus-Complete", "1")).finish());
+        }
+        return Ok(response.insert_header(("Upload-Expires", upload.expires())).finish());
+    }
+    let expires = chrono::Utc::now() + storage.config.resumable_life;
+    Ok(response.insert_header(("Upload-Expires", super::download::http_date(expires))).finish())
+}
+
+/// `HEAD`: how far an upload is. Whoever writes lets go first, so that the answer is final.
+async fn tell(
+    storage: &web::Data<Storage>,
+    request: &HttpRequest,
+    id: UploadId,
+    permission: Permission,
+) -> Result<HttpResponse, TusError> {
+    permission.check_link(storage, &id)?;
+    let (mut upload, lease) = Lease::acquire(storage, &id).await?;
+    lease.release().await;
+    if upload.lacks_object() {
+        upload = make_object(storage, request, id, upload, &permission).await?;
+    }
+    let mut response = answer(StatusCode::OK);
+    response.insert_header(("Upload-Offset", upload.offset.to_string()));
+    match upload.size {
+        Some(size) => response.insert_header(("Upload-Length", size.to_string())),
+        None => response.insert_header(("Upload-Defer-Length", "1")),
+    };
+    if let Some(text) = upload.announced.header.as_deref().filter(|text| !text.is_empty()) {
+        response.insert_header(("Upload-Metadata", text));
+    }
+    if !upload.is_finished() {
+        response.insert_header(("Upload-Expires", upload.expires()));
+    }
+    Ok(response.finish())
+}
+
+/// Makes the object of an upload whose bytes are all there: the request that brought the last ones could not. Clients that
+/// hear of the whole length take the upload for done, so they hear of a lock until it is.
+async fn make_object(
+    storage: &web::Data<Storage>,
+    request: &HttpRequest,
+    id: UploadId,
+    upload: Upload,
+    permission: &Permission,
+) -> Result<Upload, TusError> {
+    let made = async {
+        let scope = Scope::of(request, "storage.tus.upload.part");
+        let permitted = permission.look(storage, scope, &id.bucket, &id.key, &upload.announced).await?;
+        let limit = most(storage, &permitted.rules, &id.key);
+        let nothing = None::<futures_util::stream::Empty<Result<Bytes, StorageError>>>;
+        take(storage, id, permitted, upload.offset, limit, None, nothing).await
+    };
+    match made.await {
+        Err(TusError::Storage(error)) if error.may_pass() => {
+            error.log();
+            Err(StorageError::Locked.into())
+        }
+        made => made,
+    }
+}
+
+/// `PATCH`: further bytes.
+async fn write(
+    storage: &web::Data<Storage>,
+    request: &HttpRequest,
+    id: UploadId,
+    body: web::Payload,
+    permission: Permission,
+) -> Result<HttpResponse, TusError> {
+    let offset = number_in(request, "upload-offset")?.ok_or(TusError::NoOffset)?;
+    if header_text(request, "content-type") != Some(PATCH_TYPE) {
+        return Err(TusError::NoContentType);
+    }
+    let upload = rows::find(storage, &id).await?;
+    if upload.is_finished() {
+        // The answer to the last bytes was lost.
+        let whole = upload.size == Some(offset);
+        return if whole { Ok(moved_on(&upload)) } else { Err(TusError::OffsetConflict) };
+    }
+    let scope = Scope::of(request, "storage.tus.upload.part");
+    let permitted = permission.look(storage, scope, &id.bucket, &id.key, &upload.announced).await?;
+    let limit = most(storage, &permitted.rules, &id.key);
+    if let Some(size) = number_in(request, "upload-length")? {
+        match upload.size {
+            Some(_) => return Err(TusError::NoLength),
+            None if size > limit || size < upload.offset => return Err(TusError::TooLargeInAll),
+            None => rows::set_size(storage, &id, size).await?,
+        }
+    }
+    let length = header_text(request, "content-length").and_then(|text| text.parse().ok());
+    hand_on(request).await?;
+    let body = Some(Box::pin(body.map_err(unreadable)));
+    let upload = take(storage, id, permitted, offset, limit, length, body).await?;
+    Ok(moved_on(&upload))
+}
+
+fn moved_on(upload: &Upload) -> HttpResponse {
+    let mut response = answer(StatusCode::NO_CONTENT);
+    response.insert_header(("Upload-Offset", upload.offset.to_string()));
+    if upload.is_finished() {
+        response.insert_header(("Tus-Complete", "1"));
+    } else {
+        response.insert_header(("Upload-Expires", upload.expires()));
+    }
+    response.finish()
+}
+
+/// `DELETE`: gives an upload up.
+async fn terminate(
+    storage: &web::Data<Storage>,
+    request: &HttpRequest,
+    id: UploadId,
+    permission: Permission,
+) -> Result<HttpResponse, TusError> {
+    let upload = rows::find(storage, &id).await?;
+    if upload.is_finished() {
+        return Err(TusError::Finished);
+    }
+    let scope = Scope::of(request, "storage.tus.upload.delete");
+    permission.look(storage, scope, &id.bucket, &id.key, &upload.announced).await?;
+    let (upload, lease) = Lease::acquire(storage, &id).await?;
+    if upload.is_finished() {
+        lease.release().await;
+        return Err(TusError::Finished);
+    }
+    forget(storage, &id).await?;
+    lease.release().await;
+    Ok(answer(StatusCode::NO_CONTENT).finish())
+}
+
+/// Removes an upload and its parts.
+pub async fn forget(storage: &Storage, id: &UploadId) -> Result<(), StorageError> {
+    let parts = rows::parts(storage, id.version).await?;
+    rows::delete(storage, id.version).await?;
+    storage.files.discard(parts.iter().map(|part| part.place(id.version))).await;
+    Ok(())
+}
+
+/// Writes a body at `offset` and, with the last byte, the object. Goes on without the client: what has arrived stays.
+async fn take<S>(
+    storage: &web::Data<Storage>,
+    id: UploadId,
+    permitted: Permitted,
+    offset: u64,
+    limit: u64,
+    length: Option<u64>,
+    body: Option<S>,
+) -> Result<Upload, TusError>
+where
+    S: Stream<Item = Result<Bytes, StorageError>> + Unpin + 'static,
+{
+    let storage = web::Data::clone(storage);
+    let work = async move {
+        let (upload, lease) = Lease::acquire(&storage, &id).await?;
+        let taken = take_leased(&storage, &id, &permitted, upload, &lease, offset, limit, length, body).await;
+        lease.release().await;
+        taken
+    };
+    actix_web::rt::spawn(work).await.map_err(|error| StorageError::Internal(error.to_string()))?
+}
+
+#[allow(clippy::too_many_arguments, reason = "each is another fact of one request")]
+async fn take_leased<S>(
+    storage: &Storage,
+    id: &UploadId,
+    permitted: &Permitted,
+    mut upload: Upload,
+    lease: &Lease,
+    offset: u64,
+    limit: u64,
+    length: Option<u64>,
+    body: Option<S>,
+) -> Result<Upload, TusError>
+where
+    S: Stream<Item = Result<Bytes, StorageError>> + Unpin,
+{
+    if upload.offset != offset {
+        return Err(TusError::OffsetConflict);
+    }
+    let end = upload.size.unwrap_or(limit);
+    if length.is_some_and(|length| offset.saturating_add(length) > end) {
+        return Err(TusError::TooLarge);
+    }
+    if upload.parts >= MAX_PARTS {
+        return Err(StorageError::InvalidRequest(format!("An upload has {MAX_PARTS} parts at most")).into());
+    }
+    let mut interrupted = None;
+    if let Some(mut body) = body {
+        let part = Uuid::new_v4();
+        let mut file = storage.files.create(&Place::part(&id.version.to_string(), part))?;
+        loop {
+            let chunk = tokio::select! {
+                chunk = body.next() => chunk,
+                () = lease.asked_to_let_go() => {
+                    interrupted = Some(TusError::LetGo);
+                    None
+                }
+            };
+            match chunk {
+                None => break,
+                Some(Ok(chunk)) if offset + file.size() + chunk.len() as u64 > end => return Err(TusError::TooLarge),
+                Some(Ok(chunk)) => file.write(chunk).await?,
+                // The client went away: what came stays.
+                Some(Err(error)) => {
+                    interrupted = Some(error.into());
+                    break;
+                }
+            }
+        }
+        if file.size() > 0 {
+            let file = file.finish().await?;
+            let saved = rows::add_part(storage, id, lease.writer(), &upload, part, &file).await;
+            match saved {
+                Ok(moved) => upload = moved,
+                Err(error) => {
+                    // Of a COMMIT whose outcome is unknown nothing is undone: the sweep knows what is named.
+                    if matches!(error, TusError::OffsetConflict) {
+                        storage.files.discard([file.place]).await;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+    if let Some(reason) = interrupted {
+        return Err(reason);
+    }
+    if upload.lacks_object() {
+        complete(storage, id, permitted, &upload).await?;
+        upload.finished = true;
+    }
+    Ok(upload)
+}
+
+/// Makes the object of the parts.
+async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, upload: &Upload) -> Result<(), TusError> {
+    let version = id.version.to_string();
+    let parts = rows::parts(storage, id.version).await?;
+    // It may have been done before, and the answer of PostgreSQL lost.
+    let tx = storage.as_service().await?;
+    let there = queries::find_object(&tx, &id.bucket, id.key.as_str()).await?;
+    tx.rollback().await?;
+    if there.and_then(|object| object.version).as_deref() != Some(&version) {
+        let place = Place::object(&id.bucket, &id.key, &version);
+        let sources: Vec<Place> = parts.iter().map(|part| part.place(id.version)).collect();
+        // Left by an attempt that was cut off.
+        if let Some((_, error)) = storage.files.remove(std::slice::from_ref(&place)).await.pop() {
+            return Err(error.into());
+        }
+        let detected = storage.files.assemble(&sources, &place).await?;
+        let file = StoredFile { place, size: upload.offset, md5: [0; 16], detected };
+        let described = Described {
+            mime: upload.announced.mime().to_owned(),
+            cache_control: upload.announced.cache_control(),
+            robots: None,
+            user_metadata: upload.announced.user_metadata().unwrap_or_else(|| json!({})),
+        };
+        let landing = Landing {
+            operation: permitted.operation.clone(),
+            bucket: id.bucket.clone(),
+            key: id.key.clone(),
+            owner: permitted.owner.clone(),
+            version: id.version,
+            metadata: described.metadata(&etag(&parts), upload.offset),
+            user_metadata: described.user_metadata,
+            upsert: permitted.upsert,
+        };
+        if let Err(error) = storage.land(file, landing).await {
+            // What is refused will be refused again; what met a lock or a fault may be asked for again.
+            if !error.may_pass() {
+                forget(storage, id).await?;
+            }
+            return Err(error.into());
+        }
+    }
+    rows::finish(storage, id.version).await?;
+    storage.files.discard(parts.iter().map(|part| part.place(id.version))).await;
+    Ok(())
+}
+
+/// The hash of one part, or that of all their hashes and their number, as S3 has it.
+pub fn etag(parts: &[rows::Part]) -> String {
+    match parts {
+        [only] => format!("\"{}\"", hex::encode(&only.md5)),
+        [] => format!("\"{}\"", hex::encode(Md5::digest(b""))),
+        many => {
+            let mut digest = Md5::new();
+            many.iter().for_each(|part| digest.update(&part.md5));
+            format!("\"{}-{}\"", hex::encode(digest.finalize()), many.len())
+        }
+    }
+}
+
+/// User metadata as it was sent: JSON, or nothing.
+fn parsed(text: Option<&str>) -> Option<Value> {
+    serde_json::from_str(text?).ok()
+}

@@ -1,0 +1,267 @@
+//! The rows of resumable uploads: `ferrobase.resumable_uploads` and their parts.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::error::TusError;
+use super::protocol::{Announced, UploadId};
+use crate::db::Transaction;
+use crate::storage::backend::{Place, StoredFile};
+use crate::storage::download::http_date;
+use crate::storage::key::ObjectKey;
+use crate::storage::{Storage, StorageError};
+
+/// An upload as its row says.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    /// `None` until a client that deferred it has said.
+    pub size: Option<u64>,
+    pub offset: u64,
+    pub announced: Announced,
+    pub parts: i64,
+    pub expires_at: DateTime<Utc>,
+    pub finished: bool,
+}
+
+impl Upload {
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Whether all bytes are there and their object is not.
+    pub fn lacks_object(&self) -> bool {
+        self.size == Some(self.offset) && !self.finished
+    }
+
+    pub fn expires(&self) -> String {
+        http_date(self.expires_at)
+    }
+}
+
+/// One request's bytes.
+pub struct Part {
+    pub id: Uuid,
+    pub md5: Vec<u8>,
+}
+
+impl Part {
+    pub fn place(&self, upload: Uuid) -> Place {
+        Place::part(&upload.to_string(), self.id)
+    }
+}
+
+/// Seconds that a lease lasts unless it is renewed.
+const LEASE: &str = "30 seconds";
+
+const COLUMNS: &str = "size, \"offset\", metadata, expires_at, finished_at is not null as finished, \
+     (select count(*) from ferrobase.resumable_parts as p where p.upload = u.id) as parts";
+
+fn upload(row: &Row) -> Result<Upload, StorageError> {
+    let size: Option<i64> = row.try_get("size")?;
+    let metadata: serde_json::Value = row.try_get("metadata")?;
+    let mut announced: Announced = serde_json::from_value(metadata).unwrap_or_default();
+    announced.size = size.and_then(|size| u64::try_from(size).ok());
+    Ok(Upload {
+        size: announced.size,
+        offset: u64::try_from(row.try_get::<_, i64>("offset")?).unwrap_or(0),
+        announced,
+        parts: row.try_get("parts")?,
+        expires_at: row.try_get("expires_at")?,
+        finished: row.try_get("finished")?,
+    })
+}
+
+/// A number as PostgreSQL holds it.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+async fn query(
+    tx: &Transaction,
+    sql: &str,
+    values: &[&(dyn tokio_postgres::types::ToSql + Sync)],
+) -> Result<Vec<Row>, StorageError> {
+    let statement = tx.client()?.prepare_cached(sql).await?;
+    Ok(tx.client()?.query(&statement, values).await?)
+}
+
+pub async fn insert(
+    storage: &Storage,
+    id: &UploadId,
+    announced: &Announced,
+    owner: Option<&str>,
+) -> Result<(), StorageError> {
+    let metadata = serde_json::to_value(announced).map_err(|error| StorageError::Internal(error.to_string()))?;
+    let expires_at = Utc::now() + storage.config.resumable_life;
+    let size = announced.size.map(signed);
+    let tx = storage.as_service().await?;
+    query(
+        &tx,
+        "insert into ferrobase.resumable_uploads (id, bucket_id, key, owner_id, size, metadata, expires_at) \
+         values ($1, $2, $3, $4, $5, $6, $7)",
+        &[&id.version, &id.bucket, &id.key.as_str(), &owner, &size, &metadata, &expires_at],
+    )
+    .await?;
+    Ok(tx.commit().await?)
+}
+
+/// The upload, unless it is unknown or has expired.
+pub async fn find(storage: &Storage, id: &UploadId) -> Result<Upload, TusError> {
+    let tx = storage.as_service().await?;
+    let sql = format!(
+        "select {COLUMNS}, now() as now from ferrobase.resumable_uploads as u \
+         where id = $1 and bucket_id = $2 and key = $3"
+    );
+    let rows = query(&tx, &sql, &[&id.version, &id.bucket, &id.key.as_str()]).await?;
+    tx.rollback().await?;
+    let row = rows.first().ok_or(TusError::NotFound)?;
+    let found = upload(row)?;
+    if !found.finished && found.expires_at < row.try_get::<_, DateTime<Utc>>("now")? {
+        return Err(TusError::Gone);
+    }
+    Ok(found)
+}
+
+/// Takes the lease if it is free, else asks whoever holds it to let go and answers `None`.
+pub async fn claim(storage: &Storage, id: &UploadId, writer: Uuid) -> Result<Option<Upload>, TusError> {
+    find(storage, id).await?;
+    let tx = storage.as_service().await?;
+    let sql = format!(
+        "update ferrobase.resumable_uploads as u \
+         set writer = $2, writer_until = now() + interval '{LEASE}', writer_asked = false \
+         where id = $1 and (writer is null or writer_until < now()) returning {COLUMNS}"
+    );
+    let rows = query(&tx, &sql, &[&id.version, &writer]).await?;
+    if rows.is_empty() {
+        let ask = "update ferrobase.resumable_uploads set writer_asked = true where id = $1 and not writer_asked";
+        query(&tx, ask, &[&id.version]).await?;
+    }
+    tx.commit().await?;
+    Ok(rows.first().map(upload).transpose()?)
+}
+
+/// Makes a lease last; whether somebody else asks for it, or has it.
+pub async fn renew(storage: &Storage, upload: Uuid, writer: Uuid) -> Result<bool, StorageError> {
+    let tx = storage.as_service().await?;
+    let sql = format!(
+        "update ferrobase.resumable_uploads set writer_until = now() + interval '{LEASE}' \
+         where id = $1 and writer = $2 returning writer_asked"
+    );
+    let rows = query(&tx, &sql, &[&upload, &writer]).await?;
+    tx.commit().await?;
+    rows.first().map_or(Ok(true), |row| Ok(row.try_get(0)?))
+}
+
+pub async fn release(storage: &Storage, upload: Uuid, writer: Uuid) -> Result<(), StorageError> {
+    let tx = storage.as_service().await?;
+    let sql = "update ferrobase.resumable_uploads set writer = null, writer_until = null, writer_asked = false \
+               where id = $1 and writer = $2";
+    query(&tx, sql, &[&upload, &writer]).await?;
+    Ok(tx.commit().await?)
+}
+
+pub async fn set_size(storage: &Storage, id: &UploadId, size: u64) -> Result<(), StorageError> {
+    let tx = storage.as_service().await?;
+    let sql = "update ferrobase.resumable_uploads set size = $2 where id = $1 and size is null";
+    query(&tx, sql, &[&id.version, &signed(size)]).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Moves the offset past a part that is durable, as its writer alone may. The upload lives on for a while.
+pub async fn add_part(
+    storage: &Storage,
+    id: &UploadId,
+    writer: Uuid,
+    before: &Upload,
+    part: Uuid,
+    file: &StoredFile,
+) -> Result<Upload, TusError> {
+    let (size, offset) = (signed(file.size), signed(before.offset));
+    let expires_at = Utc::now() + storage.config.resumable_life;
+    let number = i32::try_from(before.parts).unwrap_or(i32::MAX);
+    let tx = storage.as_service().await?;
+    let moved = query(
+        &tx,
+        "update ferrobase.resumable_uploads set \"offset\" = \"offset\" + $3, expires_at = $4 \
+         where id = $1 and writer = $2 and \"offset\" = $5 returning id",
+        &[&id.version, &writer, &size, &expires_at, &offset],
+    )
+    .await?;
+    if moved.is_empty() {
+        tx.rollback().await?;
+        return Err(TusError::OffsetConflict);
+    }
+    query(
+        &tx,
+        "insert into ferrobase.resumable_parts (upload, number, id, size, md5) values ($1, $2, $3, $4, $5)",
+        &[&id.version, &number, &part, &size, &file.md5.as_slice()],
+    )
+    .await?;
+    let sql = format!("select {COLUMNS} from ferrobase.resumable_uploads as u where id = $1");
+    let rows = query(&tx, &sql, &[&id.version]).await?;
+    tx.commit().await?;
+    Ok(upload(rows.first().ok_or(TusError::NotFound)?)?)
+}
+
+/// The parts in their order.
+pub async fn parts(storage: &Storage, id: Uuid) -> Result<Vec<Part>, StorageError> {
+    let tx = storage.as_service().await?;
+    let sql = "select id, md5 from ferrobase.resumable_parts where upload = $1 order by number";
+    let rows = query(&tx, sql, &[&id]).await?;
+    tx.rollback().await?;
+    rows.iter().map(|row| Ok(Part { id: row.try_get("id")?, md5: row.try_get("md5")? })).collect()
+}
+
+/// The object is there; its upload is remembered for those whose answer was lost.
+pub async fn finish(storage: &Storage, id: Uuid) -> Result<(), StorageError> {
+    let tx = storage.as_service().await?;
+    query(&tx, "update ferrobase.resumable_uploads set finished_at = now() where id = $1", &[&id]).await?;
+    query(&tx, "delete from ferrobase.resumable_parts where upload = $1", &[&id]).await?;
+    Ok(tx.commit().await?)
+}
+
+pub async fn delete(storage: &Storage, id: Uuid) -> Result<(), StorageError> {
+    let tx = storage.as_service().await?;
+    query(&tx, "delete from ferrobase.resumable_uploads where id = $1", &[&id]).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Some uploads whose time is over and that nobody writes.
+pub async fn expired(storage: &Storage, most: i64) -> Result<Vec<UploadId>, StorageError> {
+    let tx = storage.as_service().await?;
+    let rows = query(
+        &tx,
+        "select id, bucket_id, key from ferrobase.resumable_uploads \
+         where expires_at < now() and (writer is null or writer_until < now()) order by expires_at limit $1",
+        &[&most],
+    )
+    .await?;
+    tx.rollback().await?;
+    rows.iter()
+        .map(|row| {
+            let key: String = row.try_get("key")?;
+            Ok(UploadId {
+                bucket: row.try_get("bucket_id")?,
+                key: ObjectKey::parse(&key)?,
+                version: row.try_get("id")?,
+            })
+        })
+        .collect()
+}
+
+/// Those of these uploads, resumable or of S3, that are not over.
+pub async fn known_uploads(storage: &Storage, ids: &[String]) -> Result<HashSet<String>, StorageError> {
+    let tx = storage.as_service().await?;
+    let rows = query(
+        &tx,
+        "select id::text from ferrobase.resumable_uploads where id::text = any($1) \
+         union all select id from storage.s3_multipart_uploads where id = any($1)",
+        &[&ids],
+    )
+    .await?;
+    tx.rollback().await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}

@@ -1,0 +1,456 @@
+//! Multipart uploads of S3: parts that arrive in any order and become one object when the client says so.
+
+use actix_web::HttpResponse;
+use actix_web::http::header;
+use chrono::{DateTime, Utc};
+use futures_util::TryStreamExt;
+use md5::{Digest, Md5};
+use serde_json::{Value, json};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::body::Body;
+use super::listing::time;
+use super::objects::Said;
+use super::xml::{self, Xml};
+use super::{Call, copy_source, refused};
+use crate::storage::StorageError;
+use crate::storage::backend::{Place, StoredFile};
+use crate::storage::download::parse_range;
+use crate::storage::key::ObjectKey;
+use crate::storage::queries::{self, Bucket};
+use crate::storage::receive::{Described, check_mime};
+use crate::storage::sigv4::encoded_path;
+use crate::storage::upload::{Landing, Trial};
+
+const MOST_PARTS: i64 = 10_000;
+/// Longest part, bytes.
+const LONGEST_PART: u64 = 5 << 30;
+/// Most entries of one page.
+const PAGE: i64 = 1000;
+
+/// An upload in progress.
+struct Upload {
+    owner: Option<String>,
+    user_metadata: Value,
+    metadata: Value,
+}
+
+/// An uploaded part.
+struct Part {
+    id: Uuid,
+    number: i32,
+    etag: String,
+    size: i64,
+    created_at: DateTime<Utc>,
+}
+
+fn part(row: &Row) -> Result<Part, StorageError> {
+    Ok(Part {
+        id: row.try_get("id")?,
+        number: row.try_get("part_number")?,
+        etag: row.try_get("etag")?,
+        size: row.try_get("size")?,
+        created_at: row.try_get("created_at")?,
+    })
+}
+
+const PART_COLUMNS: &str = "id, part_number, etag, size, created_at";
+
+/// Whether the caller may write this object, and what its bucket allows.
+async fn look(
+    call: &Call,
+    key: &ObjectKey,
+    metadata: &Value,
+    user_metadata: &Value,
+    operation: &str,
+) -> Result<Bucket, StorageError> {
+    let trial = Trial {
+        bucket: &call.bucket,
+        key,
+        metadata: metadata.clone(),
+        user_metadata: Some(user_metadata),
+        upsert: true,
+    };
+    let (rules, permitted) = trial.run(&call.storage, &call.caller, &call.scope(operation)).await?;
+    permitted?;
+    Ok(rules)
+}
+
+fn upload_id(call: &Call) -> String {
+    call.parameter("uploadId").unwrap_or_default().to_owned()
+}
+
+/// The upload that a request names, if it is one of this object.
+async fn find(call: &Call, key: &ObjectKey) -> Result<Upload, StorageError> {
+    let id = upload_id(call);
+    if id.contains('\0') {
+        return Err(StorageError::NoSuchUpload);
+    }
+    let tx = call.storage.as_service().await?;
+    let statement = tx
+        .client()?
+        .prepare_cached(
+            "select owner_id, coalesce(user_metadata, '{}') as user_metadata, coalesce(metadata, '{}') as metadata \
+             from storage.s3_multipart_uploads where id = $1 and bucket_id = $2 and key = $3",
+        )
+        .await?;
+    let row = tx.client()?.query_opt(&statement, &[&id, &call.bucket, &key.as_str()]).await?;
+    tx.rollback().await?;
+    let row = row.ok_or(StorageError::NoSuchUpload)?;
+    Ok(Upload {
+        owner: row.try_get("owner_id")?,
+        user_metadata: row.try_get("user_metadata")?,
+        metadata: row.try_get("metadata")?,
+    })
+}
+
+async fn parts_of(call: &Call, after: i64, most: i64) -> Result<Vec<Part>, StorageError> {
+    let tx = call.storage.as_service().await?;
+    let sql = format!(
+        "select {PART_COLUMNS} from storage.s3_multipart_uploads_parts \
+         where upload_id = $1 and part_number > $2 order by part_number, created_at limit $3"
+    );
+    let statement = tx.client()?.prepare_cached(&sql).await?;
+    let after = i32::try_from(after).unwrap_or(i32::MAX);
+    let rows = tx.client()?.query(&statement, &[&upload_id(call), &after, &most]).await?;
+    tx.rollback().await?;
+    rows.iter().map(part).collect()
+}
+
+/// `POST ?uploads`.
+pub async fn create(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let said = Said::of(&call);
+    let metadata = json!({ "mimetype": said.mime, "cacheControl": said.cache_control });
+    let trial = json!({ "mimetype": said.mime });
+    let rules = look(&call, &key, &trial, &said.user_metadata, "upload.create_multipart").await?;
+    check_mime(&said.mime, &rules)?;
+    let (id, version) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4().to_string());
+    let tx = call.storage.as_service().await?;
+    let statement = tx
+        .client()?
+        .prepare_cached(
+            "insert into storage.s3_multipart_uploads \
+               (id, upload_signature, bucket_id, key, version, owner_id, user_metadata, metadata) \
+             values ($1, '', $2, $3, $4, $5, $6, $7)",
+        )
+        .await?;
+    let owner = call.caller.subject();
+    tx.client()?
+        .execute(&statement, &[&id, &call.bucket, &key.as_str(), &version, &owner, &said.user_metadata, &metadata])
+        .await?;
+    tx.commit().await?;
+    let mut xml = Xml::new("InitiateMultipartUploadResult");
+    xml.element("Bucket", &call.bucket).element("Key", key.as_str()).element("UploadId", id);
+    Ok(xml.answer())
+}
+
+fn part_number(call: &Call) -> Result<i32, StorageError> {
+    let number = call.number("partNumber")?.filter(|number| (1..=MOST_PARTS).contains(number));
+    let number = number.and_then(|number| i32::try_from(number).ok());
+    number
+        .ok_or_else(|| refused(400, "InvalidArgument", "Part number must be an integer between 1 and 10000, inclusive"))
+}
+
+/// `PUT ?partNumber&uploadId`.
+pub async fn upload_part(mut call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let number = part_number(&call)?;
+    let length = call
+        .length
+        .ok_or_else(|| refused(411, "MissingContentLength", "You must provide the Content-Length HTTP header."))?;
+    let body = std::mem::replace(&mut call.body, Box::pin(futures_util::stream::empty()));
+    let file = take_part(&call, &key, number, length, body, "upload.part").await?;
+    Ok(HttpResponse::Ok()
+        .insert_header((header::ETAG, file.etag()))
+        .insert_header((header::ACCESS_CONTROL_EXPOSE_HEADERS, "etag"))
+        .finish())
+}
+
+/// `PUT ?partNumber&uploadId` with `x-amz-copy-source`: a part out of another object.
+pub async fn copy_part(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let number = part_number(&call)?;
+    let (bucket, name) = copy_source(&call)?;
+    let tx = call.storage.as_caller(&call.caller, &call.scope("upload.part_copy")).await?;
+    let source = queries::find_object(&tx, &bucket, &name).await?;
+    tx.rollback().await?;
+    let source = source.ok_or(StorageError::NoSuchKey)?;
+    let range = match call.header("x-amz-copy-source-range") {
+        Some(text) => Some(parse_range(text, source.size()).ok_or(StorageError::InvalidRange)?),
+        None => None,
+    };
+    let place = Place::named(&bucket, &name, source.version());
+    let file = call.storage.files.open(&place, range).await?.ok_or(StorageError::NoSuchFile)?;
+    let length = range.map_or(file.size, |(first, last)| last - first + 1);
+    let body: Body = Box::pin(file.bytes.map_err(StorageError::from));
+    let part = take_part(&call, &key, number, length, body, "upload.part_copy").await?;
+    let mut xml = Xml::new("CopyPartResult");
+    xml.element("LastModified", time(Utc::now())).element("ETag", part.etag());
+    Ok(xml.answer())
+}
+
+/// Stores a part; one of the same number goes.
+async fn take_part(
+    call: &Call,
+    key: &ObjectKey,
+    number: i32,
+    length: u64,
+    mut body: Body,
+    operation: &str,
+) -> Result<StoredFile, StorageError> {
+    let upload = find(call, key).await?;
+    let rules = look(call, key, &upload.metadata, &upload.user_metadata, operation).await?;
+    let most = call.storage.size_limit(&rules);
+    if length > most.min(LONGEST_PART) {
+        return Err(StorageError::EntityTooLarge);
+    }
+    let (id, part) = (upload_id(call), Uuid::new_v4());
+    let mut file = call.storage.files.create(&Place::part(&id, part))?;
+    while let Some(chunk) = body.try_next().await? {
+        if file.size() + chunk.len() as u64 > length {
+            return Err(incomplete());
+        }
+        file.write(chunk).await?;
+    }
+    if file.size() != length {
+        return Err(incomplete());
+    }
+    let file = file.finish().await?;
+    // To its end even if the client goes away.
+    let (storage, bucket, key, stored) = (call.storage.clone(), call.bucket.clone(), key.clone(), file.clone());
+    let owner = call.caller.subject();
+    let task = actix_web::rt::spawn(async move {
+        let tx = storage.as_service().await?;
+        let client = tx.client()?;
+        let lock =
+            client.prepare_cached("select version from storage.s3_multipart_uploads where id = $1 for update").await?;
+        let row = client.query_opt(&lock, &[&id]).await?;
+        let Some(row) = row else {
+            tx.rollback().await?;
+            storage.files.discard([stored.place]).await;
+            return Err(StorageError::NoSuchUpload);
+        };
+        let version: String = row.try_get(0)?;
+        let replace = client
+            .prepare_cached(
+                "delete from storage.s3_multipart_uploads_parts where upload_id = $1 and part_number = $2 returning id",
+            )
+            .await?;
+        let replaced = client.query(&replace, &[&id, &number]).await?;
+        let size = i64::try_from(stored.size).unwrap_or(i64::MAX);
+        let insert = client
+            .prepare_cached(
+                "insert into storage.s3_multipart_uploads_parts \
+                   (id, upload_id, size, part_number, bucket_id, key, etag, owner_id, version) \
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            )
+            .await?;
+        client
+            .execute(&insert, &[&part, &id, &size, &number, &bucket, &key.as_str(), &stored.etag(), &owner, &version])
+            .await?;
+        let progress = client
+            .prepare_cached(
+                "update storage.s3_multipart_uploads set in_progress_size = \
+                   (select sum(size) from storage.s3_multipart_uploads_parts where upload_id = $1) \
+                 where id = $1 returning in_progress_size",
+            )
+            .await?;
+        let total: i64 = client.query_one(&progress, &[&id]).await?.try_get(0)?;
+        if u64::try_from(total).unwrap_or(u64::MAX) > most {
+            tx.rollback().await?;
+            storage.files.discard([stored.place]).await;
+            return Err(StorageError::EntityTooLarge);
+        }
+        // If the answer is lost, the part stays: the sweep knows whether its upload is over.
+        tx.commit().await?;
+        let gone: Result<Vec<Uuid>, _> = replaced.iter().map(|row| row.try_get(0)).collect();
+        storage.files.discard(gone?.into_iter().map(|old| Place::part(&id, old))).await;
+        Ok(())
+    });
+    task.await.unwrap_or_else(|error| Err(StorageError::Internal(error.to_string())))?;
+    Ok(file)
+}
+
+fn incomplete() -> StorageError {
+    refused(
+        400,
+        "IncompleteBody",
+        "You did not provide the number of bytes specified by the Content-Length HTTP header.",
+    )
+}
+
+/// `POST ?uploadId`: the parts become an object.
+pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let body = call.xml().await?;
+    let upload = find(&call, &key).await?;
+    let rules = look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.complete_multipart").await?;
+    let there = parts_of(&call, 0, MOST_PARTS).await?;
+    let asked = if body.is_empty() { Vec::new() } else { xml::read(&body, "CompleteMultipartUpload", "Part")?.0 };
+    let parts = if asked.is_empty() { there } else { chosen(&asked, there)? };
+    let size: i64 = parts.iter().map(|part| part.size).sum();
+    let size = u64::try_from(size).unwrap_or(u64::MAX);
+    if parts.is_empty() {
+        return Err(refused(400, "MalformedXML", "You must specify at least one part"));
+    }
+    if size > call.storage.size_limit(&rules) {
+        return Err(StorageError::EntityTooLarge);
+    }
+    let mut digest = Md5::new();
+    for part in &parts {
+        digest.update(hex::decode(part.etag.trim_matches('"')).unwrap_or_default());
+    }
+    let etag = format!("\"{}-{}\"", hex::encode(digest.finalize()), parts.len());
+    // A version of its own: of two requests that complete one upload neither touches the other's file.
+    let (id, version) = (upload_id(&call), Uuid::new_v4());
+    let place = Place::object(&call.bucket, &key, &version.to_string());
+    let sources: Vec<Place> = parts.iter().map(|part| Place::part(&id, part.id)).collect();
+    let detected = call.storage.files.assemble(&sources, &place).await?;
+    let text = |name: &str| upload.metadata.get(name).and_then(Value::as_str).map(str::to_owned);
+    let described = Described {
+        mime: text("mimetype").unwrap_or_else(|| "application/octet-stream".to_owned()),
+        cache_control: text("cacheControl").unwrap_or_else(|| "no-cache".to_owned()),
+        robots: None,
+        user_metadata: upload.user_metadata,
+    };
+    let landing = Landing {
+        operation: call.scope("upload.complete_multipart").operation,
+        bucket: call.bucket.clone(),
+        key: key.clone(),
+        owner: upload.owner,
+        version,
+        metadata: described.metadata(&etag, size),
+        user_metadata: described.user_metadata,
+        upsert: true,
+    };
+    call.storage.land(StoredFile { place, size, md5: [0; 16], detected }, landing).await?;
+    forget(&call).await?;
+    let mut xml = Xml::new("CompleteMultipartUploadResult");
+    xml.element("Location", format!("{}/{}", call.bucket, key.as_str()));
+    xml.element("Bucket", &call.bucket).element("Key", key.as_str()).element("ETag", etag);
+    Ok(xml.answer())
+}
+
+/// The parts that a client names, in their order.
+fn chosen(asked: &[xml::Record], there: Vec<Part>) -> Result<Vec<Part>, StorageError> {
+    // Both are in the order of their numbers, so one walk finds all.
+    let mut there = there.into_iter();
+    let mut parts: Vec<Part> = Vec::with_capacity(asked.len());
+    for named in asked {
+        let number = xml::text_of(named, "PartNumber").and_then(|text| text.trim().parse::<i32>().ok());
+        let number = number.ok_or_else(|| refused(400, "MalformedXML", "A part has no number"))?;
+        if parts.last().is_some_and(|last| last.number >= number) {
+            return Err(refused(400, "InvalidPartOrder", "The list of parts was not in ascending order."));
+        }
+        let etag = xml::text_of(named, "ETag").map(|text| text.trim().trim_matches('"'));
+        let known = there.find(|part| {
+            let is_meant = etag.is_none_or(|etag| etag == part.etag.trim_matches('"'));
+            part.number > number || part.number == number && is_meant
+        });
+        let message = "One or more of the specified parts could not be found.";
+        let known = known.filter(|part| part.number == number);
+        parts.push(known.ok_or_else(|| refused(400, "InvalidPart", message))?);
+    }
+    Ok(parts)
+}
+
+/// Removes an upload and its parts.
+async fn forget(call: &Call) -> Result<(), StorageError> {
+    let id = upload_id(call);
+    let parts = parts_of(call, 0, i64::MAX).await?;
+    let tx = call.storage.as_service().await?;
+    let statement = tx.client()?.prepare_cached("delete from storage.s3_multipart_uploads where id = $1").await?;
+    tx.client()?.execute(&statement, &[&id]).await?;
+    tx.commit().await?;
+    call.storage.files.discard(parts.iter().map(|part| Place::part(&id, part.id))).await;
+    Ok(())
+}
+
+/// `DELETE ?uploadId`.
+pub async fn abort(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let upload = find(&call, &key).await?;
+    look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.abort_multipart").await?;
+    forget(&call).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `GET ?uploadId`: for those who may upload it.
+pub async fn list_parts(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let upload = find(&call, &key).await?;
+    look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.list_parts").await?;
+    let most = call.number("max-parts")?.unwrap_or(PAGE).min(PAGE);
+    let after = call.number("part-number-marker")?.unwrap_or(0);
+    let mut parts = parts_of(&call, after, most + 1).await?;
+    let more = parts.len() as i64 > most;
+    parts.truncate(usize::try_from(most).unwrap_or(0));
+    let mut xml = Xml::new("ListPartsResult");
+    xml.element("Bucket", &call.bucket).element("Key", key.as_str()).element("UploadId", upload_id(&call));
+    xml.element("PartNumberMarker", after.to_string()).element("MaxParts", most.to_string());
+    let next = parts.last().filter(|_| more).map(|part| part.number.to_string());
+    xml.given("NextPartNumberMarker", next).element("IsTruncated", more.to_string());
+    for part in &parts {
+        xml.group("Part", |xml| {
+            xml.element("PartNumber", part.number.to_string()).element("LastModified", time(part.created_at));
+            xml.element("ETag", &part.etag).element("Size", part.size.to_string());
+        });
+    }
+    Ok(xml.answer())
+}
+
+/// `GET ?uploads`: those that the caller's policies show.
+pub async fn list_uploads(call: Call) -> Result<HttpResponse, StorageError> {
+    call.storage.require_bucket(&call.bucket).await?;
+    let most = call.number("max-uploads")?.unwrap_or(PAGE);
+    if !(1..=PAGE).contains(&most) {
+        return Err(StorageError::InvalidParameter("Invalid Parameter MaxUploads".to_owned()));
+    }
+    let text = |name: &str| call.parameter(name).unwrap_or_default().replace('\0', "");
+    let (prefix, delimiter, after, after_id) =
+        (text("prefix"), text("delimiter"), text("key-marker"), text("upload-id-marker"));
+    let by_url = call.parameter("encoding-type") == Some("url");
+    let shown = |text: &str| if by_url { encoded_path(text) } else { text.to_owned() };
+    let tx = call.storage.as_caller(&call.caller, &call.scope("upload.list_multipart")).await?;
+    // Common prefixes count as entries; of each the first upload stands for all.
+    let statement = tx
+        .client()?
+        .prepare_cached(
+            "select place, is_prefix, id, created_at from ( \
+               select distinct on (place, entry) place, is_prefix, id, created_at from ( \
+                 select coalesce(folder, key) collate \"C\" as place, folder is not null as is_prefix, id, created_at, \
+                        case when folder is null then id else '' end as entry \
+                 from (select m.*, case when $3 = '' then null else storage.get_common_prefix(m.key, $2, $3) end as folder \
+                       from storage.s3_multipart_uploads as m where m.bucket_id = $1 and starts_with(m.key, $2)) as m \
+               ) as all_entries \
+               where $4 = '' or place > $4 or (place = $4 and $5 <> '' and not is_prefix and id > $5) \
+               order by place, entry \
+             ) as entries order by place, id limit $6",
+        )
+        .await?;
+    let rows =
+        tx.client()?.query(&statement, &[&call.bucket, &prefix, &delimiter, &after, &after_id, &(most + 1)]).await?;
+    tx.rollback().await?;
+    let more = rows.len() as i64 > most;
+    let rows = &rows[..rows.len().min(usize::try_from(most).unwrap_or(0))];
+    let mut xml = Xml::new("ListMultipartUploadsResult");
+    xml.element("Bucket", &call.bucket).element("KeyMarker", shown(&after)).element("UploadIdMarker", &after_id);
+    xml.element("Prefix", shown(&prefix)).given("Delimiter", Some(shown(&delimiter)).filter(|text| !text.is_empty()));
+    xml.given("EncodingType", by_url.then_some("url")).element("MaxUploads", most.to_string());
+    xml.element("IsTruncated", more.to_string());
+    if let (true, Some(last)) = (more, rows.last()) {
+        xml.element("NextKeyMarker", shown(last.try_get::<_, &str>("place")?));
+        xml.element("NextUploadIdMarker", last.try_get::<_, &str>("id")?);
+    }
+    for row in rows {
+        let (place, id): (String, String) = (row.try_get("place")?, row.try_get("id")?);
+        let created: DateTime<Utc> = row.try_get("created_at")?;
+        if row.try_get("is_prefix")? {
+            xml.group("CommonPrefixes", |xml| {
+                xml.element("Prefix", shown(&place));
+            });
+        } else {
+            xml.group("Upload", |xml| {
+                xml.element("Key", shown(&place)).element("UploadId", &id).element("StorageClass", "STANDARD");
+                xml.element("Initiated", time(created));
+            });
+        }
+    }
+    Ok(xml.answer())
+}

@@ -1,0 +1,275 @@
+//! Objects as S3 puts, gets, copies and deletes them.
+
+use std::collections::HashSet;
+
+use actix_web::HttpResponse;
+use actix_web::HttpResponseBuilder;
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::listing::time;
+use super::xml::{self, Xml};
+use super::{Call, copy_source, refused};
+use crate::storage::StorageError;
+use crate::storage::backend::Place;
+use crate::storage::copy::{Changes, Route};
+use crate::storage::download::{Audience, Found, http_date, is_unchanged, no_body, parse_range, send_found};
+use crate::storage::key::ObjectKey;
+use crate::storage::queries::{self, Object};
+use crate::storage::receive::{Described, check_mime};
+use crate::storage::upload::{Landing, Trial};
+
+/// Most keys of one removal.
+const MOST_KEYS: usize = 1000;
+
+/// What a client says of an object beside its bytes.
+pub struct Said {
+    pub mime: String,
+    pub cache_control: Option<String>,
+    pub user_metadata: Value,
+}
+
+impl Said {
+    pub fn of(call: &Call) -> Self {
+        let metadata: Map<String, Value> = call
+            .request
+            .headers()
+            .iter()
+            .filter_map(|(name, value)| {
+                let name = name.as_str().strip_prefix("x-amz-meta-")?;
+                Some((name.to_owned(), Value::String(String::from_utf8_lossy(value.as_bytes()).into_owned())))
+            })
+            .collect();
+        Self {
+            mime: call
+                .header("content-type")
+                .filter(|text| !text.is_empty())
+                .unwrap_or("application/octet-stream")
+                .to_owned(),
+            cache_control: call.header("cache-control").map(str::to_owned),
+            user_metadata: Value::Object(metadata),
+        }
+    }
+}
+
+/// `PUT`.
+pub async fn put(mut call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let length = call
+        .length
+        .ok_or_else(|| refused(411, "MissingContentLength", "You must provide the Content-Length HTTP header."))?;
+    let said = Said::of(&call);
+    // Only if there is none yet.
+    let upsert = call.header("if-none-match") != Some("*");
+    let trial = Trial {
+        bucket: &call.bucket,
+        key: &key,
+        metadata: json!({ "mimetype": said.mime, "contentLength": length }),
+        user_metadata: Some(&said.user_metadata),
+        upsert,
+    };
+    let scope = call.scope("upload");
+    let (rules, permitted) = trial.run(&call.storage, &call.caller, &scope).await?;
+    if !key.is_placeholder() {
+        check_mime(&said.mime, &rules)?;
+    }
+    if length > call.storage.size_limit(&rules) {
+        return Err(StorageError::EntityTooLarge);
+    }
+    permitted.map_err(taken)?;
+    let version = Uuid::new_v4();
+    let mut file = call.storage.files.create(&Place::object(&call.bucket, &key, &version.to_string()))?;
+    while let Some(chunk) = futures_util::TryStreamExt::try_next(&mut call.body).await? {
+        if file.size() + chunk.len() as u64 > length {
+            return Err(incomplete());
+        }
+        file.write(chunk).await?;
+    }
+    if file.size() != length {
+        return Err(incomplete());
+    }
+    let file = file.finish().await?;
+    let etag = file.etag();
+    let described = Described {
+        mime: said.mime,
+        cache_control: said.cache_control.unwrap_or_else(|| "no-cache".to_owned()),
+        robots: None,
+        user_metadata: said.user_metadata,
+    };
+    let landing = Landing {
+        operation: scope.operation.clone(),
+        bucket: call.bucket.clone(),
+        key,
+        owner: call.caller.subject(),
+        version,
+        metadata: described.metadata(&etag, file.size),
+        user_metadata: described.user_metadata,
+        upsert,
+    };
+    call.storage.land(file, landing).await.map_err(taken)?;
+    Ok(HttpResponse::Ok().insert_header((header::ETAG, etag)).finish())
+}
+
+/// A write that was to happen only where nothing is.
+fn taken(error: StorageError) -> StorageError {
+    match error {
+        StorageError::AlreadyExists => StorageError::PreconditionFailed,
+        other => other,
+    }
+}
+
+fn incomplete() -> StorageError {
+    refused(
+        400,
+        "IncompleteBody",
+        "You did not provide the number of bytes specified by the Content-Length HTTP header.",
+    )
+}
+
+/// An object as the caller sees it.
+async fn find(call: &Call, key: &ObjectKey, operation: &str) -> Result<Object, StorageError> {
+    let tx = call.storage.before_caller(&call.caller, &call.scope(operation)).await?;
+    let bucket = queries::find_bucket(&tx, &call.bucket).await?;
+    queries::set_role(&tx, &call.caller.role).await?;
+    let object = queries::find_object(&tx, &call.bucket, key.as_str()).await?;
+    tx.rollback().await?;
+    bucket.ok_or(StorageError::NoSuchBucket)?;
+    object.ok_or(StorageError::NoSuchKey)
+}
+
+/// `GET` and `HEAD`.
+pub async fn read(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let is_head = *call.request.method() == Method::HEAD;
+    let find = async || {
+        let object = find(&call, &key, if is_head { "object.info" } else { "object.get" }).await?;
+        Ok(Found { bucket: call.bucket.clone(), key: key.clone(), object, audience: Audience::Caller })
+    };
+    let found = find().await?;
+    let mut response = headers(&call, &found.object);
+    if is_head || is_unchanged(&call.request, &found.object) {
+        crate::storage::download::check_match(&call.request, &found.object)?;
+        if is_unchanged(&call.request, &found.object) {
+            return Ok(response.status(StatusCode::NOT_MODIFIED).finish());
+        }
+        if let Some(text) = call.header("range") {
+            let (first, last) = parse_range(text, found.object.size()).ok_or(StorageError::InvalidRange)?;
+            response
+                .status(StatusCode::PARTIAL_CONTENT)
+                .insert_header((header::CONTENT_RANGE, format!("bytes {first}-{last}/{}", found.object.size())));
+            return Ok(no_body(response, last - first + 1));
+        }
+        return Ok(no_body(response, found.object.size()));
+    }
+    let send = async |found: &Found| call.storage.send_with(&call.request, found, headers(&call, &found.object)).await;
+    send_found(found, find, send).await
+}
+
+/// What S3 tells of an object; a client may ask for other words.
+fn headers(call: &Call, object: &Object) -> HttpResponseBuilder {
+    let mut response = HttpResponse::Ok();
+    response
+        .insert_header((header::ACCEPT_RANGES, "bytes"))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        // A presigned link may be opened in a browser.
+        .insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))
+        .insert_header((header::LAST_MODIFIED, http_date(object.updated_at)));
+    let mut set = |name: HeaderName, value: &str| {
+        if let Some(value) = HeaderValue::from_str(value).ok().filter(|value| !value.is_empty()) {
+            response.insert_header((name, value));
+        }
+    };
+    set(header::ETAG, object.text("eTag"));
+    set(header::CONTENT_TYPE, object.text("mimetype"));
+    set(header::CACHE_CONTROL, object.text("cacheControl"));
+    for name in
+        ["content-type", "cache-control", "content-disposition", "content-encoding", "content-language", "expires"]
+    {
+        if let Some(value) = call.parameter(&format!("response-{name}")) {
+            set(HeaderName::from_static(name), value);
+        }
+    }
+    let mut missing = 0;
+    for (name, value) in object.user_metadata.as_object().into_iter().flatten() {
+        let name = HeaderName::try_from(format!("x-amz-meta-{}", name.to_ascii_lowercase()));
+        let value = value.as_str().filter(|text| text.is_ascii()).and_then(|text| HeaderValue::from_str(text).ok());
+        match (name, value) {
+            (Ok(name), Some(value)) => drop(response.insert_header((name, value))),
+            _ => missing += 1,
+        }
+    }
+    if missing > 0 {
+        response.insert_header(("x-amz-missing-meta", missing));
+    }
+    response
+}
+
+/// `GET ?tagging`: there are no tags.
+pub async fn tagging(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    find(&call, &key, "object.get_tagging").await?;
+    let mut xml = Xml::new("Tagging");
+    xml.group("TagSet", |_| {});
+    Ok(xml.answer())
+}
+
+/// `PUT` with `x-amz-copy-source`.
+pub async fn copy(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let (from_bucket, from_key) = copy_source(&call)?;
+    let replace = call.header("x-amz-metadata-directive").is_some_and(|text| text.eq_ignore_ascii_case("replace"));
+    let changes = replace.then(|| {
+        let said = Said::of(&call);
+        Changes {
+            cache_control: said.cache_control,
+            mime: Some(said.mime),
+            drop_rest: true,
+            user_metadata: Some(said.user_metadata),
+        }
+    });
+    let route = Route { from_bucket, from_key, to_bucket: call.bucket.clone(), to_key: key };
+    let scope = call.scope("object.copy");
+    let (object, _) = call.storage.copy_object(&call.caller, &scope, &route, changes, true).await?;
+    let mut xml = Xml::new("CopyObjectResult");
+    xml.element("LastModified", time(object.updated_at)).element("ETag", object.text("eTag"));
+    Ok(xml.answer())
+}
+
+/// `DELETE`: of what is not there, too.
+pub async fn delete(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    match call.storage.delete_object(&call.caller, &call.scope("object.delete"), &call.bucket, &key).await {
+        Err(StorageError::NoSuchKey) => drop(call.storage.require_bucket(&call.bucket).await?),
+        outcome => outcome?,
+    }
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `POST ?delete`: up to a thousand keys.
+pub async fn delete_many(mut call: Call) -> Result<HttpResponse, StorageError> {
+    let (objects, others) = xml::read(&call.xml().await?, "Delete", "Object")?;
+    let keys: Option<Vec<String>> = objects
+        .iter()
+        .map(|object| xml::text_of(object, "Key").filter(|key| !key.contains('\0')).map(str::to_owned))
+        .collect();
+    let keys = keys.filter(|keys| keys.len() <= MOST_KEYS).ok_or_else(|| {
+        refused(400, "MalformedXML", "The XML you provided did not validate against our published schema")
+    })?;
+    call.storage.require_bucket(&call.bucket).await?;
+    let tx = call.storage.as_caller(&call.caller, &call.scope("object.delete_many")).await?;
+    let gone = queries::delete_objects(&tx, &call.bucket, &keys).await?;
+    let left: HashSet<String> = queries::visible_names(&tx, &call.bucket, &keys).await?.into_iter().collect();
+    tx.commit().await?;
+    call.storage.remove_files(&call.bucket, gone.iter().map(|(object, _)| object)).await;
+    let quiet = xml::text_of(&others, "Quiet") == Some("true");
+    let mut xml = Xml::new("DeleteResult");
+    for key in &keys {
+        if left.contains(key) {
+            xml.group("Error", |xml| {
+                xml.element("Key", key).element("Code", "AccessDenied").element("Message", "Access Denied");
+            });
+        } else if !quiet {
+            xml.group("Deleted", |xml| {
+                xml.element("Key", key);
+            });
+        }
+    }
+    Ok(xml.answer())
+}

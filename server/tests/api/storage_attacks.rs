@@ -1,0 +1,193 @@
+//! What somebody tries who means harm: pages on our origin, keys in disguise, links made wider.
+
+use crate::support::{Actor, Reply, TestApp, send};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+const SCHEMA: &str = "
+    insert into storage.buckets (id, name, public) values ('open', 'open', true), ('own', 'own', false);
+    create policy own on storage.objects for all to authenticated
+      using ((storage.foldername(name))[1] = auth.uid()::text) with check ((storage.foldername(name))[1] = auth.uid()::text);
+";
+
+async fn upload(actor: &Actor<'_>, path: &str, mime: &str, body: &str) -> Reply {
+    let request = actor.request(Method::POST, &format!("/storage/v1/object/{path}")).header("x-upsert", "true");
+    send(request.header("content-type", mime).body(body.to_owned())).await
+}
+
+/// A script that was uploaded must not run where the app does, whatever it is called and whichever way it is fetched.
+#[actix_web::test]
+async fn what_is_uploaded_never_runs_on_the_apps_origin() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let service = app.service();
+    let page = "<script>fetch('/rest/v1/')</script>";
+    for (name, mime) in [
+        ("html", "text/html"),
+        ("upper", "TEXT/HTML; charset=utf-8"),
+        ("padded", " text/html"),
+        ("xhtml", "application/xhtml+xml"),
+        ("svg", "image/svg+xml"),
+        ("xml", "text/xml"),
+        ("xsl", "application/xslt+xml"),
+        ("js", "text/javascript"),
+        ("mht", "multipart/related"),
+        ("none", ""),
+        ("pdf", "application/pdf"),
+    ] {
+        let stored = upload(&service, &format!("open/{name}"), mime, page).await;
+        assert_eq!(stored.status, 200, "{mime}: {}", stored.body);
+        let sign = service.post(&format!("/storage/v1/object/sign/open/{name}"), json!({ "expiresIn": 60 })).await;
+        let link = format!("/storage/v1{}", sign.body["signedURL"].as_str().expect("an address"));
+        let public = format!("/storage/v1/object/public/open/{name}");
+        for request in [
+            app.plain(Method::GET, &public),
+            app.plain(Method::HEAD, &public),
+            app.plain(Method::GET, &public).header("range", "bytes=0-10"),
+            app.plain(Method::GET, &link),
+            service.request(Method::GET, &format!("/storage/v1/object/authenticated/open/{name}")),
+        ] {
+            let answer = request.send().await.expect("an answer");
+            let header = |name: &str| answer.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or("").to_owned();
+            assert!(
+                !header("content-type").to_ascii_lowercase().contains("html") || name == "xhtml",
+                "{}",
+                header("content-type")
+            );
+            assert_eq!(header("content-security-policy"), "default-src 'none'; sandbox", "{mime}");
+            assert_eq!(header("x-content-type-options"), "nosniff", "{mime}");
+        }
+    }
+    // A name for the download cannot add headers or end the quotes.
+    let named = app.plain(
+        Method::GET,
+        "/storage/v1/object/public/open/html?download=a%22%0d%0aSet-Cookie:%20x=1%00%E2%80%AEgpj.exe",
+    );
+    let named = named.send().await.expect("an answer");
+    assert!(!named.headers().contains_key("set-cookie"));
+    let disposition = named.headers()["content-disposition"].to_str().expect("text").to_owned();
+    assert!(disposition.starts_with("attachment; filename=a%22%0D%0ASet-Cookie%3A%20x%3D1"), "{disposition}");
+}
+
+/// Keys that look alike, lead elsewhere or cannot be written down.
+#[actix_web::test]
+async fn keys_in_other_forms_are_refused_and_never_another_object() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let service = app.service();
+    assert_eq!(upload(&service, "open/caf-e", "text/plain", "plain").await.status, 200);
+    for key in [
+        "caf%C3%A9",            // composed
+        "cafe%CC%81",           // decomposed
+        "%EF%BD%83af-e",        // full width
+        "caf%E2%80%8B-e",       // with a blank of no width
+        "%E2%80%AEe-fac",       // written the other way round
+        "a%2F..%2F..%2Fsecret", // a way out
+        "..%5C..%5Csecret",
+        "%2e%2e%2fsecret",
+        "a%00.png",
+        "a%0A",
+        "a%7F",
+        "%C0%AE%C0%AE/secret", // dots that are too long
+        "%ED%A0%80",           // half a character
+    ] {
+        let stored = upload(&service, &format!("open/{key}"), "text/plain", "x").await;
+        assert_eq!((stored.status, &stored.body["statusCode"]), (400, &json!("400")), "{key}: {}", stored.body);
+        assert_eq!(stored.body["code"], "InvalidKey", "{key}");
+    }
+    // Such names may be in rows of others: they lead nowhere on the disk.
+    for name in ["../../../etc/passwd", "a/../../b", "/etc/passwd"] {
+        let row =
+            "insert into storage.objects (bucket_id, name, version, metadata) values ('open', $1, '', '{\"size\": 1}')";
+        app.owner.execute(row, &[&name]).await.expect("a row");
+        let read = app.service().get(&format!("/storage/v1/object/open/{}", name.replace('/', "%2F"))).await;
+        assert!(read.status >= 400 && !read.body.to_string().contains("root:"), "{name}: {}", read.body);
+        let route = json!({ "bucketId": "open", "sourceKey": name, "destinationKey": "taken" });
+        let copied = app.service().post("/storage/v1/object/copy", route).await;
+        assert!(copied.status >= 400, "{name}: {}", copied.body);
+    }
+    assert_eq!(app.service().get("/storage/v1/object/open/caf-e").await.body, "plain");
+}
+
+/// The parts of a token.
+fn parts(token: &str) -> (Value, Value, String) {
+    let mut words = token.split('.');
+    let mut json = || {
+        let bytes = URL_SAFE_NO_PAD.decode(words.next().expect("a part")).expect("base64");
+        serde_json::from_slice(&bytes).expect("JSON")
+    };
+    let (head, claims) = (json(), json());
+    (head, claims, token.rsplit('.').next().expect("a signature").to_owned())
+}
+
+fn joined(head: &Value, claims: &Value, signature: &str) -> String {
+    let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    format!("{}.{}.{signature}", encode(head), encode(claims))
+}
+
+#[actix_web::test]
+async fn a_signed_link_cannot_be_widened() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let (alice, bob) = (app.user("alice@test.example").await, app.user("bob@test.example").await);
+    for user in [&alice, &bob] {
+        assert_eq!(upload(&user.actor, &format!("own/{}/x", user.id), "text/plain", "own").await.status, 200);
+    }
+    let path = format!("own/{}/x", alice.id);
+    // A signing request cannot put claims of its own into the token.
+    let wish = json!({ "expiresIn": 60, "role": "service_role", "url": format!("own/{}/x", bob.id), "scope": "upload",
+        "transform": { "width": 5, "format": "webp", "resize": "cover,url:x" } });
+    let refused = alice.actor.post(&format!("/storage/v1/object/sign/{path}"), wish.clone()).await;
+    assert_eq!(refused.body["message"], "body/transform/resize must be equal to one of the allowed values");
+    let mut wish = wish;
+    wish["transform"] = json!({});
+    let signed = alice.actor.post(&format!("/storage/v1/object/sign/{path}"), wish).await;
+    let url = signed.body["signedURL"].as_str().expect("an address").to_owned();
+    let token = url.split_once("token=").expect("a token").1.to_owned();
+    let (head, claims, signature) = parts(&token);
+    assert_eq!((&claims["url"], &claims["scope"], claims.get("role")), (&json!(path), &json!("download"), None));
+
+    let open = |path: &str, token: &str| -> RequestBuilder {
+        app.plain(Method::GET, &format!("/storage/v1/object/sign/{path}?token={token}"))
+    };
+    assert_eq!(send(open(&path, &token)).await.body, "own");
+    let changed = |name: &str, value: Value| {
+        let mut claims = claims.clone();
+        claims[name] = value;
+        joined(&head, &claims, &signature)
+    };
+    let theirs = format!("own/{}/x", bob.id);
+    let none = joined(&json!({ "alg": "none", "typ": "JWT" }), &claims, "");
+    for (path, token) in [
+        (&theirs, token.clone()),
+        (&theirs, changed("url", json!(theirs))),
+        (&path, changed("exp", json!(4_000_000_000_i64))),
+        (&path, none),
+        (&path, format!("{token}A")),
+        (&path, String::new()),
+        // Tokens that mean something elsewhere.
+        (&path, alice.actor.token.clone().expect("a token")),
+        (&path, app.service_key.clone()),
+        (&theirs, app.service_key.clone()),
+    ] {
+        let refused = send(open(path, &token)).await;
+        assert_eq!(refused.status, 400, "{token}: {}", refused.body);
+        assert!(
+            ["InvalidJWT", "InvalidSignature"].contains(&refused.body["code"].as_str().expect("a code")),
+            "{}",
+            refused.body
+        );
+    }
+    // Of two tokens the first counts, and the path is read as it is decoded.
+    let two = format!("/storage/v1/object/sign/{theirs}?token={token}&token={token}");
+    assert_eq!(send(app.plain(Method::GET, &two)).await.body["code"], "InvalidSignature");
+    let aside = format!("/storage/v1/object/sign/{path}%2F..%2F..%2F{}%2Fx?token={token}", bob.id);
+    assert_eq!(send(app.plain(Method::GET, &aside)).await.body["code"], "InvalidKey");
+    // It is nobody's session.
+    let as_user = send(app.plain(Method::GET, &format!("/storage/v1/object/{theirs}")).bearer_auth(&token)).await;
+    assert_eq!(as_user.status, 400, "{}", as_user.body);
+    let rows = send(app.anon().request(Method::GET, "/rest/v1/").bearer_auth(&token)).await;
+    assert!(rows.status == 401 || rows.status == 400, "{} {}", rows.status, rows.body);
+}

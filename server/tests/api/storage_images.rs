@@ -1,0 +1,217 @@
+//! Pictures at `/render/image`: public, authenticated and signed; what they are made of and who may have them.
+
+use crate::support::{Actor, Reply, TestApp, User, send};
+use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::json;
+
+const SCHEMA: &str = "
+    insert into storage.buckets (id, name, public) values ('open', 'open', true), ('own', 'own', false);
+    create policy own on storage.objects for all to authenticated
+      using ((storage.foldername(name))[1] = auth.uid()::text) with check ((storage.foldername(name))[1] = auth.uid()::text);
+";
+
+fn picture(format: ImageFormat) -> Vec<u8> {
+    let drawn = RgbImage::from_fn(200, 100, |x, y| Rgb([(x % 256) as u8, (y * 2) as u8, ((x * y) % 256) as u8]));
+    let mut file = std::io::Cursor::new(Vec::new());
+    DynamicImage::ImageRgb8(drawn).write_to(&mut file, format).expect("a picture");
+    file.into_inner()
+}
+
+async fn upload(actor: &Actor<'_>, path: &str, mime: &str, body: Vec<u8>) {
+    let request = actor.request(Method::POST, &format!("/storage/v1/object/{path}")).header("x-upsert", "true");
+    let reply = send(request.header("content-type", mime).body(body)).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+}
+
+struct Shown {
+    status: u16,
+    mime: String,
+    etag: String,
+    transformations: String,
+    vary: String,
+    bytes: Vec<u8>,
+}
+
+impl Shown {
+    async fn of(request: RequestBuilder) -> Self {
+        let response = request.send().await.expect("an answer");
+        let header = |response: &Response, name: &str| {
+            response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        };
+        Self {
+            status: response.status().as_u16(),
+            mime: header(&response, "content-type"),
+            etag: header(&response, "etag"),
+            transformations: header(&response, "x-transformations"),
+            vary: header(&response, "vary"),
+            bytes: response.bytes().await.expect("a body").to_vec(),
+        }
+    }
+
+    fn size(&self) -> (u32, u32) {
+        let picture = image::load_from_memory(&self.bytes).expect("a picture");
+        (picture.width(), picture.height())
+    }
+}
+
+async fn set_up(app: &TestApp) -> (User<'_>, User<'_>) {
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let (alice, bob) = (app.user("alice@test.example").await, app.user("bob@test.example").await);
+    for bucket in ["open", "own"] {
+        upload(&alice.actor, &format!("{bucket}/{}/a b.png", alice.id), "image/png", picture(ImageFormat::Png)).await;
+    }
+    (alice, bob)
+}
+
+#[actix_web::test]
+async fn public_pictures_are_made_to_size_and_kept_by_their_sources_etag() {
+    let app = TestApp::start().await;
+    let (alice, _) = set_up(&app).await;
+    let path = |query: &str| format!("/storage/v1/render/image/public/open/{}/a b.png?{query}", alice.id);
+    let plain = |query: &str| app.plain(Method::GET, &path(query));
+    let shown = Shown::of(plain("width=100&height=100")).await;
+    assert_eq!((shown.status, shown.mime.as_str(), shown.size()), (200, "image/png", (100, 100)));
+    assert_eq!(shown.transformations, "height:100,width:100,resizing_type:fill");
+    let source =
+        Shown::of(app.plain(Method::GET, &format!("/storage/v1/object/public/open/{}/a b.png", alice.id))).await;
+    assert_eq!(shown.etag, source.etag);
+    assert_eq!(Shown::of(plain("width=100").header("if-none-match", &source.etag)).await.status, 304);
+
+    let webp = Shown::of(plain("width=50").header("accept", "image/avif,image/webp,*/*")).await;
+    assert_eq!((webp.mime.as_str(), webp.vary.contains("Accept"), webp.size()), ("image/webp", true, (50, 25)));
+    let origin = Shown::of(plain("width=50&format=origin").header("accept", "image/webp")).await;
+    assert_eq!((origin.mime.as_str(), origin.vary.contains("Accept")), ("image/png", false));
+    let small = Shown::of(plain("format=webp&quality=20")).await.bytes.len();
+    assert!(small < Shown::of(plain("format=webp&quality=100")).await.bytes.len());
+
+    // What was made of the old bytes is not shown for the new ones.
+    let other = DynamicImage::ImageRgb8(RgbImage::from_pixel(30, 60, Rgb([1, 2, 3])));
+    let mut file = std::io::Cursor::new(Vec::new());
+    other.write_to(&mut file, ImageFormat::Jpeg).expect("a picture");
+    upload(&alice.actor, &format!("open/{}/a b.png", alice.id), "image/jpeg", file.into_inner()).await;
+    let shown = Shown::of(plain("width=100&height=100")).await;
+    assert_eq!((shown.mime.as_str(), shown.size()), ("image/jpeg", (30, 60)));
+    let download = plain("width=10&download=me.jpg").send().await.expect("an answer");
+    assert_eq!(download.headers()["content-disposition"], "attachment; filename=me.jpg; filename*=UTF-8''me.jpg");
+    assert_eq!(download.headers()["x-content-type-options"], "nosniff");
+}
+
+#[actix_web::test]
+async fn who_may_not_read_the_source_gets_no_picture_of_it() {
+    let app = TestApp::start().await;
+    let (alice, bob) = set_up(&app).await;
+    let path = format!("/storage/v1/render/image/authenticated/own/{}/a b.png?width=20", alice.id);
+    assert_eq!(Shown::of(alice.actor.request(Method::GET, &path)).await.size(), (20, 10));
+    assert_eq!(bob.actor.get(&path).await.body["error"], "not_found");
+    let public = app.anon().get(&path.replace("authenticated", "public")).await;
+    assert_eq!((public.status, &public.body["error"]), (400, &json!("Bucket not found")));
+    let nobody = send(app.plain(Method::GET, &path)).await;
+    assert_eq!(nobody.body["message"], "headers must have required property 'authorization'");
+}
+
+#[actix_web::test]
+async fn a_link_to_a_picture_opens_that_picture_and_nothing_else() {
+    let app = TestApp::start().await;
+    let (alice, _) = set_up(&app).await;
+    let sign = format!("/storage/v1/object/sign/own/{}/a b.png", alice.id);
+    let transform =
+        json!({ "width": 40, "height": 40, "resize": "cover", "gravity": "fp", "x_offset": 0, "y_offset": 1 });
+    let signed = alice.actor.post(&sign, json!({ "expiresIn": 60, "transform": transform })).await;
+    let url = signed.body["signedURL"].as_str().expect("an address").to_owned();
+    assert!(url.starts_with(&format!("/render/image/sign/own/{}/a b.png?token=", alice.id)), "{url}");
+    let open = |url: &str| app.plain(Method::GET, &format!("/storage/v1{url}"));
+    let shown = Shown::of(open(&url)).await;
+    assert_eq!((shown.status, shown.size()), (200, (40, 40)));
+    assert!(shown.transformations.contains("gravity:fp:0:1"), "{}", shown.transformations);
+
+    // Neither the query nor another route widens it.
+    assert_eq!(Shown::of(open(&format!("{url}&width=200&height=100&resize=fill"))).await.size(), (40, 40));
+    for wider in [url.replace("/render/image/sign/", "/object/sign/"), url.replace("a b.png", "c.png")] {
+        let refused = send(open(&wider)).await;
+        assert_eq!((refused.status, &refused.body["code"]), (400, &json!("InvalidSignature")), "{wider}");
+    }
+    let upload = url.replace("/render/image/sign/", "/object/upload/sign/");
+    let refused = send(app.plain(Method::PUT, &format!("/storage/v1{upload}")).body("x")).await;
+    assert_eq!(refused.body["message"], "Token is not scoped for upload");
+
+    // Without a transform it is a link to the file, as it always was.
+    let plain = alice.actor.post(&sign, json!({ "expiresIn": 60, "transform": {} })).await;
+    assert!(plain.body["signedURL"].as_str().expect("an address").starts_with("/object/sign/"));
+    let wrong = alice.actor.post(&sign, json!({ "expiresIn": 60, "transform": { "width": -1 } })).await;
+    assert_eq!(wrong.body["message"], "body/transform/width must be >= 0");
+}
+
+#[actix_web::test]
+async fn what_is_no_picture_or_too_large_is_refused_in_upstreams_words() {
+    let settings = [("IMGPROXY_MAX_SRC_RESOLUTION", "0.01"), ("IMGPROXY_MAX_SRC_FILE_SIZE", "100000")];
+    let app = TestApp::with_settings(&settings).await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let service = app.service();
+    let heavy = [picture(ImageFormat::Png), vec![0; 100_000]].concat();
+    let mut bomb = picture(ImageFormat::Png);
+    bomb.truncate(500);
+    for (name, body, said) in [
+        ("text", b"not a picture".to_vec(), "The source image is invalid or unsupported for rendering"),
+        ("large", picture(ImageFormat::Png), "The source image resolution is too large to process"),
+        ("bomb", bomb, "The source image resolution is too large to process"),
+        ("heavy", heavy, "The source image file is too large to process"),
+        (
+            "svg",
+            b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec(),
+            "The source image is invalid or unsupported for rendering",
+        ),
+    ] {
+        upload(&service, &format!("open/{name}"), "image/png", body).await;
+        let refused: Reply =
+            send(app.plain(Method::GET, &format!("/storage/v1/render/image/public/open/{name}?width=5"))).await;
+        assert_eq!(
+            (refused.status, &refused.body),
+            (
+                400,
+                &json!({ "statusCode": "400", "error": "InvalidRequest", "code": "InvalidRequest", "message": said })
+            ),
+            "{name}"
+        );
+    }
+    let refused = send(app.plain(Method::GET, "/storage/v1/render/image/public/open/text?quality=5")).await;
+    assert_eq!(refused.body["message"], "querystring/quality must be >= 20");
+    let none = send(app.plain(Method::GET, "/storage/v1/render/image/public/open/none?width=5")).await;
+    assert_eq!(none.body["error"], "not_found");
+}
+
+#[actix_web::test]
+async fn where_it_is_switched_off_there_are_no_such_routes_and_links_are_plain() {
+    let app = TestApp::with_settings(&[("ENABLE_IMAGE_TRANSFORMATION", "false")]).await;
+    let (alice, _) = set_up(&app).await;
+    let path = format!("/storage/v1/render/image/public/open/{}/a b.png", alice.id);
+    let refused = send(app.plain(Method::GET, &path)).await;
+    assert_eq!((refused.status, &refused.body["error"]), (404, &json!("Not Found")));
+    let sign = format!("/storage/v1/object/sign/own/{}/a b.png", alice.id);
+    let signed = alice.actor.post(&sign, json!({ "expiresIn": 60, "transform": { "width": 5 } })).await;
+    assert!(signed.body["signedURL"].as_str().expect("an address").starts_with("/object/sign/"));
+}
+
+/// Twelve pictures of nine megapixels at once: their pixels are worked on a few at a time.
+#[actix_web::test]
+async fn many_large_pictures_at_once_take_turns_and_all_come() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let large = DynamicImage::ImageLuma8(image::GrayImage::from_pixel(3000, 3000, image::Luma([7])));
+    let mut file = std::io::Cursor::new(Vec::new());
+    large.write_to(&mut file, ImageFormat::Png).expect("a picture");
+    upload(&app.service(), "open/large", "image/png", file.into_inner()).await;
+    let one = |number: usize| {
+        let path = format!("/storage/v1/render/image/public/open/large?width={}", 10 + number);
+        Shown::of(app.plain(Method::GET, &path))
+    };
+    let all = futures_util::future::join_all((0..12).map(one)).await;
+    for (number, shown) in all.iter().enumerate() {
+        // Whoever waited too long is told so, and nothing else.
+        assert!(matches!(shown.status, 200 | 429), "{}", shown.status);
+        if shown.status == 200 {
+            assert_eq!(shown.size(), (10 + number as u32, 10 + number as u32));
+        }
+    }
+    assert!(all.iter().any(|shown| shown.status == 200));
+}

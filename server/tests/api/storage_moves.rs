@@ -1,0 +1,153 @@
+//! Files that move: from one store to another, and with a dump of the database to another project.
+
+use crate::support::cluster::{Database, Template};
+use crate::support::{TestApp, send};
+use ferrobase::config::{Reader, Source};
+use ferrobase::db::{Pool, PoolOptions};
+use ferrobase::storage::migrate::{MoveError, move_files};
+use ferrobase::storage::{BackendConfig, Mode, StorageConfig};
+use reqwest::Method;
+use serde_json::json;
+
+const SCHEMA: &str =
+    "insert into storage.buckets (id, name, public) values ('docs', 'docs', false), ('open', 'open', true);";
+
+async fn put(app: &TestApp, path: &str, body: &str) {
+    let request = app.service().request(Method::POST, &format!("/storage/v1/object/{path}")).header("x-upsert", "true");
+    let reply = send(request.header("content-type", "text/plain").body(body.to_owned())).await;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+}
+
+async fn get(app: &TestApp, path: &str) -> serde_json::Value {
+    app.service().get(&format!("/storage/v1/object/{path}")).await.body
+}
+
+fn pool(app: &TestApp) -> Pool {
+    Pool::new(&app.owner_url, &PoolOptions { size: 1, ..PoolOptions::default() }).expect("a pool")
+}
+
+/// The store that a server's settings name.
+fn store(settings: &[(&str, &str)]) -> BackendConfig {
+    let source = Source::from_pairs(settings.iter().copied());
+    let mut reader = Reader::new(&source);
+    let config = StorageConfig::read(&mut reader, "/nowhere".as_ref(), Mode::Full);
+    reader.finish(config).expect("settings").backend
+}
+
+fn folder(name: &str) -> String {
+    let path = std::env::temp_dir().join(format!("ferrobase-moves-{}-{name}", uuid::Uuid::new_v4()));
+    path.display().to_string()
+}
+
+#[actix_web::test]
+async fn files_move_into_a_store_and_back_checked_by_their_hash_and_again_without_harm() {
+    let holder = TestApp::start().await;
+    holder
+        .owner
+        .batch_execute("insert into storage.buckets (id, name) values ('files', 'files')")
+        .await
+        .expect("bucket");
+    let endpoint = format!("{}/storage/v1/s3", holder.base);
+    let (here, back) = (folder("here"), folder("back"));
+    let s3 = [
+        ("STORAGE_BACKEND", "s3"),
+        ("STORAGE_S3_BUCKET", "files"),
+        ("STORAGE_S3_ENDPOINT", &endpoint),
+        ("STORAGE_S3_FORCE_PATH_STYLE", "true"),
+        ("AWS_ACCESS_KEY_ID", "625729a08b95bf1b7ff351a663f3a849"),
+        ("AWS_SECRET_ACCESS_KEY", "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907"),
+    ];
+    let app = TestApp::with_settings(&[("FERROBASE_STORAGE_DIR", &here)]).await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    for number in 0..5 {
+        put(&app, &format!("docs/a//{number}"), &format!("file {number}")).await;
+    }
+    let (from, to, again) =
+        (store(&[("FERROBASE_STORAGE_DIR", &here)]), store(&s3), store(&[("FERROBASE_STORAGE_DIR", &back)]));
+    let moved = move_files(&pool(&app), &from, &to, |_| ()).await.expect("moved");
+    assert_eq!((moved.copied, moved.already_there, moved.bytes, moved.is_whole()), (5, 0, 30, true));
+    let other = app.another(&s3).await;
+    assert_eq!(get(&other, "docs/a//3").await, "file 3");
+
+    // Between two runs one file was replaced and one removed.
+    put(&app, "docs/a//3", "another 3").await;
+    assert_eq!(send(app.service().request(Method::DELETE, "/storage/v1/object/docs/a//4")).await.status, 200);
+    let moved = move_files(&pool(&app), &from, &to, |_| ()).await.expect("moved");
+    assert_eq!((moved.copied, moved.already_there, moved.is_whole()), (1, 3, true));
+    let returned = move_files(&pool(&app), &to, &again, |_| ()).await.expect("moved");
+    assert_eq!((returned.copied, returned.is_whole()), (4, true));
+
+    // A file that was changed behind our back is named, and one that is gone too.
+    let files = walk(&back);
+    std::fs::write(&files[0], "not what it was").expect("changed");
+    std::fs::remove_file(&files[1]).expect("gone");
+    let third = folder("third");
+    let told =
+        move_files(&pool(&app), &again, &store(&[("FERROBASE_STORAGE_DIR", &third)]), |_| ()).await.expect("moved");
+    assert_eq!((told.missing.len(), told.differing.len(), told.is_whole()), (1, 1, false), "{told:?}");
+    // A copy that is wrong in the new store is made anew.
+    let mended = move_files(&pool(&app), &from, &again, |_| ()).await.expect("moved");
+    assert_eq!((mended.copied, mended.already_there, mended.is_whole()), (2, 2, true));
+    assert!(matches!(move_files(&pool(&app), &from, &from, |_| ()).await, Err(MoveError::Same)));
+    for path in [here, back, third] {
+        std::fs::remove_dir_all(path).expect("clean");
+    }
+}
+
+/// Files below a folder that hold a version, in order.
+fn walk(root: &str) -> Vec<std::path::PathBuf> {
+    let (mut folders, mut files) = (vec![std::path::PathBuf::from(root)], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// What `pg_dump --data-only` writes of schema `storage` in a project of Supabase: rows with the columns of its newest
+/// migrations, and files below `stub/stub` as its server lays them out.
+#[actix_web::test]
+async fn rows_of_another_projects_dump_and_its_files_are_served_here() {
+    let source = folder("supabase");
+    let version = "5a1f0b7e-6f0e-4a0e-9a53-0c3c7f2a9d11";
+    let place = format!("{source}/stub/stub/avatars/u 1/me.txt");
+    std::fs::create_dir_all(&place).expect("folder");
+    std::fs::write(format!("{place}/{version}"), "it is me").expect("file");
+    let database = Database::new(Template::App).await;
+    let settings =
+        [("STORAGE_FILE_BACKEND_PATH", source.as_str()), ("GLOBAL_S3_BUCKET", "stub"), ("TENANT_ID", "stub")];
+    let app = TestApp::on(database, &settings).await;
+    let dump = format!(
+        "set session_replication_role = replica;
+         insert into storage.buckets (id, name, owner, created_at, updated_at, public, avif_autodetection, file_size_limit,
+           allowed_mime_types, owner_id, type) values
+           ('avatars', 'avatars', null, '2026-01-01', '2026-01-01', true, false, null, null, null, 'STANDARD');
+         insert into storage.objects (id, bucket_id, name, owner, created_at, updated_at, last_accessed_at, metadata, version,
+           owner_id, user_metadata) values
+           ('11111111-1111-4111-8111-111111111111', 'avatars', 'u 1/me.txt', null, '2026-01-01', '2026-01-01', '2026-01-01',
+            '{{\"eTag\": \"\\\"6cd4\\\"\", \"size\": 8, \"mimetype\": \"text/plain\", \"cacheControl\": \"max-age=3600\",
+               \"lastModified\": \"2026-01-01T00:00:00.000Z\", \"contentLength\": 8, \"httpStatusCode\": 200}}',
+            '{version}', null, '{{}}');
+         set session_replication_role = origin;"
+    );
+    app.owner.batch_execute(&dump).await.expect("restored");
+    let read = send(app.plain(Method::GET, "/storage/v1/object/public/avatars/u 1/me.txt")).await;
+    assert_eq!((read.status, &read.body), (200, &json!("it is me")));
+    let listed = app.service().post("/storage/v1/object/list/avatars", json!({ "prefix": "u 1" })).await;
+    assert_eq!(listed.body[0]["name"], "me.txt");
+    let route = json!({ "bucketId": "avatars", "sourceKey": "u 1/me.txt", "destinationKey": "u 1/again.txt" });
+    assert_eq!(app.service().post("/storage/v1/object/copy", route).await.status, 200);
+    // And on into a folder of our own.
+    let own = folder("own");
+    let (from, to) = (store(&settings), store(&[("FERROBASE_STORAGE_DIR", &own)]));
+    let moved = move_files(&pool(&app), &from, &to, |_| ()).await.expect("moved");
+    assert_eq!((moved.copied, moved.is_whole()), (2, true), "{moved:?}");
+    let served = app.another(&[("FERROBASE_STORAGE_DIR", &own)]).await;
+    assert_eq!(get(&served, "avatars/u 1/again.txt").await, "it is me");
+    for path in [source, own] {
+        std::fs::remove_dir_all(path).expect("clean");
+    }
+}

@@ -1,0 +1,349 @@
+//! The S3 protocol, signed here by hand: `supabase-compat-tests` and `just test-tools` have clients of others.
+
+use crate::support::TestApp;
+use chrono::Utc;
+use hmac::{Hmac, Mac};
+use reqwest::{Method, Response};
+use sha2::{Digest, Sha256};
+
+const SCHEMA: &str = "
+    insert into storage.buckets (id, name, file_size_limit, allowed_mime_types) values ('private', 'private', 10000000, null);
+    create policy own on storage.objects for all to authenticated
+      using (bucket_id = 'private' and (storage.foldername(name))[1] = auth.uid()::text)
+      with check (bucket_id = 'private' and (storage.foldername(name))[1] = auth.uid()::text);
+";
+const ACCESS_KEY: &str = "625729a08b95bf1b7ff351a663f3a849";
+const SECRET_KEY: &str = "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907";
+
+fn hmac(key: &[u8], text: &str) -> Vec<u8> {
+    let mac = Hmac::<Sha256>::new_from_slice(key).expect("a key");
+    mac.chain_update(text).finalize().into_bytes().to_vec()
+}
+
+/// Whoever signs.
+struct Signer<'a> {
+    app: &'a TestApp,
+    access_key: String,
+    secret_key: String,
+    session: Option<String>,
+}
+
+impl<'a> Signer<'a> {
+    fn project(app: &'a TestApp) -> Self {
+        Self { app, access_key: ACCESS_KEY.to_owned(), secret_key: SECRET_KEY.to_owned(), session: None }
+    }
+
+    fn user(app: &'a TestApp, token: &str) -> Self {
+        let session = Some(token.to_owned());
+        Self { app, access_key: "local".to_owned(), secret_key: app.anon_key.clone(), session }
+    }
+
+    fn signature(&self, at: &str, canonical: &str) -> (String, String) {
+        let scope = format!("{}/local/s3/aws4_request", &at[..8]);
+        let text = format!("AWS4-HMAC-SHA256\n{at}\n{scope}\n{}", hex::encode(Sha256::digest(canonical)));
+        let mut key = hmac(format!("AWS4{}", self.secret_key).as_bytes(), &at[..8]);
+        for part in ["local", "s3", "aws4_request"] {
+            key = hmac(&key, part);
+        }
+        (scope, hex::encode(hmac(&key, &text)))
+    }
+
+    /// Signs in the header, as SDKs do. `query` is written canonically.
+    async fn send(&self, method: Method, path: &str, query: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        let at = Utc::now().format("%Y%m%dT%H%M%SZ").to_string();
+        let host = self.app.base.trim_start_matches("http://").to_owned();
+        let hash = hex::encode(Sha256::digest(body));
+        let path = format!("/storage/v1/s3{path}");
+        let mut signed: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        if !signed.iter().any(|(name, _)| name == "x-amz-content-sha256") {
+            signed.push(("x-amz-content-sha256".to_owned(), hash));
+        }
+        signed.push(("host".to_owned(), host));
+        signed.push(("x-amz-date".to_owned(), at.clone()));
+        signed.extend(self.session.iter().map(|token| ("x-amz-security-token".to_owned(), token.clone())));
+        signed.sort();
+        let payload = signed.iter().find(|(name, _)| name == "x-amz-content-sha256").expect("a hash").1.clone();
+        let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let names: Vec<&str> = signed.iter().map(|(name, _)| name.as_str()).collect();
+        let names = names.join(";");
+        let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{payload}");
+        let (scope, signature) = self.signature(&at, &canonical);
+        let url = if query.is_empty() { path } else { format!("{path}?{query}") };
+        let mut request = self.app.plain(method, &url).header(
+            "authorization",
+            format!(
+                "AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders={names}, Signature={signature}",
+                self.access_key
+            ),
+        );
+        for (name, value) in signed.iter().filter(|(name, _)| name != "host") {
+            request = request.header(name, value);
+        }
+        request.body(body.to_vec()).send().await.expect("an answer")
+    }
+
+    async fn get(&self, path: &str, query: &str) -> (u16, String) {
+        text(self.send(Method::GET, path, query, &[], b"").await).await
+    }
+
+    async fn put(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
+        text(self.send(Method::PUT, path, "", headers, body).await).await
+    }
+
+    /// A link for reading.
+    fn presigned(&self, path: &str, seconds: u32) -> String {
+        self.presigned_for("GET", path, "", &[], seconds)
+    }
+
+    /// A link for one method, with further parameters and headers that are signed; all written canonically.
+    fn presigned_for(
+        &self,
+        method: &str,
+        path: &str,
+        parameters: &str,
+        headers: &[(&str, &str)],
+        seconds: u32,
+    ) -> String {
+        let at = Utc::now().format("%Y%m%dT%H%M%SZ").to_string();
+        let scope = format!("{}%2Flocal%2Fs3%2Faws4_request", &at[..8]);
+        let names: String =
+            std::iter::once("host").chain(headers.iter().map(|(name, _)| *name)).collect::<Vec<_>>().join(";");
+        let query = format!(
+            "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={}%2F{scope}&X-Amz-Date={at}&X-Amz-Expires={seconds}\
+             &X-Amz-SignedHeaders={}{parameters}",
+            self.access_key,
+            names.replace(';', "%3B"),
+        );
+        let host = self.app.base.trim_start_matches("http://");
+        let lines: String = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let canonical =
+            format!("{method}\n/storage/v1/s3{path}\n{query}\nhost:{host}\n{lines}\n{names}\nUNSIGNED-PAYLOAD");
+        let (_, signature) = self.signature(&at, &canonical);
+        format!("/storage/v1/s3{path}?{query}&X-Amz-Signature={signature}")
+    }
+}
+
+fn header<'a>(response: &'a Response, name: &str) -> &'a str {
+    response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
+}
+
+async fn text(response: Response) -> (u16, String) {
+    (response.status().as_u16(), response.text().await.expect("a text"))
+}
+
+fn between<'a>(text: &'a str, name: &str) -> &'a str {
+    text.split(&format!("<{name}>")).nth(1).and_then(|rest| rest.split(&format!("</{name}>")).next()).unwrap_or("")
+}
+
+fn code(answer: &(u16, String)) -> (u16, &str) {
+    (answer.0, between(&answer.1, "Code"))
+}
+
+#[actix_web::test]
+async fn buckets_and_objects_by_the_projects_keys() {
+    let app = TestApp::start().await;
+    let s3 = Signer::project(&app);
+    assert_eq!(s3.put("/b1", &[], b"").await.0, 200);
+    assert_eq!(code(&s3.put("/b1", &[], b"").await), (409, "BucketAlreadyExists"));
+    assert!(s3.get("/", "").await.1.contains("<Name>b1</Name>"));
+    assert!(s3.get("/b1", "location=").await.1.contains(">local</LocationConstraint>"));
+    assert_eq!(s3.send(Method::HEAD, "/b1/", "", &[], b"").await.status(), 200);
+    assert_eq!(s3.send(Method::HEAD, "/none", "", &[], b"").await.status(), 404);
+    assert_eq!(code(&s3.get("/none", "").await), (404, "NoSuchBucket"));
+    assert_eq!(code(&s3.get("/b1", "policy=").await), (501, "NotImplemented"));
+
+    let put = s3
+        .send(Method::PUT, "/b1/a%20b/c.txt", "", &[("content-type", "text/plain"), ("x-amz-meta-who", "me")], b"hello")
+        .await;
+    assert_eq!((put.status().as_u16(), header(&put, "etag")), (200, "\"5d41402abc4b2a76b9719d911017c592\""));
+    let got = s3.send(Method::GET, "/b1/a%20b/c.txt", "response-content-type=text%2Fcsv", &[], b"").await;
+    assert_eq!((header(&got, "content-type"), header(&got, "x-amz-meta-who")), ("text/csv", "me"));
+    assert_eq!(text(got).await, (200, "hello".to_owned()));
+    let part = s3.send(Method::GET, "/b1/a%20b/c.txt", "", &[("range", "bytes=1-2")], b"").await;
+    assert_eq!(text(part).await, (206, "el".to_owned()));
+    let head = s3.send(Method::HEAD, "/b1/a%20b/c.txt", "", &[], b"").await;
+    assert_eq!((head.status().as_u16(), header(&head, "content-length")), (200, "5"));
+    let same = [("if-none-match", "\"5d41402abc4b2a76b9719d911017c592\"")];
+    assert_eq!(s3.send(Method::GET, "/b1/a%20b/c.txt", "", &same, b"").await.status(), 304);
+    assert_eq!(code(&s3.put("/b1/a%20b/c.txt", &[("if-none-match", "*")], b"x").await), (412, "PreconditionFailed"));
+    assert_eq!(code(&s3.get("/b1/none", "").await), (404, "NoSuchKey"));
+    assert_eq!(s3.send(Method::HEAD, "/b1/none", "", &[], b"").await.status(), 404);
+
+    let copied = s3.put("/b1/copy", &[("x-amz-copy-source", "/b1/a%20b/c.txt")], b"").await;
+    assert_eq!((copied.0, between(&copied.1, "ETag")), (200, "&quot;5d41402abc4b2a76b9719d911017c592&quot;"));
+    for name in ["d/1", "d/2", "e"] {
+        assert_eq!(s3.put(&format!("/b1/{name}"), &[], b"").await.0, 200, "{name}");
+    }
+    let page = s3.get("/b1", "delimiter=%2F&list-type=2&max-keys=2").await.1;
+    assert_eq!((between(&page, "KeyCount"), between(&page, "IsTruncated")), ("2", "true"));
+    assert!(page.contains("<CommonPrefixes><Prefix>a b/</Prefix></CommonPrefixes>"), "{page}");
+    let token = percent_encoding::utf8_percent_encode(
+        between(&page, "NextContinuationToken"),
+        percent_encoding::NON_ALPHANUMERIC,
+    );
+    let rest = s3.get("/b1", &format!("continuation-token={token}&delimiter=%2F&list-type=2")).await.1;
+    assert!(rest.contains("<Prefix>d/</Prefix>") && rest.contains("<Key>e</Key>") && !rest.contains("a b"), "{rest}");
+    let older = s3.get("/b1", "delimiter=%2F&encoding-type=url&marker=d%2F").await.1;
+    assert!(older.contains("<Key>e</Key>") && !older.contains("<Prefix>d/</Prefix>"), "{older}");
+
+    let body = b"<Delete><Object><Key>d/1</Key></Object><Object><Key>none</Key></Object></Delete>";
+    let deleted = text(s3.send(Method::POST, "/b1", "delete=", &[], body).await).await;
+    assert!(deleted.1.contains("<Deleted><Key>d/1</Key></Deleted><Deleted><Key>none</Key></Deleted>"), "{}", deleted.1);
+    assert_eq!(code(&text(s3.send(Method::POST, "/b1", "delete=", &[], b"<x/>").await).await), (400, "MalformedXML"));
+    assert_eq!(s3.send(Method::DELETE, "/b1/none", "", &[], b"").await.status(), 204);
+    assert_eq!(code(&text(s3.send(Method::DELETE, "/b1", "", &[], b"").await).await), (409, "ResourceNotEmpty"));
+    for name in ["a%20b/c.txt", "copy", "d/2", "e"] {
+        assert_eq!(s3.send(Method::DELETE, &format!("/b1/{name}"), "", &[], b"").await.status(), 204);
+    }
+    assert_eq!(s3.send(Method::DELETE, "/b1", "", &[], b"").await.status(), 204);
+}
+
+#[actix_web::test]
+async fn a_signature_that_is_not_right_opens_nothing() {
+    let app = TestApp::start().await;
+    let s3 = Signer::project(&app);
+    s3.put("/b1", &[], b"").await;
+    s3.put("/b1/a", &[("content-type", "text/html")], b"<script>").await;
+    let wrong = Signer { secret_key: "x".repeat(64), ..Signer::project(&app) };
+    assert_eq!(code(&wrong.get("/b1/a", "").await), (403, "SignatureDoesNotMatch"));
+    let unknown = Signer { access_key: "nobody".to_owned(), ..Signer::project(&app) };
+    assert_eq!(code(&unknown.get("/b1/a", "").await), (403, "InvalidAccessKeyId"));
+    let unsigned = app.plain(Method::GET, "/storage/v1/s3/b1/a").send().await.expect("an answer");
+    assert_eq!(code(&text(unsigned).await), (403, "AccessDenied"));
+    let other = hex::encode(Sha256::digest(b"other"));
+    assert_eq!(
+        code(&s3.put("/b1/b", &[("x-amz-content-sha256", &other)], b"this").await),
+        (400, "XAmzContentSHA256Mismatch")
+    );
+    assert_eq!(
+        code(&s3.put("/b1/b", &[("content-md5", "AAAAAAAAAAAAAAAAAAAAAA==")], b"this").await),
+        (400, "BadDigest")
+    );
+    assert_eq!(code(&s3.get("/b1/b", "").await), (404, "NoSuchKey"), "nothing of it is kept");
+
+    let link = s3.presigned("/b1/a", 60);
+    let read = app.plain(Method::GET, &link).send().await.expect("an answer");
+    assert_eq!(read.headers()["content-security-policy"], "default-src 'none'; sandbox");
+    assert_eq!(text(read).await, (200, "<script>".to_owned()));
+    for changed in [link.replace("/b1/a", "/b1/b"), link.replace("Expires=60", "Expires=600"), link.replace("b1", "b2")]
+    {
+        let refused = app.plain(Method::GET, &changed).send().await.expect("an answer");
+        assert_eq!(code(&text(refused).await), (403, "SignatureDoesNotMatch"), "{changed}");
+    }
+    let put = app.plain(Method::PUT, &link).body("mine").send().await.expect("an answer");
+    assert_eq!(code(&text(put).await), (403, "SignatureDoesNotMatch"));
+}
+
+#[actix_web::test]
+async fn a_link_for_writing_takes_no_header_that_its_signer_did_not_sign() {
+    let app = TestApp::start().await;
+    let s3 = Signer::project(&app);
+    for bucket in ["/private-papers", "/uploads"] {
+        assert_eq!(s3.put(bucket, &[], b"").await.0, 200);
+    }
+    assert_eq!(s3.put("/private-papers/passport", &[], b"secret").await.0, 200);
+    let source = ("x-amz-copy-source", "/private-papers/passport");
+    let sent = async |link: &str, headers: &[(&str, &str)], body: &'static str| {
+        let mut request = app.plain(Method::PUT, link).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        text(request.send().await.expect("an answer")).await
+    };
+
+    let link = s3.presigned_for("PUT", "/uploads/mine", "", &[], 60);
+    assert_eq!(code(&sent(&link, &[source], "").await), (403, "AccessDenied"));
+    assert_eq!(code(&sent(&link, &[("x-amz-meta-who", "me")], "mine").await), (403, "AccessDenied"));
+    assert_eq!(code(&s3.get("/uploads/mine", "").await), (404, "NoSuchKey"));
+    // What clients add by themselves and what the payload's hash says changes nothing.
+    let harmless = [("x-amz-content-sha256", "UNSIGNED-PAYLOAD"), ("x-amz-user-agent", "sdk")];
+    assert_eq!(sent(&link, &harmless, "mine").await.0, 200);
+    assert_eq!(s3.get("/uploads/mine", "").await, (200, "mine".to_owned()));
+
+    let begun = text(s3.send(Method::POST, "/uploads/parts", "uploads=", &[], b"").await).await;
+    let parameters = format!("&partNumber=1&uploadId={}", between(&begun.1, "UploadId"));
+    let link = s3.presigned_for("PUT", "/uploads/parts", &parameters, &[], 60);
+    assert_eq!(code(&sent(&link, &[source], "").await), (403, "AccessDenied"));
+    assert_eq!(sent(&link, &[], "mine").await.0, 200);
+
+    let link = s3.presigned_for("PUT", "/uploads/copy", "", &[source], 60);
+    assert_eq!(sent(&link, &[source], "").await.0, 200, "the signer wanted a copy");
+    assert_eq!(s3.get("/uploads/copy", "").await, (200, "secret".to_owned()));
+    let another = [("x-amz-copy-source", "/uploads/mine")];
+    assert_eq!(code(&sent(&link, &another, "").await), (403, "SignatureDoesNotMatch"));
+}
+
+#[actix_web::test]
+async fn a_session_token_acts_as_its_user_under_their_policies() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let (alice, bob) = (app.user("alice@test.example").await, app.user("bob@test.example").await);
+    let hers = Signer::user(&app, alice.actor.token.as_ref().expect("token"));
+    let his = Signer::user(&app, bob.actor.token.as_ref().expect("token"));
+    let path = format!("/private/{}/a", alice.id);
+    assert_eq!(hers.put(&path, &[], b"hers").await.0, 200);
+    assert_eq!(hers.get(&path, "").await, (200, "hers".to_owned()));
+    assert_eq!(code(&his.get(&path, "").await), (404, "NoSuchKey"));
+    assert_eq!(code(&his.put(&path, &[], b"his").await), (403, "AccessDenied"));
+    assert_eq!(his.send(Method::DELETE, &path, "", &[], b"").await.status(), 204, "as if there were nothing");
+    assert_eq!(between(&his.get("/private", "list-type=2").await.1, "KeyCount"), "0");
+    assert_eq!(between(&hers.get("/private", "list-type=2").await.1, "KeyCount"), "1");
+    assert_eq!(code(&his.put("/mine", &[], b"").await), (403, "AccessDenied"));
+    let forged = Signer::user(&app, "not.a.token");
+    assert_eq!(code(&forged.get(&path, "").await), (403, "AccessDenied"));
+    // The anon key is public knowledge; without a user's token it opens nothing.
+    let public = Signer { session: None, ..Signer::user(&app, "") };
+    assert_eq!(code(&public.get(&path, "").await), (403, "InvalidAccessKeyId"));
+}
+
+#[actix_web::test]
+async fn parts_become_one_object_when_the_client_says_so() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let s3 = Signer::project(&app);
+    let begun =
+        text(s3.send(Method::POST, "/private/big", "uploads=", &[("content-type", "text/plain")], b"").await).await;
+    let id = between(&begun.1, "UploadId").to_owned();
+    assert_eq!((begun.0, id.len()), (200, 32), "{}", begun.1);
+    let part = async |number: u32, body: &[u8]| {
+        s3.send(Method::PUT, "/private/big", &format!("partNumber={number}&uploadId={id}"), &[], body).await
+    };
+    assert_eq!(part(2, b"world").await.status(), 200);
+    assert_eq!(part(1, b"wrong").await.status(), 200);
+    let first = part(1, b"hello ").await.headers()["etag"].to_str().expect("etag").to_owned();
+    assert_eq!(part(0, b"x").await.status(), 400);
+    let listed = s3.get("/private/big", &format!("uploadId={id}")).await.1;
+    assert!(listed.contains("<PartNumber>1</PartNumber>") && listed.matches("<Part>").count() == 2, "{listed}");
+    assert!(s3.get("/private", "uploads=").await.1.contains("<Key>big</Key>"));
+    assert_eq!(code(&s3.get("/private/big", "").await), (404, "NoSuchKey"));
+
+    let complete = async |body: String| {
+        text(s3.send(Method::POST, "/private/big", &format!("uploadId={id}"), &[], body.as_bytes()).await).await
+    };
+    let named = |number: u32, etag: &str| format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
+    let whole = |parts: &str| format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
+    let second = "7d793037a0760186574b0282f2f435e7";
+    assert_eq!(code(&complete(whole(&named(1, "none"))).await), (400, "InvalidPart"));
+    let backwards = complete(whole(&format!("{}{}", named(2, second), named(1, &first)))).await;
+    assert_eq!(code(&backwards), (400, "InvalidPartOrder"));
+    let done = complete(whole(&format!("{}{}", named(1, &first), named(2, second)))).await;
+    assert_eq!(done.0, 200, "{}", done.1);
+    assert!(between(&done.1, "ETag").ends_with("-2&quot;"));
+    assert_eq!(s3.get("/private/big", "").await, (200, "hello world".to_owned()));
+    assert_eq!(code(&complete(whole("")).await), (404, "NoSuchUpload"));
+    let rows = "select count(*) from storage.s3_multipart_uploads_parts";
+    assert_eq!(app.owner.query_one(rows, &[]).await.expect("count").get::<_, i64>(0), 0);
+
+    let begun = text(s3.send(Method::POST, "/private/other", "uploads=", &[], b"").await).await;
+    let id = between(&begun.1, "UploadId").to_owned();
+    let query = format!("partNumber=1&uploadId={id}");
+    let source = [("x-amz-copy-source", "private/big"), ("x-amz-copy-source-range", "bytes=0-4")];
+    assert_eq!(s3.send(Method::PUT, "/private/other", &query, &source, b"").await.status(), 200);
+    let elsewhere = s3.send(Method::PUT, "/private/another", &query, &[], b"x").await;
+    assert_eq!(code(&text(elsewhere).await), (404, "NoSuchUpload"));
+    let large = s3.send(Method::PUT, "/private/other", &query, &[], &vec![b'x'; 10_000_001]).await;
+    assert_eq!(code(&text(large).await), (413, "EntityTooLarge"));
+    assert_eq!(s3.send(Method::DELETE, "/private/other", &format!("uploadId={id}"), &[], b"").await.status(), 204);
+    assert!(!s3.get("/private", "uploads=").await.1.contains("other"));
+}

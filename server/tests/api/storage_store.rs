@@ -1,0 +1,325 @@
+//! Files in an S3-compatible server instead of a folder. The store is another server of ours, or the one that
+//! `TEST_S3_ENDPOINT` names (`just test-tools versitygw`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::support::valve::Valve;
+use crate::support::{TestApp, send};
+use ferrobase::storage::sweep;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+const KEYS: [(&str, &str); 2] = [
+    ("AWS_ACCESS_KEY_ID", "625729a08b95bf1b7ff351a663f3a849"),
+    ("AWS_SECRET_ACCESS_KEY", "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907"),
+];
+
+/// A store and the settings of servers that keep their files there.
+struct Store {
+    /// Our own; none where another one was named.
+    _server: Option<TestApp>,
+    endpoint: String,
+    tenant: String,
+    client_timeout: &'static str,
+}
+
+impl Store {
+    async fn start() -> Self {
+        let tenant = format!("tenant-{}", uuid::Uuid::new_v4());
+        if let Ok(endpoint) = std::env::var("TEST_S3_ENDPOINT") {
+            return Self { _server: None, endpoint, tenant, client_timeout: "5000" };
+        }
+        let server = TestApp::start().await;
+        let bucket = "insert into storage.buckets (id, name) values ('files', 'files')";
+        server.owner.batch_execute(bucket).await.expect("a bucket");
+        let endpoint = format!("{}/storage/v1/s3", server.base);
+        Self { _server: Some(server), endpoint, tenant, client_timeout: "5000" }
+    }
+
+    /// A server that keeps its files here, as reached at `endpoint`.
+    async fn app_at(&self, endpoint: &str) -> TestApp {
+        let mut settings = vec![
+            ("STORAGE_BACKEND", "s3"),
+            ("STORAGE_S3_BUCKET", "files"),
+            ("GLOBAL_S3_ENDPOINT", endpoint),
+            ("GLOBAL_S3_FORCE_PATH_STYLE", "true"),
+            ("STORAGE_S3_REGION", "us-east-1"),
+            ("STORAGE_S3_UPLOAD_PART_SIZE", "5242880"),
+            ("STORAGE_S3_CLIENT_TIMEOUT", self.client_timeout),
+            ("TENANT_ID", &self.tenant),
+        ];
+        settings.extend(KEYS);
+        let app = TestApp::with_settings(&settings).await;
+        let bucket =
+            "insert into storage.buckets (id, name, public) values ('docs', 'docs', true), ('more', 'more', false)";
+        app.owner.batch_execute(bucket).await.expect("buckets");
+        app
+    }
+
+    async fn app(&self) -> TestApp {
+        self.app_at(&self.endpoint.clone()).await
+    }
+}
+
+async fn put(app: &TestApp, key: &str, body: Vec<u8>) -> (u16, Value) {
+    let path = format!("/storage/v1/object/docs/{key}");
+    let request = app.service().request(Method::POST, &path).header("x-upsert", "true");
+    let reply = send(request.header("content-type", "application/octet-stream").body(body)).await;
+    (reply.status, reply.body)
+}
+
+async fn get(app: &TestApp, bucket: &str, key: &str) -> reqwest::Result<Vec<u8>> {
+    let request = app.service().request(Method::GET, &format!("/storage/v1/object/{bucket}/{key}"));
+    let response = request.send().await?.error_for_status()?;
+    Ok(response.bytes().await?.to_vec())
+}
+
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+async fn orphans(app: &TestApp) -> usize {
+    sweep::sweep(&app.storage, Duration::ZERO).await.expect("a sweep")
+}
+
+#[actix_web::test]
+async fn every_operation_works_and_leaves_one_file_for_each_row() {
+    let store = Store::start().await;
+    let app = store.app().await;
+    // Short, spooled, exactly one part, several parts, and a key that has an empty segment.
+    for (key, length) in [
+        ("empty", 0),
+        ("a/short.txt", 11),
+        ("a//middle", 2_000_000),
+        ("one part", 5 << 20),
+        ("several", (12 << 20) + 7),
+    ] {
+        let body = bytes(length);
+        let stored = put(&app, key, body.clone()).await;
+        assert_eq!(stored.0, 200, "{key}: {}", stored.1);
+        assert!(get(&app, "docs", key).await.expect(key) == body, "{key}");
+    }
+    let ranged =
+        app.service().request(Method::GET, "/storage/v1/object/docs/several").header("range", "bytes=5242870-5242890");
+    let ranged = ranged.send().await.expect("an answer");
+    assert_eq!(
+        (ranged.status().as_u16(), ranged.headers()["content-range"].to_str().expect("text")),
+        (206, "bytes 5242870-5242890/12582919")
+    );
+    assert!(ranged.bytes().await.expect("a range")[..] == bytes(12 << 20)[5_242_870..=5_242_890]);
+
+    let route = |to: &str| json!({ "bucketId": "docs", "sourceKey": "several", "destinationBucket": "more", "destinationKey": to });
+    assert_eq!(app.service().post("/storage/v1/object/copy", route("copy")).await.status, 200);
+    assert_eq!(app.service().post("/storage/v1/object/move", route("moved")).await.status, 200);
+    for key in ["copy", "moved"] {
+        assert!(get(&app, "more", key).await.expect(key) == bytes((12 << 20) + 7), "{key}");
+    }
+    assert!(get(&app, "docs", "several").await.is_err());
+    assert_eq!(put(&app, "a/short.txt", b"replaced".to_vec()).await.0, 200);
+    assert_eq!(get(&app, "docs", "a/short.txt").await.expect("the new one"), b"replaced");
+    assert_eq!(orphans(&app).await, 0, "what was replaced or moved is gone from the store");
+
+    // A row that goes without its file leaves an orphan; removal of many goes in one request.
+    app.owner
+        .batch_execute("set storage.allow_delete_query = 'true'; delete from storage.objects where name = 'one part'")
+        .await
+        .expect("gone");
+    assert_eq!(orphans(&app).await, 1);
+    let all = json!({ "prefixes": ["empty", "a/short.txt", "a//middle", "none"] });
+    let removed = send(app.service().request(Method::DELETE, "/storage/v1/object/docs").json(&all)).await;
+    assert_eq!(removed.body.as_array().map(Vec::len), Some(3), "{}", removed.body);
+    assert!(get(&app, "docs", "empty").await.is_err());
+    assert_eq!(orphans(&app).await, 0);
+}
+
+#[actix_web::test]
+async fn the_sweep_leaves_alone_what_is_being_uploaded_in_parts() {
+    let store = Store::start().await;
+    let app = store.app().await;
+    let body = bytes(12 << 20);
+    let (first, rest) = body.split_at(11 << 20);
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel::<std::io::Result<Vec<u8>>>();
+    sender.send(Ok(first.to_vec())).expect("sent");
+    let stream = futures_util::stream::unfold(receiver, async |mut receiver| {
+        let piece = receiver.recv().await?;
+        Some((piece, receiver))
+    });
+    let upload = app
+        .service()
+        .request(Method::POST, "/storage/v1/object/docs/slow")
+        .header("content-type", "application/octet-stream")
+        .body(reqwest::Body::wrap_stream(stream));
+    let upload = tokio::spawn(send(upload));
+    // Parts are on their way once the store has some.
+    let server = store._server.as_ref();
+    let begun = async || match server {
+        Some(server) => {
+            let rows = "select count(*) from storage.s3_multipart_uploads_parts";
+            server.owner.query_one(rows, &[]).await.expect("a count").get::<_, i64>(0) > 0
+        }
+        None => true,
+    };
+    while !begun().await {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(orphans(&app).await, 0);
+    sender.send(Ok(rest.to_vec())).expect("sent");
+    drop(sender);
+    let stored = upload.await.expect("an upload");
+    assert_eq!(stored.status, 200, "{}", stored.body);
+    assert!(get(&app, "docs", "slow").await.expect("the whole") == body);
+}
+
+#[actix_web::test]
+async fn resumable_uploads_of_short_and_long_pieces_become_one_file() {
+    let store = Store::start().await;
+    let app = store.app().await;
+    let body = bytes((11 << 20) + 5);
+    // Six MiB are copied by the store, what is shorter goes through us.
+    for (key, piece) in [("long", 6 << 20), ("short", 1 << 20), ("mixed", 4 << 20)] {
+        use base64::Engine as _;
+        let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let metadata = format!("bucketName {},objectName {}", encode("docs"), encode(key));
+        let tus = |method, path: &str| app.service().request(method, path).header("tus-resumable", "1.0.0");
+        let created = tus(Method::POST, "/storage/v1/upload/resumable")
+            .header("upload-length", body.len().to_string())
+            .header("upload-metadata", metadata);
+        let created = created.send().await.expect("created");
+        assert_eq!(created.status(), 201);
+        let location = created.headers()["location"].to_str().expect("an address").replace(&app.base, "");
+        let mut at = 0;
+        while at < body.len() {
+            let end = (at + piece).min(body.len());
+            let patched = tus(Method::PATCH, &location)
+                .header("upload-offset", at.to_string())
+                .header("content-type", "application/offset+octet-stream")
+                .body(body[at..end].to_vec());
+            assert_eq!(patched.send().await.expect("an answer").status(), 204, "{key} at {at}");
+            at = end;
+        }
+        assert!(get(&app, "docs", key).await.expect(key) == body, "{key}");
+    }
+    assert_eq!(orphans(&app).await, 0, "the parts are gone");
+}
+
+#[actix_web::test]
+async fn a_store_that_hangs_is_told_within_limits_and_nothing_else_waits() {
+    let mut store = Store::start().await;
+    store.client_timeout = "700";
+    let valve = Valve::before(&store.endpoint).await;
+    let app = store.app_at(&valve.url(&store.endpoint)).await;
+    assert_eq!(put(&app, "there", bytes(1000)).await.0, 200);
+    valve.freeze();
+    let begun = Instant::now();
+    for length in [1000, 12 << 20] {
+        let (status, body) = put(&app, "not there", bytes(length)).await;
+        assert_eq!((status, body["statusCode"].as_str()), (503, Some("503")), "{body}");
+    }
+    let read = app.service().get("/storage/v1/object/docs/there").await;
+    assert_eq!((read.status, read.header("retry-after")), (503, "1"));
+    // The rows are ours, and so is their answer.
+    let info = app.service().get("/storage/v1/object/info/docs/there").await;
+    assert_eq!(info.body["size"], 1000);
+    let listed = app.service().post("/storage/v1/object/list/docs", json!({ "prefix": "" })).await;
+    assert_eq!(listed.body.as_array().map(Vec::len), Some(1), "{}", listed.body);
+    assert!(begun.elapsed() < Duration::from_secs(120), "limits hold");
+    valve.thaw();
+    assert_eq!(get(&app, "docs", "there").await.expect("again"), bytes(1000));
+}
+
+#[actix_web::test]
+async fn a_download_that_the_store_cuts_off_goes_on_where_it_was_and_one_that_it_always_cuts_is_no_whole_file() {
+    let store = Store::start().await;
+    let cutter = Cutter::before(&store.endpoint).await;
+    let app = store.app_at(&cutter.url).await;
+    let body = bytes(8 << 20);
+    assert_eq!(put(&app, "x", body.clone()).await.0, 200);
+    cutter.cut(1);
+    assert!(get(&app, "docs", "x").await.expect("the whole") == body);
+    cutter.cut(usize::MAX);
+    assert!(get(&app, "docs", "x").await.is_err(), "it must not end as if it were whole");
+    // An upload that is cut off leaves no row.
+    let refused = put(&app, "y", bytes(8 << 20)).await;
+    assert_eq!((refused.0, refused.1["statusCode"].as_str()), (503, Some("503")), "{}", refused.1);
+    cutter.cut(0);
+    let rows = app.service().post("/storage/v1/object/list/docs", json!({ "prefix": "" })).await;
+    assert_eq!(rows.body.as_array().map(Vec::len), Some(1), "{}", rows.body);
+}
+
+#[actix_web::test]
+async fn a_store_that_cannot_be_reached_or_refuses_is_named_in_settings_and_answers() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("address");
+    let store =
+        Store { _server: None, endpoint: format!("http://{closed}"), tenant: "t".to_owned(), client_timeout: "500" };
+    let app = store.app().await;
+    let (status, body) = put(&app, "x", b"x".to_vec()).await;
+    assert_eq!((status, body["statusCode"].as_str()), (503, Some("503")), "{body}");
+    assert_eq!(body["message"], "The storage server cannot work at the moment. Please try again later.");
+
+    let none = app.try_another(&[("STORAGE_BACKEND", "s3")]).await.err().expect("refused").to_string();
+    for name in ["STORAGE_S3_BUCKET", "AWS_ACCESS_KEY_ID"] {
+        assert!(none.contains(name), "{none}");
+    }
+    let wrong = app.try_another(&[("STORAGE_BACKEND", "ftp")]).await.err().expect("refused").to_string();
+    assert!(wrong.contains("STORAGE_BACKEND must be file or s3"), "{wrong}");
+}
+
+/// A way to the store that ends connections in the middle of what they carry.
+struct Cutter {
+    url: String,
+    /// Connections that are still to be cut off.
+    cuts: Arc<AtomicUsize>,
+}
+
+/// A connection that is cut off carries as many bytes either way.
+const CARRIES: usize = 1 << 20;
+
+impl Cutter {
+    async fn before(endpoint: &str) -> Self {
+        let mut url = url::Url::parse(endpoint).expect("a URL");
+        let inside = (url.host_str().expect("a host").to_owned(), url.port().unwrap_or(80));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        url.set_port(Some(listener.local_addr().expect("address").port())).expect("a port");
+        url.set_host(Some("127.0.0.1")).expect("a host");
+        let cuts = Arc::new(AtomicUsize::new(0));
+        let left = Arc::clone(&cuts);
+        tokio::spawn(async move {
+            while let Ok((mut outer, _)) = listener.accept().await {
+                let (inside, left) = (inside.clone(), Arc::clone(&left));
+                tokio::spawn(async move {
+                    let Ok(mut inner) = TcpStream::connect(inside).await else { return };
+                    let (mut sent, mut answered) = (vec![0; 16 << 10], vec![0; 16 << 10]);
+                    let mut carried = 0;
+                    loop {
+                        let length = tokio::select! {
+                            Ok(length @ 1..) = outer.read(&mut sent) => {
+                                if inner.write_all(&sent[..length]).await.is_err() { return }
+                                length
+                            }
+                            Ok(length @ 1..) = inner.read(&mut answered) => {
+                                if outer.write_all(&answered[..length]).await.is_err() { return }
+                                length
+                            }
+                            else => return,
+                        };
+                        carried += length;
+                        let one_less = |left: usize| left.checked_sub(1);
+                        if carried > CARRIES && left.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less).is_ok()
+                        {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Self { url: url.into(), cuts }
+    }
+
+    fn cut(&self, connections: usize) {
+        self.cuts.store(connections, Ordering::Release);
+    }
+}

@@ -1,0 +1,88 @@
+//! Files that are longer than all request bodies in memory may be together: they are written as they come.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::valve::until;
+use crate::support::{TestApp, send};
+
+/// A body of this length fits into no budget of [`SETTINGS`].
+const LENGTH: usize = 12 << 20;
+const SETTINGS: [(&str, &str); 1] = [("FERROBASE_BODIES_MB", "4")];
+
+#[actix_web::test]
+async fn an_upload_may_be_longer_than_all_bodies_in_memory() {
+    let app = TestApp::with_settings(&SETTINGS).await;
+    let service = app.service();
+    assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "long" })).await.status, 200);
+    let plain = service.request(Method::POST, "/storage/v1/object/long/plain").header("content-type", "text/plain");
+    let plain = send(plain.body(vec![b'a'; LENGTH])).await;
+    assert_eq!(plain.status, 200, "{}", plain.body);
+    // "long" and "resumed" in base64.
+    let made = service
+        .request(Method::POST, "/storage/v1/upload/resumable")
+        .header("tus-resumable", "1.0.0")
+        .header("upload-length", LENGTH)
+        .header("upload-metadata", "bucketName bG9uZw==,objectName cmVzdW1lZA==")
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(made.status(), 201);
+    let place = made.headers().get("location").and_then(|place| place.to_str().ok()).expect("a place").to_owned();
+    let place = place.trim_start_matches(&app.base);
+    let path = url::Url::parse(place).map_or_else(|_| place.to_owned(), |url| url.path().to_owned());
+    let written = service
+        .request(Method::PATCH, &path)
+        .header("tus-resumable", "1.0.0")
+        .header("upload-offset", 0)
+        .header("content-type", "application/offset+octet-stream")
+        .body(vec![b'b'; LENGTH])
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(written.status(), 204, "{}", written.text().await.unwrap_or_default());
+    for (name, byte) in [("plain", b'a'), ("resumed", b'b')] {
+        let file = service.request(Method::GET, &format!("/storage/v1/object/long/{name}"));
+        let file = file.send().await.expect("an answer").bytes().await.expect("a file");
+        assert!(file.len() == LENGTH && file.iter().all(|found| *found == byte), "{name}: {} bytes", file.len());
+    }
+    let refused = service.request(Method::POST, "/rest/v1/nothing").header("content-type", "application/json");
+    assert_eq!(send(refused.body(vec![b' '; LENGTH])).await.status, 413, "what is gathered has its limit");
+}
+
+/// The connection breaks while PostgreSQL commits: whether there is a row nobody knows, so the file stays.
+#[actix_web::test]
+async fn an_upload_whose_commit_has_no_answer_keeps_its_file() {
+    let (app, valve) = TestApp::behind_valve(&[]).await;
+    assert_eq!(app.service().post("/storage/v1/bucket", json!({ "name": "papers" })).await.status, 200);
+    app.owner
+        .batch_execute(
+            "create function public.wait() returns trigger language plpgsql as
+            $$ begin perform pg_advisory_xact_lock(4712); return null; end $$;
+            create constraint trigger wait after insert on storage.objects deferrable initially deferred
+              for each row execute function public.wait();
+            select pg_advisory_lock(4712)",
+        )
+        .await
+        .expect("a commit that waits");
+    let is = async |sql: &str| app.owner.query_one(sql, &[]).await.expect(sql).get::<_, bool>(0);
+    let uploading = async {
+        let upload = app.service().request(Method::POST, "/storage/v1/object/papers/a.txt").body("kept");
+        let reply = send(upload.header("content-type", "text/plain")).await;
+        assert!(reply.status >= 400, "{}", reply.body);
+    };
+    let breaking = async {
+        let waiting = "select count(*) > 0 from pg_stat_activity where datname = current_database() \
+                       and wait_event_type = 'Lock' and wait_event = 'advisory'";
+        until("the commit waits", async || is(waiting).await).await;
+        valve.freeze();
+        app.owner.batch_execute("select pg_advisory_unlock(4712)").await.expect("it goes on");
+        until("it is committed", async || is("select exists (select from storage.objects where name = 'a.txt')").await)
+            .await;
+    };
+    futures_util::join!(uploading, breaking);
+    valve.thaw();
+    let file = async || app.service().get("/storage/v1/object/papers/a.txt").await;
+    until("the database is back", async || file().await.status == 200).await;
+    assert_eq!(file().await.body, json!("kept"));
+}

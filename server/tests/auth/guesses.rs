@@ -1,0 +1,138 @@
+//! Guessing is slow, and keeps nobody else out.
+
+use std::time::{Duration, Instant};
+
+use crate::auth::{hash_of, take_mail, text};
+use crate::support::{PASSWORD, Reply, TestApp, send};
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const SETTINGS: [(&str, &str); 6] = [
+    ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+    ("GOTRUE_SMTP_MAX_FREQUENCY", "1ns"),
+    ("GOTRUE_MAILER_SUBJECTS_RECOVERY", "{{ .Token }}"),
+    ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1"),
+    ("FERROBASE_GUESS_FREE_TRIES", "3"),
+    ("FERROBASE_GUESS_MAX_DELAY", "2s"),
+];
+
+async fn post(app: &TestApp, from: &str, path: &str, body: Value) -> Reply {
+    send(app.anon().request(Method::POST, path).header("x-forwarded-for", from).json(&body)).await
+}
+
+async fn sign_in(app: &TestApp, from: &str, password: &str) -> Reply {
+    let body = json!({ "email": "ada@test.example", "password": password });
+    post(app, from, "/auth/v1/token?grant_type=password", body).await
+}
+
+async fn ada(app: &TestApp) {
+    let body = json!({ "email": "ada@test.example", "password": PASSWORD, "email_confirm": true });
+    assert_eq!(app.service().post("/auth/v1/admin/users", body).await.status, 200);
+}
+
+#[actix_web::test]
+async fn wrong_passwords_make_strangers_wait_and_not_the_owner_where_she_has_signed_in() {
+    let app = TestApp::with_settings(&SETTINGS).await;
+    ada(&app).await;
+    assert_eq!(sign_in(&app, "192.0.2.1", PASSWORD).await.status, 200);
+    // A server that has just started knows her by her session.
+    let app = app.another(&SETTINGS).await;
+    let guesses = async {
+        let started = Instant::now();
+        for n in 0..6 {
+            let reply = sign_in(&app, &format!("198.51.100.{n}"), "wrong-Password-1").await;
+            assert_eq!((reply.status, text(&reply.body, "error_code")), (400, "invalid_credentials"));
+        }
+        started.elapsed()
+    };
+    // 250 ms before the fourth, 500 before the fifth, one second before the sixth.
+    assert!(guesses.await >= Duration::from_millis(1700));
+    let attack = join_all((0..20).map(|n| {
+        let app = &app;
+        async move { sign_in(app, &format!("198.51.100.{n}"), "wrong-Password-1").await.status }
+    }));
+    let owner = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let started = Instant::now();
+        let reply = sign_in(&app, "192.0.2.1", PASSWORD).await;
+        (reply.status, started.elapsed())
+    };
+    futures_util::pin_mut!(attack, owner);
+    let (status, waited) = match futures_util::future::select(owner, attack).await {
+        futures_util::future::Either::Left((owner, _)) => owner,
+        futures_util::future::Either::Right(_) => panic!("guesses wait"),
+    };
+    assert_eq!(status, 200);
+    // They wait for two seconds each, one after the other, until they are turned away.
+    assert!(waited < Duration::from_secs(6), "she waited for {waited:?}");
+}
+
+#[actix_web::test]
+async fn an_address_that_nobody_has_is_as_slow_to_guess_at() {
+    let app = TestApp::with_settings(&SETTINGS).await;
+    let started = Instant::now();
+    for _ in 0..5 {
+        let reply = sign_in(&app, "198.51.100.1", "wrong-Password-1").await;
+        assert_eq!((reply.status, text(&reply.body, "error_code")), (400, "invalid_credentials"));
+    }
+    assert!(started.elapsed() >= Duration::from_millis(700));
+}
+
+#[actix_web::test]
+async fn where_the_brake_is_off_nothing_waits() {
+    let settings = [SETTINGS[0], SETTINGS[3], ("FERROBASE_GUESS_LIMITS", "false")];
+    let app = TestApp::with_settings(&settings).await;
+    ada(&app).await;
+    let replies = join_all((0..12).map(|_| sign_in(&app, "198.51.100.1", "wrong-Password-1"))).await;
+    assert!(replies.iter().all(|reply| reply.status == 400), "{replies:?}");
+}
+
+#[actix_web::test]
+async fn a_code_that_was_guessed_at_too_often_dies_for_the_guesser_and_its_link_lives() {
+    let app = TestApp::with_settings(&SETTINGS).await;
+    ada(&app).await;
+    let recover = async || {
+        app.anon().post("/auth/v1/recover", json!({ "email": "ada@test.example" })).await;
+        let (code, mail) = take_mail(&app, "ada@test.example").await.expect("a mail");
+        let hash = hash_of(mail.split_whitespace().find(|word| word.contains("/verify?")).expect("a link"));
+        (code, hash)
+    };
+    let typed = async |from: &str, code: &str| {
+        let body = json!({ "type": "recovery", "email": "ada@test.example", "token": code });
+        post(&app, from, "/auth/v1/verify", body).await
+    };
+    let (code, hash) = recover().await;
+    let wrong = if code == "000000" { "000001" } else { "000000" };
+    for _ in 0..10 {
+        assert_eq!(typed("198.51.100.1", wrong).await.status, 403);
+    }
+    let refused = typed("198.51.100.1", &code).await;
+    assert_eq!((refused.status, text(&refused.body, "error_code")), (403, "otp_expired"), "for who guessed it is dead");
+    let link = json!({ "type": "recovery", "token_hash": hash });
+    assert_eq!(post(&app, "198.51.100.1", "/auth/v1/verify", link).await.status, 200, "its link is not");
+    let (code, _) = recover().await;
+    assert_eq!(typed("198.51.100.1", &code).await.status, 200, "and a new one is to be had");
+    let (code, _) = recover().await;
+    for _ in 0..10 {
+        typed("198.51.100.1", wrong).await;
+    }
+    assert_eq!(typed("192.0.2.1", &code).await.status, 200, "its owner is elsewhere");
+}
+
+#[actix_web::test]
+async fn wrong_codes_of_a_second_factor_make_the_next_ones_wait() {
+    let mut settings = SETTINGS.to_vec();
+    settings[0] = ("GOTRUE_MAILER_AUTOCONFIRM", "true");
+    let app = TestApp::with_settings(&settings).await;
+    let ada = app.user("ada@test.example").await.actor;
+    let factor = ada.post("/auth/v1/factors", json!({ "factor_type": "totp" })).await.body;
+    let path = format!("/auth/v1/factors/{}", text(&factor, "id"));
+    let started = Instant::now();
+    for _ in 0..5 {
+        let challenge = ada.post(&format!("{path}/challenge"), json!({})).await.body;
+        let body = json!({ "challenge_id": challenge["id"], "code": "0" });
+        assert_eq!(ada.post(&format!("{path}/verify"), body).await.status, 422);
+    }
+    assert!(started.elapsed() >= Duration::from_millis(700));
+}

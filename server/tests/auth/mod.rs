@@ -1,0 +1,82 @@
+//! The authentication API over HTTP: its flows, and every guard of its safety.
+
+mod accounts;
+mod contract;
+mod drop_in;
+mod dump;
+mod enumeration;
+mod factors;
+mod guesses;
+mod hooks;
+mod import;
+mod keys;
+mod limits;
+mod links;
+mod logs;
+mod outbound;
+mod outside;
+mod passwords;
+mod rotations;
+mod sessions;
+mod settings;
+mod slow;
+mod tokens;
+
+use serde_json::Value;
+
+use crate::support::TestApp;
+
+/// The newest queued mail to `address`, as (subject, text); taken out of the queue.
+pub async fn take_mail(app: &TestApp, address: &str) -> Option<(String, String)> {
+    let sql = "with newest as (select id from ferrobase.outbox where recipient = $1 order by id desc limit 1)
+               delete from ferrobase.outbox using newest where outbox.id = newest.id returning subject, body_text";
+    let inbox = "with newest as (select id from ferrobase.inbox where recipient = $1 order by id desc limit 1)
+               delete from ferrobase.inbox using newest where inbox.id = newest.id returning subject, body_text";
+    for statement in [sql, inbox] {
+        if let Some(row) = app.owner.query_opt(statement, &[&address]).await.expect("mail") {
+            return Some((row.get(0), row.get(1)));
+        }
+    }
+    None
+}
+
+/// Makes requests meet: the rows that `select` names are held until `count` requests wait for them, or for a
+/// second where requests go round held rows, then let go.
+pub async fn meet<T>(app: &TestApp, select: &str, count: i64, requests: impl Future<Output = T>) -> T {
+    meanwhile(app, &format!("{select} for update"), count, requests).await
+}
+
+/// Like [`meet`], around a statement that somebody else has run and commits once `count` requests wait for it.
+pub async fn meanwhile<T>(app: &TestApp, statement: &str, count: i64, requests: impl Future<Output = T>) -> T {
+    app.owner.batch_execute(&format!("begin; {statement}")).await.expect("the rows are held");
+    let letting_go = async {
+        let waiting =
+            "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        for _ in 0..100 {
+            app.owner.batch_execute("select pg_stat_clear_snapshot()").await.expect("what is true now");
+            if app.owner.query_one(waiting, &[]).await.expect("who waits").get::<_, i64>(0) >= count {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        app.owner.batch_execute("commit").await.expect("the rows are free");
+    };
+    futures_util::join!(requests, letting_go).0
+}
+
+/// The link of the newest mail to `address`.
+pub async fn take_link(app: &TestApp, address: &str) -> String {
+    let (_, text) = take_mail(app, address).await.expect("a mail");
+    text.split_whitespace().find(|word| word.contains("/verify?")).expect("a link").to_owned()
+}
+
+/// The hash a link carries.
+pub fn hash_of(link: &str) -> String {
+    let url = url::Url::parse(link).expect("url");
+    url.query_pairs().find(|(name, _)| name == "token").map(|(_, value)| value.into_owned()).expect("token")
+}
+
+/// A text of an answer.
+pub fn text<'a>(body: &'a Value, name: &str) -> &'a str {
+    body[name].as_str().unwrap_or_else(|| panic!("{name} in {body}"))
+}

@@ -1,0 +1,21 @@
+//! Every test that needs a server, a database or a process, as one program: it is linked once, and one PostgreSQL
+//! serves it all. `cargo test --test all auth::` runs one area.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+mod api;
+mod auth;
+mod embedded_postgres;
+mod house;
+mod mail;
+mod migrations;
+mod outages;
+mod process;
+mod realtime;
+mod rest;
+mod rest_isolation;
+mod storage_crash;
+mod telemetry;
+mod types;

@@ -1,0 +1,119 @@
+//! What happens to connections, statements and answers when somebody goes away or the database hangs.
+
+use std::time::{Duration, Instant};
+
+use ferrobase::db::{Pool, PoolOptions};
+use futures_util::join;
+use serde_json::json;
+
+use crate::support::cluster::{Database, Template, connect};
+use crate::support::valve::{Valve, until};
+use crate::support::{Reply, TestApp, send};
+
+fn pool(url: &str, size: usize) -> Pool {
+    Pool::new(url, &PoolOptions { size, ..PoolOptions::default() }).expect("a pool")
+}
+
+/// Statements that run in this database, but for those of who asks.
+async fn running(owner: &tokio_postgres::Client, like: &str) -> i64 {
+    let sql = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active' \
+               and pid <> pg_backend_pid() and query like $1";
+    owner.query_one(sql, &[&like]).await.expect("who works").get(0)
+}
+
+#[tokio::test]
+async fn a_statement_that_nobody_waits_for_is_cancelled_and_its_connection_replaced() {
+    let database = Database::new(Template::Empty).await;
+    let owner = connect(&database.url).await;
+    let pool = pool(&database.url, 1);
+    let lease = pool.lease().await.expect("a lease");
+    let pid: i32 = lease.query_one("select pg_backend_pid()", &[]).await.expect("its process").get(0);
+    let nap = tokio::time::timeout(Duration::from_millis(200), lease.batch_execute("select pg_sleep(60)"));
+    assert!(nap.await.is_err());
+    assert_eq!(running(&owner, "%pg_sleep%").await, 1);
+    drop(lease);
+    let lease = pool.lease().await.expect("another");
+    let other: i32 = lease.query_one("select pg_backend_pid()", &[]).await.expect("its process").get(0);
+    assert_ne!(other, pid);
+    until("the sleeper is cancelled", async || running(&owner, "%pg_sleep%").await == 0).await;
+}
+
+#[tokio::test]
+async fn a_transaction_that_was_left_open_is_undone_and_its_connection_kept() {
+    let database = Database::new(Template::Empty).await;
+    let pool = pool(&database.url, 1);
+    let transaction = pool.as_login().await.expect("a transaction");
+    let client = transaction.client().expect("open");
+    client.batch_execute("create table left_open (a int); set local application_name = 'mine'").await.expect("made");
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).await.expect("its process").get(0);
+    drop(transaction);
+    let lease = pool.lease().await.expect("the same connection");
+    let found = lease
+        .query_one(
+            "select pg_backend_pid(), to_regclass('left_open') is null, current_setting('application_name')",
+            &[],
+        )
+        .await
+        .expect("what is left");
+    assert_eq!((found.get::<_, i32>(0), found.get::<_, bool>(1), found.get(2)), (pid, true, "ferrobase"));
+}
+
+#[tokio::test]
+async fn opening_and_health_end_when_nobody_answers() {
+    let database = Database::new(Template::Empty).await;
+    let valve = Valve::before(&database.url).await;
+    let pool = pool(&valve.url(&database.url), 1);
+    pool.answers().await.expect("well");
+    valve.freeze();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let started = Instant::now();
+    let (health, lease) = join!(pool.answers(), pool.lease());
+    assert!(health.is_err() && lease.is_err());
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    valve.thaw();
+    until("it is well again", async || pool.answers().await.is_ok() && pool.lease().await.is_ok()).await;
+}
+
+#[tokio::test]
+async fn a_long_statement_goes_on_while_the_database_answers_others() {
+    let database = Database::new(Template::Empty).await;
+    let pool = pool(&database.url, 1);
+    let lease = pool.lease().await.expect("a lease");
+    lease.batch_execute("select pg_sleep(7)").await.expect("it may take its time");
+}
+
+/// Reads by each API and the health check.
+async fn ask(app: &TestApp, token: &str) -> [Reply; 4] {
+    let get = |path: &str| send(app.anon().request(reqwest::Method::GET, path).bearer_auth(token));
+    let list = app.anon().request(reqwest::Method::POST, "/storage/v1/object/list/private");
+    let list = send(list.bearer_auth(token).json(&json!({ "prefix": "a" })));
+    let (rest, auth, storage, health) =
+        join!(get("/rest/v1/nonprofits?select=id&limit=1"), get("/auth/v1/user"), list, get("/health"));
+    [rest, auth, storage, health]
+}
+
+#[actix_web::test]
+async fn a_database_that_hangs_is_told_in_time_by_every_api() {
+    let (app, valve) = TestApp::behind_valve(&[]).await;
+    let user = app.user("ada@test.example").await;
+    let token = user.actor.token.clone().expect("a token");
+    assert_eq!(ask(&app, &token).await.map(|reply| reply.status), [200; 4]);
+    valve.freeze();
+    // A sign of life holds for half a second.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    // Over connections that are open, then over those that have to be opened.
+    for _ in 0..2 {
+        let started = Instant::now();
+        let replies = ask(&app, &token).await;
+        assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+        assert_eq!(replies.each_ref().map(|reply| reply.status), [503; 4], "{replies:?}");
+        for reply in &replies[..3] {
+            assert!(!reply.header("retry-after").is_empty(), "{reply:?}");
+        }
+        let [_, auth, storage, _] = replies;
+        assert_eq!((&auth.body["code"], &auth.body["error_code"]), (&json!(503), &json!("unexpected_failure")));
+        assert_eq!((&storage.body["statusCode"], &storage.body["code"]), (&json!("503"), &json!("InternalError")));
+    }
+    valve.thaw();
+    until("all is well again", async || ask(&app, &token).await.iter().all(|reply| reply.status == 200)).await;
+}

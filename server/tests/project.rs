@@ -1,0 +1,327 @@
+//! `ferrobase start` in a folder made for the Supabase CLI, as a developer and their scripts use it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A project's folder with ports of its own, stopped and removed at the end.
+struct Project {
+    root: PathBuf,
+    api: u16,
+}
+
+impl Project {
+    /// `config` is appended to a `config.toml` with free ports.
+    fn new(name: &str, config: &str, files: &[(&str, &str)]) -> Self {
+        let root = std::env::temp_dir().join(format!("ferrobase-start-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        let listeners = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let [api, database, inbox] = listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
+        let ports = format!(
+            "project_id = \"{name}\"\n[api]\nport = {api}\n[db]\nport = {database}\n[local_smtp]\nport = {inbox}\n{config}"
+        );
+        let project = Self { root, api };
+        project.write("supabase/config.toml", &ports);
+        for (path, text) in files {
+            project.write(path, text);
+        }
+        project
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    fn run(&self, arguments: &[&str]) -> (bool, String, String) {
+        let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_ferrobase"))
+            .args(arguments)
+            .current_dir(&self.root)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .stdin(Stdio::null())
+            .output()
+            .expect("the binary runs");
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        (status.success(), text(stdout), text(stderr))
+    }
+
+    /// Runs a command that has to succeed; yields what it told and printed.
+    fn ok(&self, arguments: &[&str]) -> (String, String) {
+        let (success, stdout, stderr) = self.run(arguments);
+        let log = std::fs::read_to_string(self.root.join(".ferrobase/server.log")).unwrap_or_default();
+        assert!(success, "{arguments:?}: {stderr}\n{log}");
+        (stdout, stderr)
+    }
+
+    fn status(&self) -> Value {
+        serde_json::from_str(&self.ok(&["status", "-o", "json"]).0).expect("JSON")
+    }
+
+    async fn get(&self, path: &str, key: &str) -> (u16, String) {
+        let url = format!("http://127.0.0.1:{}{path}", self.api);
+        let mut request = reqwest::Client::new().get(url);
+        if !key.is_empty() {
+            request = request.header("apikey", key);
+        }
+        let answer = request.send().await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("a body"))
+    }
+
+    async fn one(&self, sql: &str) -> String {
+        let url = self.status()["DB_URL"].as_str().expect("a URL").to_owned();
+        let client = crate::support::cluster::connect(&url).await;
+        let rows = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        rows.iter()
+            .find_map(|message| match message {
+                tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),
+                _ => None,
+            })
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        let _ = self.run(&["stop", "--no-backup"]);
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+#[actix_web::test]
+async fn a_project_starts_with_its_migrations_seeds_and_buckets_and_stops() {
+    let project = Project::new(
+        "todo-list",
+        "[storage.buckets.avatars]\npublic = true\nobjects_path = \"./avatars\"\n[auth]\nsite_url = \"env(SITE)\"\n",
+        &[
+            (".env", "SITE=http://localhost:4321\n"),
+            ("supabase/roles.sql", "create role reporter nologin;"),
+            (
+                "supabase/migrations/20240101000000_tasks.sql",
+                "create table tasks (id uuid primary key default uuid_generate_v4(), title text not null);\n\
+                 alter table tasks enable row level security;\n\
+                 create policy \"all read\" on tasks for select using (true);\ngrant select on tasks to reporter;\n",
+            ),
+            ("supabase/migrations/README.md", "not a migration"),
+            ("supabase/seed.sql", "insert into tasks (title) values ('from the seed');"),
+            ("supabase/avatars/one.txt", "a picture"),
+        ],
+    );
+    let (printed, told) = project.ok(&["start"]);
+    assert!(told.contains("Applying migration 20240101000000_tasks.sql..."), "{told}");
+    assert!(told.contains("Skipping migration README.md..."), "{told}");
+    assert!(told.contains("Seeding data from supabase/seed.sql..."), "{told}");
+    assert!(printed.contains("Project URL") && printed.contains(&format!("http://127.0.0.1:{}", project.api)), "{printed}");
+    let status = project.status();
+    let key = status["PUBLISHABLE_KEY"].as_str().expect("a key");
+    assert_eq!(project.get("/rest/v1/tasks?select=title", key).await, (200, r#"[{"title":"from the seed"}]"#.to_owned()));
+    // The gateway of a local stack asks for no key.
+    assert_eq!(project.get("/rest/v1/tasks?select=title", "").await.0, 200);
+    assert_eq!(project.get("/storage/v1/object/public/avatars/one.txt", "").await, (200, "a picture".to_owned()));
+    assert_eq!(project.one("select current_setting('app.settings.jwt_exp')").await, "3600");
+    let (env, _) = project.ok(&["status", "-o", "env", "--override-name", "api.url=VITE_URL"]);
+    assert!(env.lines().any(|line| line == format!("VITE_URL=\"http://127.0.0.1:{}\"", project.api)), "{env}");
+    assert_eq!(std::fs::read_to_string(project.root.join(".ferrobase/.gitignore")).expect("a file"), "*\n");
+    let (_, told) = project.ok(&["start"]);
+    assert!(told.contains("already running"), "{told}");
+
+    // A new migration is applied at the next start; the seed ran once.
+    project.ok(&["stop"]);
+    assert!(!project.run(&["status"]).0, "it is not running");
+    project.write("supabase/migrations/20240102000000_done.sql", "alter table tasks add column done boolean default false;");
+    let (_, told) = project.ok(&["start"]);
+    assert!(told.contains("Applying migration 20240102000000_done.sql...") && !told.contains("Seeding"), "{told}");
+    assert_eq!(project.one("select count(*) from tasks where not done").await, "1");
+    let (list, _) = project.ok(&["migration", "list"]);
+    assert!(list.contains("20240102000000 | 20240102000000 | 2024-01-02 00:00:00"), "{list}");
+
+    // A reset begins anew, up to a version if one is named.
+    project.one("insert into tasks (title) values ('mine')").await;
+    let (_, told) = project.ok(&["db", "reset", "--version", "20240101000000"]);
+    assert!(told.contains("Finished supabase db reset on branch main."), "{told}");
+    assert_eq!(project.one("select string_agg(title, ',') from tasks").await, "from the seed");
+    project.ok(&["migration", "up"]);
+    assert_eq!(project.one("select count(done) from tasks").await, "1");
+    let (types, _) = project.ok(&["gen", "types", "--lang", "typescript", "--local"]);
+    assert!(types.contains("done: boolean | null"), "{types}");
+    project.ok(&["stop", "--no-backup"]);
+    assert!(!exists(&project.root.join(".ferrobase/db")), "the data is gone");
+}
+
+#[actix_web::test]
+async fn a_failing_migration_ends_the_start_and_says_where_and_what_stays() {
+    let project = Project::new(
+        "broken",
+        "",
+        &[
+            ("supabase/migrations/1_good.sql", "create table good ();"),
+            ("supabase/migrations/2_bad.sql", "create table half ();\n\nselect missing();\n"),
+        ],
+    );
+    let (success, _, told) = project.run(&["start"]);
+    assert!(!success);
+    assert!(told.contains("2_bad.sql:3: function missing() does not exist"), "{told}");
+    assert!(told.contains("applied before it: 1 file(s), the last 1_good.sql"), "{told}");
+    // Mended, the next start goes on where that one ended.
+    project.write("supabase/migrations/2_bad.sql", "create table whole ();");
+    project.ok(&["start"]);
+    assert_eq!(project.one("select to_regclass('whole') is not null and to_regclass('half') is null").await, "t");
+    // The data folder is this project's alone.
+    project.ok(&["stop"]);
+    let config = std::fs::read_to_string(project.root.join("supabase/config.toml")).expect("a file");
+    project.write("supabase/config.toml", &config.replace("broken", "another"));
+    let (success, _, told) = project.run(&["start"]);
+    assert!(!success && told.contains("was made by the project 'broken'"), "{told}");
+    project.write("supabase/config.toml", &config);
+}
+
+/// What public projects' migrations create, and what it does here.
+#[actix_web::test]
+async fn extensions_of_supabase_do_their_work() {
+    let project = Project::new(
+        "extensions",
+        "[db.vault]\nstripe = \"env(STRIPE)\"\nunset = \"env(NOT_THERE)\"\n[storage.buckets.files]\npublic = false\n",
+        &[
+            (".env", "STRIPE=sk_test\n"),
+            (
+                "supabase/migrations/1_extensions.sql",
+                "create extension if not exists pg_cron with schema extensions;\n\
+                 create extension if not exists pg_net with schema extensions;\n\
+                 create extension if not exists \"pgjwt\" with schema extensions;\n\
+                 create extension if not exists pgmq;\ncreate extension if not exists http with schema extensions;\n\
+                 create extension if not exists pg_graphql;\ncreate extension if not exists pgsodium;\n\
+                 create extension if not exists moddatetime schema extensions;\n\
+                 create function grab() returns trigger language plpgsql as $$ begin\n\
+                   if (select rolsuper from pg_roles where rolname = current_user) then alter role postgres superuser; end if;\n\
+                   return new; end $$;\n\
+                 create trigger grab before insert on storage.buckets for each row execute function grab();\n\
+                 create table ticks (at timestamptz default now());\n\
+                 create table orders (id int primary key);\n\
+                 create trigger on_order after insert on orders for each row execute function\n\
+                   supabase_functions.http_request('http://host.docker.internal:API/rest/v1/rpc/hook', 'POST',\n\
+                     '{\"Content-Type\":\"application/json\"}', '{}', '5000');\n\
+                 create table hooked (body json);\n\
+                 create function hook(json) returns void language sql security definer as\n\
+                   $$ insert into public.hooked values ($1) $$;\n\
+                 select cron.schedule('tick', '1 second', 'insert into public.ticks default values');\n",
+            ),
+        ],
+    );
+    let path = "supabase/migrations/1_extensions.sql";
+    let text = std::fs::read_to_string(project.root.join(path)).expect("a file");
+    project.write(path, &text.replace("API", &project.api.to_string()));
+    project.ok(&["start"]);
+    assert_eq!(project.one("select string_agg(name || '=' || decrypted_secret, ',') from vault.decrypted_secrets").await, "stripe=sk_test");
+    assert_eq!(project.one("select valid from extensions.verify(extensions.sign('{}', 's'), 's')").await, "t");
+    let buckets = "select count(*) || ' ' || bool_or(rolsuper) from storage.buckets, pg_roles where rolname = 'postgres'";
+    assert_eq!(project.one(buckets).await, "1 false", "a declared bucket is made with its owner's rights");
+    project.one("insert into orders values (7)").await;
+    let begun = std::time::Instant::now();
+    loop {
+        let hooked = project.one("select body -> 'record' ->> 'id' from hooked").await;
+        let ticks: i64 = project.one("select count(*) from ticks").await.parse().expect("a number");
+        let runs = project.one("select count(*) > 0 from cron.job_run_details where status = 'succeeded'").await;
+        if hooked == "7" && ticks > 1 && runs == "t" {
+            break;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{hooked} {ticks} {runs} {}", project.one("select array_agg(r) from net._http_response r").await);
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+}
+
+/// Calls a function and yields status, whether the relay answered, and the body.
+async fn invoke(project: &Project, path: &str, token: &str, body: Option<&str>) -> (u16, bool, String) {
+    let url = format!("http://127.0.0.1:{}/functions/v1/{path}", project.api);
+    let mut request = reqwest::Client::new().post(url);
+    if !token.is_empty() {
+        request = request.bearer_auth(token);
+    }
+    if let Some(body) = body {
+        request = request.header("content-type", "application/json").body(body.to_owned());
+    }
+    let answer = request.send().await.expect("an answer");
+    let is_relay = answer.headers().get("x-relay-error").is_some_and(|value| value == "true");
+    (answer.status().as_u16(), is_relay, answer.text().await.expect("a body"))
+}
+
+#[actix_web::test]
+async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
+    let hello = |word: &str| {
+        format!(
+            "import {{ greeting }} from '../_shared/words.ts';\nimport name from 'named';\n\
+             Deno.serve(async (request) => {{\n  const {{ pathname, searchParams }} = new URL(request.url);\n\
+             if (pathname.endsWith('/throw')) throw new Error('boom');\n\
+             if (pathname.endsWith('/heap')) {{ const all = []; while (true) all.push(new Array(1e6).fill(Math.random())); }}\n\
+             if (pathname.endsWith('/cpu')) while (true) {{ Math.sqrt(Math.random()); }}\n\
+             const input = request.body ? await request.json() : null;\n\
+             return Response.json({{ word: greeting('{word}'), name, pathname, q: searchParams.get('q'), input,\n\
+               secret: Deno.env.get('MY_SECRET'), url: Deno.env.get('SUPABASE_URL'), home: Deno.env.get('HOME') ?? null }});\n}});\n"
+        )
+    };
+    let project = Project::new(
+        "functions",
+        "[functions.open]\nverify_jwt = false\n",
+        &[
+            ("supabase/functions/_shared/words.ts", "export const greeting = (word: string): string => `${word}!`;"),
+            ("supabase/functions/hello/index.ts", &hello("hi")),
+            ("supabase/functions/hello/deno.json", "{\"imports\": {\"named\": \"./name.ts\"}}"),
+            ("supabase/functions/hello/name.ts", "export default 'from the import map';"),
+            ("supabase/functions/.env", "MY_SECRET=s3cret\nSUPABASE_URL=ignored\n"),
+            (
+                "supabase/functions/open/index.ts",
+                "export default { fetch: () => new Response(new ReadableStream({ async start(c) {\n\
+                 for (const part of ['one ', 'two ', 'three']) { c.enqueue(new TextEncoder().encode(part)); \
+                 await new Promise((done) => setTimeout(done, 20)); } c.close(); } }), \
+                 { headers: { 'content-type': 'text/event-stream', 'x-relay-error': 'true' } }) };",
+            ),
+            ("supabase/functions/broken/index.ts", "import './missing.ts';\nDeno.serve(() => new Response());"),
+            (
+                "supabase/migrations/1_f.sql",
+                "create function functions.open_pg(jsonb) returns jsonb language sql as $$ select '\"pg\"'::jsonb $$;",
+            ),
+        ],
+    );
+    project.ok(&["start"]);
+    let status = project.status();
+    let key = status["ANON_KEY"].as_str().expect("a key").to_owned();
+    let (code, is_relay, body) = invoke(&project, "hello/deep?q=1", &key, Some("{\"a\":[1]}")).await;
+    let reply: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{code} {body}"));
+    assert_eq!((code, is_relay), (200, false), "{body}");
+    assert_eq!(
+        reply,
+        serde_json::json!({ "word": "hi!", "name": "from the import map", "pathname": "/hello/deep", "q": "1",
+            "input": { "a": [1] }, "secret": "s3cret", "url": format!("http://127.0.0.1:{}", project.api), "home": null })
+    );
+    // A token is asked for unless the configuration says otherwise; the relay speaks for itself alone.
+    let (code, is_relay, body) = invoke(&project, "hello", "", None).await;
+    assert_eq!((code, is_relay, body.as_str()), (401, true, r#"{"code":401,"message":"Missing authorization header"}"#));
+    assert_eq!(invoke(&project, "hello", "no.such.token", None).await.0, 401);
+    assert_eq!(invoke(&project, "open", "", None).await, (200, false, "one two three".to_owned()));
+    assert_eq!(invoke(&project, "open_pg", &key, None).await.2, "\"pg\"", "PostgreSQL functions are served beside");
+    let (code, is_relay, body) = invoke(&project, "nowhere", &key, None).await;
+    assert_eq!((code, is_relay), (404, true), "{body}");
+    let (code, is_relay, body) = invoke(&project, "broken", &key, None).await;
+    assert_eq!((code, is_relay), (503, true), "{body}");
+    assert!(body.contains("BOOT_ERROR"), "{body}");
+    let (code, is_relay, body) = invoke(&project, "hello/throw", &key, None).await;
+    assert_eq!((code, is_relay, body.as_str()), (500, false, "Internal Server Error"));
+    // Over a limit only that request ends, and the next one finds a new process.
+    for path in ["hello/heap", "hello/cpu"] {
+        let (code, is_relay, body) = invoke(&project, path, &key, None).await;
+        assert_eq!((code, is_relay), (546, true), "{path}: {body}");
+    }
+    assert_eq!(invoke(&project, "hello", &key, None).await.0, 200);
+    // A changed file is served by the next request but one second.
+    project.write("supabase/functions/hello/index.ts", &hello("bye"));
+    let begun = std::time::Instant::now();
+    while !invoke(&project, "hello", &key, None).await.2.contains("bye!") {
+        assert!(begun.elapsed().as_secs() < 30, "the change is not served");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}

@@ -1,0 +1,163 @@
+//! Broadcasts: over the socket, by HTTP, from the database; public and private worlds apart.
+
+use serde_json::{Value, json};
+
+use super::client::{Client, push_frame};
+use crate::support::{TestApp, send};
+
+fn message(event: &str, payload: Value) -> Value {
+    json!({ "type": "broadcast", "event": event, "payload": payload })
+}
+
+#[actix_web::test]
+async fn a_broadcast_reaches_the_others_and_with_self_its_sender() {
+    let app = TestApp::start().await;
+    let (mut ann, mut ben) = (Client::open(&app).await, Client::open(&app).await);
+    let ann_ref = ann.join("room", json!({})).await;
+    let ben_ref = ben.join("room", json!({ "broadcast": { "self": true, "ack": true } })).await;
+    ann.push(&ann_ref, "realtime:room", "broadcast", message("hi", json!({ "n": 1 }))).await;
+    let got = ben.wait_for_event("broadcast").await;
+    assert_eq!((got.topic.as_str(), &got.payload), ("realtime:room", &message("hi", json!({ "n": 1 }))));
+    let answer = ben.ask(&ben_ref, "realtime:room", "broadcast", message("yo", json!({}))).await;
+    assert_eq!(answer, json!({ "status": "ok", "response": {} }));
+    assert_eq!(ben.wait_for_event("broadcast").await.payload["event"], "yo");
+    assert_eq!(ann.wait_for_event("broadcast").await.payload["event"], "yo");
+    assert!(ann.rest().await.is_empty() && ben.rest().await.is_empty(), "without ack no answer, without self no echo");
+}
+
+#[actix_web::test]
+async fn binary_frames_are_relayed_and_converted_for_the_old_version() {
+    let app = TestApp::start().await;
+    let mut sender = Client::open(&app).await;
+    let mut new = Client::open(&app).await;
+    let mut old = Client::with(&app, &app.anon_key, "1.0.0").await;
+    let join_ref = sender.join("größe", json!({ "broadcast": { "ack": true } })).await;
+    new.join("größe", json!({})).await;
+    let old_ref = old.join("größe", json!({})).await;
+    let topic = "realtime:größe";
+    sender.send_binary(push_frame(&join_ref, "71", topic, "ü", r#"{"a":"ß"}"#.as_bytes(), true)).await;
+    assert_eq!(sender.reply("71").await["status"], "ok");
+    assert_eq!(new.wait_for_event("broadcast").await.payload, message("ü", json!({ "a": "ß" })));
+    assert_eq!(old.wait_for_event("broadcast").await.payload, message("ü", json!({ "a": "ß" })));
+    sender.send_binary(push_frame(&join_ref, "72", topic, "raw", &[0, 255, 1], false)).await;
+    sender.reply("72").await;
+    let got = new.wait_for_event("broadcast").await;
+    assert_eq!((got.payload["event"].as_str(), got.bytes), (Some("raw"), Some(vec![0, 255, 1])));
+    // From old to new as text.
+    old.push(&old_ref, topic, "broadcast", message("old", json!([1]))).await;
+    assert_eq!(new.wait_for_event("broadcast").await.payload, message("old", json!([1])));
+    assert!(old.rest().await.is_empty(), "bytes cannot be told in the old version");
+}
+
+#[actix_web::test]
+async fn a_message_that_is_too_large_is_dropped_and_told_with_ack() {
+    let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_PAYLOAD_KB", "1")]).await;
+    let (mut ann, mut ben) = (Client::open(&app).await, Client::open(&app).await);
+    let ann_ref = ann.join("room", json!({ "broadcast": { "ack": true } })).await;
+    ben.join("room", json!({})).await;
+    let answer = ann.ask(&ann_ref, "realtime:room", "broadcast", message("big", json!("x".repeat(2000)))).await;
+    assert_eq!(answer, json!({ "status": "error", "response": { "reason": "payload_size_exceeded" } }));
+    assert!(ben.rest().await.is_empty());
+}
+
+#[actix_web::test]
+async fn batches_and_single_events_come_by_http() {
+    let app = TestApp::start().await;
+    let mut client = Client::open(&app).await;
+    client.join("room", json!({})).await;
+    let path = "/realtime/v1/api/broadcast";
+    let batch = json!({ "messages": [
+        { "topic": "room", "event": "one", "payload": { "n": 1 } },
+        { "topic": "other", "event": "lost", "payload": {} },
+        { "topic": "room", "event": "two", "payload": { "n": 2 }, "private": true },
+    ] });
+    let reply = app.service().post(path, batch).await;
+    assert_eq!((reply.status, reply.body.as_str()), (202, Some("")));
+    assert_eq!(reply.header("access-control-allow-origin"), "*");
+    assert_eq!(client.wait_for_event("broadcast").await.payload, message("one", json!({ "n": 1 })));
+    let reply = app.anon().post(path, json!({ "messages": [{ "topic": "room", "event": "e" }] })).await;
+    assert_eq!(reply.status, 422);
+    assert_eq!(reply.body, json!({ "errors": { "messages": [{ "payload": ["can't be blank"] }] } }));
+    // Single ones: JSON and bytes.
+    let one = |kind: &'static str, body: Vec<u8>| {
+        let request = app.anon().request(reqwest::Method::POST, &format!("{path}/room/events/e%20v"));
+        send(request.header("content-type", kind).body(body))
+    };
+    assert_eq!(one("application/json", br#"{"x":[1]}"#.to_vec()).await.status, 202);
+    assert_eq!(client.wait_for_event("broadcast").await.payload, message("e v", json!({ "x": [1] })));
+    assert_eq!(one("application/octet-stream", vec![7, 0]).await.status, 202);
+    assert_eq!(client.wait_for_event("broadcast").await.bytes, Some(vec![7, 0]));
+    assert_eq!(one("text/plain", vec![]).await.status, 415);
+    assert_eq!(one("application/json", b"{".to_vec()).await.status, 422);
+    assert!(client.rest().await.is_empty(), "the private world is another");
+}
+
+#[actix_web::test]
+async fn private_broadcasts_by_http_need_a_policy() {
+    let app = TestApp::start().await;
+    let path = "/realtime/v1/api/broadcast";
+    let batch = json!({ "messages": [
+        { "topic": "room", "event": "a", "payload": {}, "private": true },
+        { "topic": "room", "event": "b", "payload": {} },
+    ] });
+    let reply = app.anon().post(path, batch).await;
+    assert_eq!((reply.status, reply.header("x-refused-messages")), (202, "0"));
+    let reply = app.anon().post(&format!("{path}/room/events/e?private=true"), json!({})).await;
+    assert_eq!((reply.status, &reply.body), (403, &json!({ "message": "Unauthorized" })));
+    let reply = app.service().post(&format!("{path}/room/events/e?private=true"), json!({})).await;
+    assert_eq!(reply.status, 202);
+    let request = app.anon().request(reqwest::Method::POST, path).bearer_auth("forged").json(&json!({}));
+    let reply = send(request).await;
+    assert_eq!((reply.status, &reply.body), (401, &json!({ "message": "Unauthorized" })));
+}
+
+#[actix_web::test]
+async fn a_slow_reader_is_closed_and_nobody_waits_for_it() {
+    let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_QUEUE_KB", "512")]).await;
+    let (mut ann, mut slow, mut ben) = (Client::open(&app).await, Client::open(&app).await, Client::open(&app).await);
+    let ann_ref = ann.join("room", json!({ "broadcast": { "ack": true } })).await;
+    slow.join("room", json!({})).await;
+    ben.join("room", json!({})).await;
+    // Sockets buffer some megabytes; the slow one reads nothing.
+    let payload = "x".repeat(400_000);
+    for n in 0..60 {
+        let answer = ann.ask(&ann_ref, "realtime:room", "broadcast", message("m", json!([n, payload]))).await;
+        assert_eq!(answer["status"], "ok");
+        assert_eq!(ben.wait_for_event("broadcast").await.payload["payload"][0], n);
+    }
+    assert!(app.realtime.metrics().contains("drops_total{reason=\"slow_reader\"} 1"), "{}", app.realtime.metrics());
+}
+
+#[actix_web::test]
+async fn twenty_clients_get_ten_thousand_messages_in_order() {
+    let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SOCKET", "0")]).await;
+    let mut senders = Vec::new();
+    for _ in 0..2 {
+        let mut sender = Client::open(&app).await;
+        let join_ref = sender.join("room", json!({})).await;
+        senders.push((sender, join_ref));
+    }
+    let mut readers = Vec::new();
+    for _ in 0..20 {
+        let mut reader = Client::open(&app).await;
+        reader.join("room", json!({})).await;
+        readers.push(actix_web::rt::spawn(async move {
+            let mut seen = [0_u64; 2];
+            while seen != [250, 250] {
+                let got = reader.wait_for_event("broadcast").await;
+                let (sender, n) = (&got.payload["payload"][0], got.payload["payload"][1].as_u64().expect("a number"));
+                let seen = &mut seen[usize::try_from(sender.as_u64().expect("a sender")).expect("small")];
+                assert_eq!(n, *seen, "each sender's messages come in order, none twice, none left out");
+                *seen += 1;
+            }
+        }));
+    }
+    for n in 0..250 {
+        for (place, (sender, join_ref)) in senders.iter_mut().enumerate() {
+            sender.push(join_ref, "realtime:room", "broadcast", message("m", json!([place, n]))).await;
+        }
+    }
+    for reader in readers {
+        reader.await.expect("all came");
+    }
+}

@@ -1,0 +1,14 @@
+//! `/realtime/v1` over real sockets: the protocol, broadcast, presence, private channels, changes of tables.
+
+mod broadcast;
+mod broker;
+mod changes;
+mod client;
+mod hostile;
+mod instances;
+mod oracle;
+mod outages;
+mod policies;
+mod presence;
+mod socket;
+mod subscription;

@@ -1,0 +1,131 @@
+//! Private channels: policies on `realtime.messages` say who may read and write.
+
+use serde_json::{Value, json};
+
+use super::client::{Client, token, user_token};
+use crate::support::TestApp;
+
+const ANN: &str = "00000000-0000-4000-8000-000000000001";
+const BEN: &str = "00000000-0000-4000-8000-000000000002";
+
+/// Members of a room read it; those who may write do.
+const RULES: &str = "
+    create table public.members (room text, person uuid, writes boolean, present boolean);
+    create policy reads on realtime.messages for select to authenticated using (
+      exists (select from public.members m where m.room = realtime.topic() and m.person = auth.uid()
+              and (messages.extension = 'broadcast' or m.present)));
+    create policy writes on realtime.messages for insert to authenticated with check (
+      exists (select from public.members m where m.room = realtime.topic() and m.person = auth.uid()
+              and case messages.extension when 'broadcast' then m.writes else m.present end));
+    insert into public.members values
+      ('room', '00000000-0000-4000-8000-000000000001', true, true),
+      ('room', '00000000-0000-4000-8000-000000000002', false, false);";
+
+fn private() -> Value {
+    json!({ "private": true, "broadcast": { "ack": true, "self": true }, "presence": { "enabled": true, "key": "k" } })
+}
+
+fn message(event: &str) -> Value {
+    json!({ "type": "broadcast", "event": event, "payload": {} })
+}
+
+#[actix_web::test]
+async fn policies_decide_who_joins_and_writes() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(RULES).await.expect("rules");
+    let mut client = Client::open(&app).await;
+    let refused = "Unauthorized: You do not have permissions to read from this Channel topic: ";
+    let (_, answer) = client.try_join("room", private(), None).await;
+    assert_eq!(answer["response"]["reason"], format!("{refused}room"), "anon");
+    let ann = user_token(ANN);
+    let (_, answer) = client.try_join("elsewhere", private(), Some(&ann)).await;
+    assert_eq!(answer["response"]["reason"], format!("{refused}elsewhere"));
+    let ann_ref = client.join_as("room", private(), Some(&ann)).await;
+    client.wait_for_event("presence_state").await;
+    assert_eq!(client.ask(&ann_ref, "realtime:room", "broadcast", message("a")).await["status"], "ok");
+    client.wait_for_event("broadcast").await;
+    let track = json!({ "event": "track", "payload": {} });
+    assert_eq!(client.ask(&ann_ref, "realtime:room", "presence", track.clone()).await["status"], "ok");
+
+    let mut other = Client::open(&app).await;
+    let ben_ref = other.join_as("room", private(), Some(&user_token(BEN))).await;
+    let answer = other.ask(&ben_ref, "realtime:room", "broadcast", message("b")).await;
+    let told = "Unauthorized: You do not have permissions to write to this Channel topic: room";
+    assert_eq!(answer, json!({ "status": "error", "response": { "reason": told } }));
+    assert_eq!(
+        other.ask(&ben_ref, "realtime:room", "presence", track).await,
+        json!({ "status": "error", "response": {} })
+    );
+    client.ask(&ann_ref, "realtime:room", "broadcast", message("c")).await;
+    assert_eq!(other.wait_for_event("broadcast").await.payload["event"], "c");
+    assert!(other.rest().await.is_empty(), "no presence without the right to read it");
+    assert_eq!(client.wait_for_event("broadcast").await.payload["event"], "c");
+    assert_eq!(
+        app.owner.query_one("select count(*) from realtime.messages", &[]).await.expect("a row").get::<_, i64>(0),
+        0
+    );
+}
+
+#[actix_web::test]
+async fn public_and_private_channels_of_one_name_share_nothing() {
+    let app = TestApp::start().await;
+    let mut public = Client::open(&app).await;
+    let mut private_one = Client::with_key(&app, &app.service_key).await;
+    let public_ref = public.join("room", json!({ "presence": { "enabled": true } })).await;
+    let private_ref = private_one.join("room", private()).await;
+    private_one.wait_for_event("presence_state").await;
+    public.wait_for_event("presence_state").await;
+    private_one.ask(&private_ref, "realtime:room", "broadcast", message("secret")).await;
+    private_one.ask(&private_ref, "realtime:room", "presence", json!({ "event": "track", "payload": {} })).await;
+    public.push(&public_ref, "realtime:room", "broadcast", message("forged")).await;
+    assert!(public.rest().await.is_empty());
+    let got: Vec<_> = private_one.rest().await.into_iter().map(|got| got.payload["event"].clone()).collect();
+    assert_eq!(got, [json!("secret"), Value::Null], "its own message and diff");
+}
+
+#[actix_web::test]
+async fn rights_are_asked_again_when_the_token_changes() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(RULES).await.expect("rules");
+    let mut client = Client::open(&app).await;
+    let join_ref = client.join_as("room", private(), Some(&user_token(BEN))).await;
+    assert_eq!(client.ask(&join_ref, "realtime:room", "broadcast", message("a")).await["status"], "error");
+    // Allowed since; remembered until the token changes.
+    app.owner.batch_execute("update public.members set writes = true").await.expect("update");
+    assert_eq!(client.ask(&join_ref, "realtime:room", "broadcast", message("b")).await["status"], "error");
+    let exp = chrono::Utc::now().timestamp() + 1800;
+    let renewed = token(json!({ "role": "authenticated", "sub": BEN, "exp": exp }));
+    client.push(&join_ref, "realtime:room", "access_token", json!({ "access_token": renewed })).await;
+    assert_eq!(client.ask(&join_ref, "realtime:room", "broadcast", message("c")).await["status"], "ok");
+    // Lost with the next one.
+    app.owner.batch_execute("delete from public.members").await.expect("delete");
+    client.push(&join_ref, "realtime:room", "access_token", json!({ "access_token": user_token(ANN) })).await;
+    let told = client.wait_for_event("system").await.payload["message"].clone();
+    assert_eq!(told, "You do not have permissions to read from this Channel topic: room");
+    client.wait_for_event("phx_close").await;
+}
+
+#[actix_web::test]
+async fn a_failing_policy_lets_nobody_in() {
+    let app = TestApp::start().await;
+    app.owner
+        .batch_execute(
+            "create policy reads on realtime.messages for select using (1 / 0 = 1);
+             create policy writes on realtime.messages for insert with check (true)",
+        )
+        .await
+        .expect("rules");
+    let mut client = Client::open(&app).await;
+    let (_, answer) = client.try_join("room", private(), None).await;
+    let told = answer["response"]["reason"].as_str().expect("a reason");
+    assert!(told.starts_with("Unauthorized: "), "{told}");
+    // A role that nobody may take.
+    let exp = chrono::Utc::now().timestamp() + 60;
+    for role in ["postgres", "no_such_role", "supabase_realtime_admin"] {
+        let (_, answer) = client.try_join("room", private(), Some(&token(json!({ "role": role, "exp": exp })))).await;
+        assert!(
+            answer["response"]["reason"].as_str().expect("a reason").starts_with("Unauthorized: "),
+            "{role}: {answer}"
+        );
+    }
+}

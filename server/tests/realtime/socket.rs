@@ -1,0 +1,217 @@
+//! Handshakes, frames, joins, tokens, limits.
+
+use serde_json::{Value, json};
+
+use super::client::{Client, token};
+use crate::support::TestApp;
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    chrono::Utc::now().timestamp()
+}
+
+#[actix_web::test]
+async fn a_handshake_without_a_key_is_refused_by_the_gateway() {
+    let app = TestApp::start().await;
+    let upgrade = |path: &str| {
+        app.plain(reqwest::Method::GET, path)
+            .header("connection", "upgrade")
+            .header("upgrade", "websocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "x3JJHMbDL1EzLkh9GBhXDw==")
+    };
+    let reply = crate::support::send(upgrade("/realtime/v1/websocket")).await;
+    assert_eq!((reply.status, &reply.body["message"]), (401, &json!("No API key found in request")));
+    let reply = crate::support::send(upgrade("/realtime/v1/websocket?apikey=x")).await;
+    assert_eq!((reply.status, &reply.body["message"]), (401, &json!("Invalid API key")));
+    let reply = crate::support::send(upgrade(&format!("/realtime/v1/websocket?apikey={}&vsn=3", app.anon_key))).await;
+    assert_eq!(reply.status, 400);
+}
+
+#[actix_web::test]
+async fn both_serializers_join_beat_and_leave() {
+    let app = TestApp::start().await;
+    for version in ["1.0.0", "2.0.0"] {
+        let mut client = Client::with(&app, &app.anon_key, version).await;
+        let beat = client.ask("", "phoenix", "heartbeat", json!({})).await;
+        assert_eq!(beat, json!({ "status": "ok", "response": {} }));
+        let (join_ref, answer) = client.try_join("a:b", json!({}), None).await;
+        assert_eq!(answer, json!({ "status": "ok", "response": { "postgres_changes": [] } }));
+        let answer = client.ask(&join_ref, "realtime:a:b", "phx_leave", json!({})).await;
+        assert_eq!(answer["status"], "ok");
+        let closed = client.wait_for_event("phx_close").await;
+        assert_eq!((closed.reference, closed.payload), (json!(join_ref), json!({})));
+        let answer = client.ask(&join_ref, "realtime:a:b", "broadcast", json!({})).await;
+        assert_eq!(answer, json!({ "status": "error", "response": { "reason": "unmatched topic" } }));
+        assert_eq!(client.ask("", "realtime:a:b", "phx_leave", json!({})).await["status"], "ok");
+    }
+}
+
+#[actix_web::test]
+async fn malformed_frames_are_dropped_and_the_socket_stays() {
+    let app = TestApp::start().await;
+    let mut client = Client::open(&app).await;
+    for text in ["", "{", "[]", "[1,2,3,4,5]", r#"["1"]"#, "null", "\u{0}"] {
+        client.send_text(text).await;
+    }
+    for bytes in [vec![], vec![3], vec![3, 255, 255, 255, 255, 255, 1], vec![9; 100]] {
+        client.send_binary(bytes).await;
+    }
+    assert_eq!(client.ask("", "phoenix", "heartbeat", json!({})).await["status"], "ok");
+    let answer = client.ask("", "nonsense", "phx_join", json!({})).await;
+    assert_eq!(answer["response"]["reason"], "unmatched topic");
+}
+
+#[actix_web::test]
+async fn a_frame_that_is_too_long_ends_its_socket_and_no_other() {
+    let app = TestApp::start().await;
+    let (mut bad, mut good) = (Client::open(&app).await, Client::open(&app).await);
+    let _ = bad.send_text(&"x".repeat(5_000_001)).await;
+    assert_eq!(bad.wait_for_close().await, Some(1009));
+    assert_eq!(good.ask("", "phoenix", "heartbeat", json!({})).await["status"], "ok");
+}
+
+#[actix_web::test]
+async fn joins_are_refused_with_upstreams_words() {
+    let app = TestApp::start().await;
+    let mut client = Client::open(&app).await;
+    let forged = {
+        let key = jsonwebtoken::EncodingKey::from_secret(b"another-secret-of-thirty-two-bytes!!");
+        let claims = json!({ "role": "service_role", "exp": now() + 60 });
+        jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).expect("a token")
+    };
+    for (token, reason) in [
+        (token(json!({ "role": "anon", "exp": now() - 10 })), "InvalidJWTToken: Token has expired 1"),
+        (token(json!({ "role": "anon" })), "InvalidJWTToken: Fields `role` and `exp` are required in JWT"),
+        (token(json!({ "exp": now() + 60 })), "InvalidJWTToken: Fields `role` and `exp` are required in JWT"),
+        ("nonsense".to_owned(), "MalformedJWT: The token provided is not a valid JWT"),
+        (forged, "JwtSignatureError: Failed to validate JWT signature"),
+    ] {
+        let (_, answer) = client.try_join("x", json!({}), Some(&token)).await;
+        assert_eq!(answer["status"], "error", "{token}");
+        let told = answer["response"]["reason"].as_str().expect("a reason");
+        assert!(told.starts_with(reason), "{told}");
+    }
+    let (_, answer) = client.try_join("", json!({}), None).await;
+    assert_eq!(answer["response"]["reason"], "TopicNameRequired: You must provide a topic name");
+    // An opaque key in the place of a token is ignored.
+    let (_, answer) = client.try_join("x", json!({}), Some("sb_publishable_x")).await;
+    assert_eq!(answer["status"], "ok");
+}
+
+#[actix_web::test]
+async fn joining_again_closes_the_old_instance_of_the_channel() {
+    let app = TestApp::start().await;
+    let mut client = Client::open(&app).await;
+    let first = client.join("x", json!({})).await;
+    let second = client.join("x", json!({ "broadcast": { "self": true } })).await;
+    let closed = client.wait_for_event("phx_close").await;
+    assert_eq!((&closed.join_ref, &closed.reference), (&json!(first), &json!(first)));
+    client.push(&second, "realtime:x", "broadcast", json!({ "type": "broadcast", "event": "e" })).await;
+    client.wait_for_event("broadcast").await;
+    assert!(client.rest().await.is_empty(), "once, and no other close");
+}
+
+#[actix_web::test]
+async fn a_channel_ends_when_its_token_does_and_the_socket_stays() {
+    let app = TestApp::start().await;
+    let mut client = Client::open(&app).await;
+    let short = token(json!({ "role": "anon", "exp": now() + 2 }));
+    let join_ref = client.join_as("short", json!({}), Some(&short)).await;
+    let other = client.join("long", json!({})).await;
+    let told = client.wait_for_event("system").await;
+    assert_eq!(told.payload["status"], "error");
+    assert_eq!(told.payload["channel"], "short");
+    let text = told.payload["message"].as_str().expect("text");
+    assert!(text.starts_with("Token has expired ") && text.ends_with(" seconds ago"), "{text}");
+    assert_eq!(client.wait_for_event("phx_close").await.join_ref, json!(join_ref));
+    // The other channel goes on; a bad new token ends it.
+    client.push(&other, "realtime:long", "access_token", json!({ "access_token": null })).await;
+    client.push(&other, "realtime:long", "access_token", json!({ "access_token": "sb_x" })).await;
+    assert_eq!(client.ask("", "phoenix", "heartbeat", json!({})).await["status"], "ok");
+    client.push(&other, "realtime:long", "access_token", json!({ "access_token": "bad" })).await;
+    let told = client.wait_for_event("system").await;
+    assert_eq!(told.payload["message"], "The token provided is not a valid JWT");
+    client.wait_for_event("phx_close").await;
+}
+
+#[actix_web::test]
+async fn limits_are_settings_and_refuse_with_upstreams_words() {
+    let settings = [
+        ("FERROBASE_REALTIME_MAX_CONCURRENT_USERS", "2"),
+        ("TENANT_MAX_CHANNELS_PER_CLIENT", "2"),
+        ("FERROBASE_REALTIME_MAX_JOINS_PER_SECOND", "4"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    let (mut first, mut second, mut third) =
+        (Client::open(&app).await, Client::open(&app).await, Client::open(&app).await);
+    first.join("a", json!({})).await;
+    first.join("b", json!({})).await;
+    let (_, answer) = first.try_join("c", json!({}), None).await;
+    assert_eq!(answer["response"]["reason"], "ChannelRateLimitReached: Too many channels");
+    second.join("a", json!({})).await;
+    let (_, answer) = third.try_join("a", json!({}), None).await;
+    assert_eq!(answer["response"]["reason"], "ConnectionRateLimitReached: Too many connected users");
+    drop(first);
+    // A place is free again.
+    loop {
+        let (_, answer) = third.try_join("a", json!({}), None).await;
+        if answer["status"] == "ok" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+    }
+    for _ in 0..10 {
+        third.push("", "realtime:a", "phx_join", json!({ "config": {} })).await;
+    }
+    let reached = |got: &super::client::Got| got.payload["response"]["reason"].to_string().contains("Too many joins");
+    let refused = third.wait_for(reached).await;
+    assert_eq!(refused.payload["response"]["reason"], "ClientJoinRateLimitReached: Too many joins per second");
+    third.wait_for_close().await;
+}
+
+#[actix_web::test]
+async fn a_flood_of_one_socket_ends_its_channel() {
+    let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SOCKET", "10")]).await;
+    let (mut loud, mut quiet) = (Client::open(&app).await, Client::open(&app).await);
+    let join_ref = loud.join("x", json!({})).await;
+    quiet.join("x", json!({})).await;
+    for _ in 0..150 {
+        loud.push(&join_ref, "realtime:x", "broadcast", json!({ "type": "broadcast", "event": "e" })).await;
+    }
+    let told = loud.wait_for_event("system").await;
+    assert_eq!(told.payload["message"], "Too many messages per second");
+    loud.wait_for_event("phx_close").await;
+    assert_eq!(quiet.ask("", "phoenix", "heartbeat", json!({})).await["status"], "ok");
+}
+
+#[actix_web::test]
+async fn a_silent_socket_is_closed() {
+    let app = TestApp::with_settings(&[("FERROBASE_REALTIME_IDLE_TIMEOUT", "1")]).await;
+    let mut client = Client::open(&app).await;
+    client.join("x", json!({})).await;
+    assert_eq!(client.wait_for_close().await, Some(1000));
+}
+
+#[actix_web::test]
+async fn a_server_that_stops_closes_its_sockets() {
+    let app = TestApp::start().await;
+    let mut client = Client::open(&app).await;
+    client.join("x", json!({})).await;
+    app.realtime.stop();
+    assert_eq!(client.wait_for_close().await, Some(1012));
+    let refused = crate::support::send(app.anon().request(reqwest::Method::GET, "/realtime/v1/websocket")).await;
+    assert_eq!(refused.status, 503);
+}
+
+#[actix_web::test]
+async fn figures_are_told() {
+    let app = TestApp::start().await;
+    let mut client = Client::open(&app).await;
+    client.join("x", json!({})).await;
+    let text = app.realtime.metrics();
+    for line in ["ferrobase_realtime_sockets 1", "ferrobase_realtime_joins_total{outcome=\"ok\"} 1"] {
+        assert!(text.lines().any(|other| other == line), "{text}");
+    }
+    let _: Value = client.ask("", "phoenix", "heartbeat", json!({})).await;
+}

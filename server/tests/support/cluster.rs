@@ -1,0 +1,395 @@
+//! The PostgreSQL of the tests: one cluster per test program, one database per test.
+//!
+//! The cluster starts with the first test that asks and ends with the program. It is a copy of a prepared one, which
+//! lies in Cargo's target folder under a hash of everything that it is made of; nothing is migrated again until one of
+//! these changes. Every test gets a copy of a template database, dropped once the test lets go of it.
+//!
+//! `TEST_DATABASE_URL` (of a superuser) replaces the embedded PostgreSQL.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use ferrobase::embedded_pg::{EmbeddedOptions, EmbeddedPostgres};
+use ferrobase::migrate::{self, GivenUrls, PlatformUrls};
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_postgres::{Client, NoTls};
+
+/// Settings of a cluster whose data nobody keeps.
+const SETTINGS: [(&str, &str); 10] = [
+    ("fsync", "off"),
+    ("synchronous_commit", "off"),
+    ("full_page_writes", "off"),
+    ("autovacuum", "off"),
+    // Several tests run at once, each with servers and pools of its own.
+    ("max_connections", "500"),
+    ("shared_buffers", "64MB"),
+    // Every test copies a database; without these the copies' log alone would fill a gigabyte.
+    ("wal_level", "minimal"),
+    ("max_wal_senders", "0"),
+    ("max_wal_size", "64MB"),
+    ("wal_recycle", "off"),
+];
+
+/// What the cluster of realtime's tests has beside or instead: its log can be followed.
+const LOGICAL: [(&str, &str); 4] =
+    [("wal_level", "logical"), ("max_wal_senders", "60"), ("max_replication_slots", "60"), ("max_wal_size", "256MB")];
+
+/// What a test's database begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// Nothing.
+    Empty,
+    /// The platform's schemas.
+    Platform,
+    /// The platform, the schema of the authentication API and the application.
+    App,
+    /// `rest/schema.sql`.
+    Observatory,
+    /// `rest_isolation/schema.sql`.
+    Studio,
+}
+
+impl Template {
+    const ALL: [Self; 5] = [Self::Empty, Self::Platform, Self::App, Self::Observatory, Self::Studio];
+
+    /// Name of the template database.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "template_empty",
+            Self::Platform => "template_platform",
+            Self::App => "template_app",
+            Self::Observatory => "template_observatory",
+            Self::Studio => "template_studio",
+        }
+    }
+
+    /// Makes the database `url`, where a superuser logs in, what it should be; migrations run as the one of `owner_url`.
+    async fn fill(self, url: &str, owner_url: &str) {
+        match self {
+            Self::Empty => {}
+            Self::Platform => {
+                prepare(url).await;
+            }
+            Self::App => {
+                let urls = prepare(url).await;
+                migrate::auth(&urls.auth_url).await.expect("auth schema");
+                migrate::dir(owner_url, &migrate::Source::App).await.expect("application migrations");
+            }
+            Self::Observatory => load(url, include_str!("../rest/schema.sql")).await,
+            Self::Studio => load(url, include_str!("../rest_isolation/schema.sql")).await,
+        }
+    }
+}
+
+async fn load(url: &str, schema: &str) {
+    connect(url).await.batch_execute(schema).await.expect("the schema loads");
+}
+
+async fn prepare(url: &str) -> PlatformUrls {
+    migrate::prepare(url, ferrobase::config::DEVELOPMENT_JWT_SECRET, &GivenUrls::default()).await.expect("platform")
+}
+
+/// The cluster of this test program.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The superuser's URL of the database `postgres`, and its owner's.
+    url: String,
+    owner_url: String,
+    /// Logins of the platform, to be pointed at each database.
+    urls: PlatformUrls,
+    /// For files of the tests; removed when the program has ended.
+    pub folder: PathBuf,
+    /// Names of databases that nobody uses any more.
+    done: UnboundedSender<String>,
+}
+
+static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+static LOGICAL_CLUSTER: OnceLock<Cluster> = OnceLock::new();
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// The cluster of this program, started when it is first asked for.
+pub fn cluster() -> &'static Cluster {
+    CLUSTER.get_or_init(|| launch("", &[]))
+}
+
+/// Another cluster of this program, whose log can be followed.
+pub fn logical_cluster() -> &'static Cluster {
+    if std::env::var_os("TEST_DATABASE_URL").is_some() {
+        return cluster();
+    }
+    LOGICAL_CLUSTER.get_or_init(|| launch("-logical", &LOGICAL))
+}
+
+fn launch(suffix: &'static str, settings: &'static [(&'static str, &'static str)]) -> Cluster {
+    {
+        // The cluster outlives the runtime of the test that happened to ask first.
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().expect("runtime");
+            runtime.block_on(async {
+                let (done, mut databases) = unbounded_channel::<String>();
+                let (cluster, _postgres) = open(done, suffix, settings).await;
+                let owner = connect(&cluster.url).await;
+                send.send(cluster).expect("the first test waits");
+                while let Some(name) = databases.recv().await {
+                    // A slot in use holds its database.
+                    let end = "select pg_terminate_backend(active_pid) from pg_replication_slots
+                               where database = $1 and active_pid is not null";
+                    let _ = owner.execute(end, &[&name]).await;
+                    // A test may have dropped it itself.
+                    let _ = owner.batch_execute(&format!("drop database {name} with (force)")).await;
+                }
+            });
+        });
+        receive.recv().expect("the cluster starts")
+    }
+}
+
+impl Cluster {
+    /// Logins of the platform for the database `name`.
+    pub fn logins(&self, name: &str) -> PlatformUrls {
+        PlatformUrls {
+            rest_url: with_database(&self.urls.rest_url, name),
+            auth_url: with_database(&self.urls.auth_url, name),
+            service_url: with_database(&self.urls.service_url, name),
+            replication_url: with_database(&self.urls.replication_url, name),
+        }
+    }
+
+    /// The superuser's URL of the database `name`.
+    pub fn superuser_url(&self, name: &str) -> String {
+        with_database(&self.url, name)
+    }
+
+    /// Drops a database whatever is connected to it.
+    pub async fn drop_database(&self, name: &str) {
+        let drop = format!("drop database {name} with (force)");
+        connect(&self.url).await.batch_execute(&drop).await.expect("the database goes");
+    }
+}
+
+/// A database of its own, dropped with this value.
+#[derive(Debug)]
+pub struct Database {
+    pub name: String,
+    /// The superuser's URL.
+    pub url: String,
+    /// The URL of the owner, as whom migrations run.
+    pub owner_url: String,
+    pub cluster: &'static Cluster,
+}
+
+impl Database {
+    pub async fn new(template: Template) -> Self {
+        let owner = owner_of(&cluster().owner_url);
+        Self::made(|name| format!("create database {name} template {} owner {owner}", template.name())).await
+    }
+
+    /// On the cluster whose log can be followed.
+    pub async fn logical(template: Template) -> Self {
+        // By files: a copy through the log would be read by every stream.
+        let owner = owner_of(&logical_cluster().owner_url);
+        let template = template.name();
+        let create =
+            |name: &str| format!("create database {name} template {template} owner {owner} strategy file_copy");
+        Self::made_on(logical_cluster(), create).await
+    }
+
+    /// Made by the statement that `create` gives for a name.
+    pub async fn made(create: impl FnOnce(&str) -> String) -> Self {
+        Self::made_on(cluster(), create).await
+    }
+
+    async fn made_on(cluster: &'static Cluster, create: impl FnOnce(&str) -> String) -> Self {
+        let name = format!("test_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let create = create(&name);
+        let owner = connect(&cluster.url).await;
+        // A template can be copied only while nobody is connected to it.
+        for attempt in 0.. {
+            match owner.batch_execute(&create).await {
+                Ok(()) => break,
+                Err(error) if attempt > 200 => panic!("{create}: {error:?}"),
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+        let owner_url = with_database(&cluster.owner_url, &name);
+        Self { url: cluster.superuser_url(&name), owner_url, name, cluster }
+    }
+
+    /// Logins of the platform.
+    pub fn logins(&self) -> PlatformUrls {
+        self.cluster.logins(&self.name)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let _ = self.cluster.done.send(std::mem::take(&mut self.name));
+    }
+}
+
+pub async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connection");
+    tokio::spawn(connection);
+    client
+}
+
+pub fn with_database(url: &str, database: &str) -> String {
+    let mut parsed = url::Url::parse(url).expect("url");
+    parsed.set_path(&format!("/{database}"));
+    parsed.into()
+}
+
+async fn open(
+    done: UnboundedSender<String>,
+    suffix: &str,
+    settings: &[(&str, &str)],
+) -> (Cluster, Option<EmbeddedPostgres>) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = std::env::temp_dir().join(format!("ferrobase-tests-{}{suffix}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("temporary folder");
+    let (url, owner_url, postgres) = if let Ok(url) = std::env::var("TEST_DATABASE_URL") {
+        make_templates(&url, &url).await;
+        remove_with_this_program(&folder, None);
+        (url.clone(), url, None)
+    } else {
+        prepared().await.copy_to(&folder.join("db"));
+        let postgres = start(&folder, settings).await;
+        remove_with_this_program(&folder, Some(&postgres.cluster));
+        (postgres.admin_url.clone(), postgres.url.clone(), Some(postgres))
+    };
+    // The platform is there: this only derives the logins.
+    let urls = prepare(&with_database(&url, Template::App.name())).await;
+    (Cluster { url, owner_url, urls, folder, done }, postgres)
+}
+
+async fn start(folder: &Path, others: &[(&str, &str)]) -> EmbeddedPostgres {
+    let own = SETTINGS.iter().filter(|(name, _)| others.iter().all(|(other, _)| other != name));
+    let options = EmbeddedOptions {
+        data_root: folder.to_owned(),
+        port: 0,
+        bin_dir: std::env::var_os("PG_BIN_DIR").map(PathBuf::from),
+        settings: own.chain(others).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        ..EmbeddedOptions::default()
+    };
+    EmbeddedPostgres::start(&options).await.expect("PostgreSQL starts (tools/install.sh postgres installs it)")
+}
+
+/// The role that a URL logs in.
+fn owner_of(url: &str) -> String {
+    url::Url::parse(url).expect("url").username().to_owned()
+}
+
+async fn make_templates(url: &str, owner_url: &str) {
+    let superuser = connect(url).await;
+    let owner = owner_of(owner_url);
+    for template in Template::ALL {
+        let name = template.name();
+        superuser.batch_execute(&format!("drop database if exists {name}")).await.expect("no old template");
+        let create =
+            format!("create database {name} template template0 encoding 'UTF8' locale 'C.UTF-8' owner {owner}");
+        superuser.batch_execute(&create).await.expect("a template");
+        template.fill(&with_database(url, name), &with_database(owner_url, name)).await;
+    }
+}
+
+/// A stopped cluster with all templates, held against others who would replace it.
+struct Prepared {
+    cluster: PathBuf,
+    _lock: std::fs::File,
+}
+
+impl Prepared {
+    /// With owners and modes: PostgreSQL may run as another user and wants its files for itself.
+    fn copy_to(&self, target: &Path) {
+        copy(&self.cluster, target);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").args([from, to]).status().expect("cp");
+    assert!(status.success(), "{} cannot be copied to {}", from.display(), to.display());
+}
+
+/// The prepared cluster; made if there is none of this hash.
+async fn prepared() -> Prepared {
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clusters");
+    std::fs::create_dir_all(&kept).expect("a folder in target");
+    let lock = std::fs::File::create(kept.join("lock")).expect("a lock");
+    lock.lock().expect("a lock");
+    let cluster = kept.join(hash_of_inputs());
+    if !cluster.exists() {
+        for old in std::fs::read_dir(&kept).expect("a folder").flatten().filter(|entry| entry.path().is_dir()) {
+            std::fs::remove_dir_all(old.path()).expect("an old cluster goes");
+        }
+        let folder = std::env::temp_dir().join(format!("ferrobase-template-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("temporary folder");
+        let postgres = start(&folder, &[]).await;
+        make_templates(&postgres.admin_url, &postgres.url).await;
+        let made = postgres.cluster.clone();
+        postgres.stop().await;
+        let partial = kept.join("partial");
+        copy(&made, &partial);
+        std::fs::rename(&partial, &cluster).expect("the cluster is kept");
+        let _ = std::fs::remove_dir_all(made);
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    Prepared { cluster, _lock: lock }
+}
+
+/// Of the SQL, of the code that runs it and of the PostgreSQL that it runs on.
+fn hash_of_inputs() -> String {
+    let server = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut hash = Sha256::new();
+    let mut inputs = vec![
+        server.join("../sql"),
+        server.join("../tools/postgres/package-lock.json"),
+        server.join("src/migrate"),
+        server.join("src/embedded_pg"),
+        server.join("tests/support/cluster.rs"),
+        server.join("tests/rest/schema.sql"),
+        server.join("tests/rest_isolation/schema.sql"),
+    ];
+    while let Some(path) = inputs.pop() {
+        if path.is_dir() {
+            let mut entries: Vec<_> =
+                std::fs::read_dir(&path).expect("a folder").flatten().map(|entry| entry.path()).collect();
+            entries.sort();
+            inputs.extend(entries);
+        } else {
+            hash.update(path.as_os_str().as_encoded_bytes());
+            hash.update(std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())));
+        }
+    }
+    hash.update(std::env::var("PG_BIN_DIR").unwrap_or_default());
+    hex::encode(&hash.finalize()[..8])
+}
+
+/// However this program ends: PostgreSQL stops and the folder goes.
+#[allow(clippy::zombie_processes, reason = "the shell waits for our end, not we for its")]
+fn remove_with_this_program(folder: &Path, cluster: Option<&Path>) {
+    let stop = cluster.map_or_else(String::new, |cluster| {
+        let pid_file = cluster.join("postmaster.pid");
+        let pid_file = pid_file.display();
+        format!(
+            "kill -QUIT $(head -n 1 '{pid_file}'); \
+             n=0; while [ -e '{pid_file}' ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done; "
+        )
+    });
+    let script = format!(
+        "while kill -0 {own} 2>/dev/null; do sleep 0.3; done; {stop} rm -rf '{folder}'",
+        own = std::process::id(),
+        folder = folder.display(),
+    );
+    Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell to clean up");
+}

@@ -1,0 +1,73 @@
+//! A database that hangs: a way to the database of a test that can be frozen.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Frozen, it takes connections and what is said on them, and passes nothing on: as a stopped PostgreSQL does.
+pub struct Valve {
+    port: u16,
+    frozen: watch::Sender<bool>,
+}
+
+impl Valve {
+    /// In front of the server that `url` names.
+    pub async fn before(url: &str) -> Self {
+        let parsed = url::Url::parse(url).expect("a URL");
+        let inside = (parsed.host_str().expect("a host").to_owned(), parsed.port().unwrap_or(5432));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("address").port();
+        let (frozen, state) = watch::channel(false);
+        tokio::spawn(async move {
+            while let Ok((outer, _)) = listener.accept().await {
+                let Ok(inner) = TcpStream::connect(inside.clone()).await else { continue };
+                let ((from_client, to_client), (from_server, to_server)) = (outer.into_split(), inner.into_split());
+                tokio::spawn(pass(from_client, to_server, state.clone()));
+                tokio::spawn(pass(from_server, to_client, state.clone()));
+            }
+        });
+        Self { port, frozen }
+    }
+
+    /// `url` through the valve.
+    pub fn url(&self, url: &str) -> String {
+        let mut parsed = url::Url::parse(url).expect("a URL");
+        parsed.set_host(Some("127.0.0.1")).expect("an address");
+        parsed.set_port(Some(self.port)).expect("a port");
+        parsed.into()
+    }
+
+    pub fn freeze(&self) {
+        self.frozen.send_replace(true);
+    }
+
+    pub fn thaw(&self) {
+        self.frozen.send_replace(false);
+    }
+}
+
+async fn pass(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    mut frozen: watch::Receiver<bool>,
+) {
+    let mut part = vec![0; 16 << 10];
+    while let Ok(length @ 1..) = from.read(&mut part).await {
+        if frozen.wait_for(|frozen| !frozen).await.is_err() || to.write_all(&part[..length]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits until something is so, ten seconds at most.
+pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..200 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it never came about: {what}");
+}

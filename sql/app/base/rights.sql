@@ -1,0 +1,12 @@
+-- Who may use what; rights.sql of the folder above closes everything first.
+
+-- Helpers that policies, constraints, views and invoker triggers call as whoever asks; the API does not reach them.
+grant execute on function
+  private.setting(text), private.fail(int, text, text, jsonb), private.is_client(), private.client_id(text), private.clean(text),
+  private.amount_number(text), private.touch(), private.valid_email(text)
+  to anon, authenticated, service_role;
+
+-- Helpers that policies, views and invoker triggers call as the person who is signed in.
+grant execute on function
+  private.fail_fields(text, jsonb)
+  to authenticated, service_role;

@@ -1,0 +1,13 @@
+-- Who may use what; rights.sql of the folder above closes everything first.
+
+-- Helpers that policies, constraints, views and invoker triggers call as whoever asks; the API does not reach them.
+grant execute on function
+  private.status_for_part(text, text)
+  to anon, authenticated, service_role;
+
+-- Signed in: each names the caller and checks role and state itself.
+grant execute on function
+  public.staff_request(text, text), public.mark_request_opened(text, text), public.open_request(text, text),
+  public.approve_request(text, text, numeric, boolean), public.deny_request(text, text, text, text),
+  public.request_more_info(text, text, text), public.nonprofit_dashboard(text)
+  to authenticated, service_role;

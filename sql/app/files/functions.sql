@@ -1,0 +1,246 @@
+-- Documents of requests and pictures of people and organizations: who may upload and see them, and what may land.
+-- Names: request-documents/<request id>/<file> or guest/<slot id>.<ext>, profile-photos/<user id>/<file>, logos/<nonprofit id>/<file>.
+
+-- ----------------------------------------------------------------------------------------------------------- documents
+
+-- The owner may upload while the request is a draft (5 documents) or waits for proof (10 more); a few spare places cover
+-- uploads that failed half-way.
+create or replace function private.may_upload_document(p_request_id text) returns boolean
+language sql stable security definer set search_path = '' as $$
+  select exists (select 1 from public.requests r where r.id = p_request_id and r.user_id = auth.uid()
+      and (r.status = 'draft' or (r.status = 'pending' and r.needs_more_proof)))
+    and (select count(*) from storage.objects o
+      where o.bucket_id = 'request-documents' and o.name collate "C" >= p_request_id || '/' and o.name collate "C" < p_request_id || '0') < 30
+$$;
+
+-- A file that belongs to a sent request stays.
+create or replace function private.may_remove_document(p_name text) returns boolean
+language sql stable security definer set search_path = '' as $$
+  select exists (select 1 from public.requests r where r.id = split_part(p_name, '/', 1) and r.user_id = auth.uid())
+    and not exists (select 1 from public.request_documents d join public.requests r on r.id = d.request_id
+      where d.path = p_name and r.status <> 'draft')
+$$;
+
+-- Whether the caller may read a stored document: their own request's, or one that their organization may see.
+create or replace function private.may_read_document(p_path text) returns boolean
+language sql stable security definer set search_path = '' as $$
+  select exists (select 1 from public.request_documents d where d.path = p_path and (private.owns_request(d.request_id) or private.staff_may_see(d.request_id)))
+    or (split_part(p_path, '/', 1) <> 'guest' and private.owns_request(split_part(p_path, '/', 1)))
+$$;
+
+create or replace function private.document_object_exists(p_path text) returns boolean
+language sql stable security definer set search_path = '' as $$
+  select exists (select 1 from storage.objects o where o.bucket_id = 'request-documents' and o.name = p_path)
+$$;
+
+-- What is known of a stored document of the caller's own request: {mimetype, size}; null when it did not arrive.
+create or replace function private.own_document_facts(p_path text) returns jsonb
+language sql stable security definer set search_path = '' as $$
+  select coalesce(o.metadata, '{}'::jsonb) from storage.objects o
+  where o.bucket_id = 'request-documents' and o.name = p_path and private.owns_request(split_part(p_path, '/', 1))
+$$;
+
+-- Documents: up to 5 while a draft, up to 10 more while proof is asked for; the file must be there, and type and size are its own.
+create or replace function private.guard_document() returns trigger
+language plpgsql set search_path = '' as $$
+declare r record; n int; facts jsonb;
+begin
+  if not private.is_client() then return new; end if;
+  select x.id, x.user_id, x.status, x.needs_more_proof into r from public.requests x where x.id = new.request_id;  -- under the caller's policies
+  if r.id is null or r.user_id is distinct from auth.uid() then
+    perform private.fail(404, 'request_not_found', 'The requested aid request could not be found.');
+  end if;
+  new.uploaded_by := auth.uid(); new.created_at := now();
+  if r.status = 'draft' then new.kind := 'submission';
+  elsif r.status = 'pending' and r.needs_more_proof then new.kind := 'additional';
+  else
+    perform private.fail(409, 'documents_not_wanted', 'This request does not take documents now.', jsonb_build_object('status', r.status));
+  end if;
+  perform private.lock_request(new.request_id);
+  select count(*) into n from public.request_documents d where d.request_id = new.request_id and d.kind = new.kind;
+  if n >= (case new.kind when 'submission' then 5 else 10 end) then
+    perform private.fail(422, 'too_many_files', 'You can only upload a maximum of ' || case new.kind when 'submission' then 5 else 10 end || ' files.',
+      jsonb_build_object('max', case new.kind when 'submission' then 5 else 10 end));
+  end if;
+  if split_part(new.path, '/', 1) <> new.request_id then
+    perform private.fail(422, 'document_path', 'The file is not in this request''s folder.');
+  end if;
+  facts := private.own_document_facts(new.path);
+  if facts is null then
+    perform private.fail(422, 'document_missing', 'The file did not arrive. Please upload it again.', jsonb_build_object('name', new.name));
+  end if;
+  new.mime_type := coalesce(private.plain_type(facts ->> 'mimetype'), new.mime_type);
+  new.size_bytes := coalesce((facts ->> 'size')::bigint, new.size_bytes);
+  if new.mime_type not in ('application/pdf', 'image/jpeg', 'image/png', 'application/msword',
+    'application/vnd.openxmlformats-officedocument.wordprocessingml.document') then
+    perform private.fail(422, 'file_type', new.name || ' is not an accepted file type.', jsonb_build_object('name', new.name));
+  end if;
+  if new.size_bytes not between 1 and 10485760 then
+    perform private.fail(422, 'file_too_large', new.name || ' exceeds the maximum file size of 10MB.', jsonb_build_object('name', new.name));
+  end if;
+  return new;
+end $$;
+
+-- What was handed in is never exchanged: not by an upload link that was signed for overwriting either, whose writes no
+-- policy sees. Each upload has a name of its own.
+create or replace function private.keep_documents() returns trigger language plpgsql set search_path = '' as $$
+begin
+  raise exception using errcode = '42501', message = 'A document that was handed in cannot be replaced', hint = 'upload_under_a_new_name';
+end $$;
+
+-- ------------------------------------------------------------------------------------- places for the files of a guest
+
+create or replace function private.guest_slot_is_open(p_name text) returns boolean
+language sql stable security definer set search_path = '' as $$
+  select exists (select 1 from private.guest_upload_slots s where s.path = p_name and s.request_id is null and s.expires_at > now())
+$$;
+
+create or replace function public.create_guest_upload_slot(key uuid, name text, mime_type text, size_bytes bigint) returns jsonb
+language plpgsql volatile security definer set search_path = '' as $$
+#variable_conflict use_column
+declare
+  who text := private.client_address();
+  file text := left(private.clean(create_guest_upload_slot.name), 255);
+  new_id uuid := gen_random_uuid();
+  ext text;
+  s private.guest_upload_slots;
+  -- 5 with a request, 10 with an answer that a mailed code opened the way for
+  most int := case when exists (select 1 from private.request_access a where a.upload_key = create_guest_upload_slot.key and a.expires_at > now()) then 10 else 5 end;
+begin
+  if create_guest_upload_slot.key is null or file is null then
+    perform private.fail(422, 'validation_failed', 'Please select at least one document to upload.');
+  end if;
+  ext := case create_guest_upload_slot.mime_type when 'application/pdf' then 'pdf' when 'image/jpeg' then 'jpg' when 'image/png' then 'png'
+    when 'application/msword' then 'doc' when 'application/vnd.openxmlformats-officedocument.wordprocessingml.document' then 'docx' end;
+  if ext is null then perform private.fail(422, 'file_type', file || ' is not an accepted file type.', jsonb_build_object('name', file)); end if;
+  if coalesce(create_guest_upload_slot.size_bytes, 0) not between 1 and 10485760 then
+    perform private.fail(422, 'file_too_large', file || ' exceeds the maximum file size of 10MB.', jsonb_build_object('name', file));
+  end if;
+  perform private.require_rate('slots:' || who, 30, interval '1 hour');
+  perform pg_advisory_xact_lock(hashtextextended('slots:' || create_guest_upload_slot.key, 0));
+  if exists (select 1 from public.requests r where r.submit_key = create_guest_upload_slot.key) then
+    perform private.fail(409, 'request_already_decided', 'This request has already been submitted.', '{"status": "pending"}');
+  end if;
+  if (select count(*) from private.guest_upload_slots x where x.submit_key = create_guest_upload_slot.key) >= most then
+    perform private.fail(422, 'too_many_files', 'You can only upload a maximum of ' || most || ' files.', jsonb_build_object('max', most));
+  end if;
+  insert into private.guest_upload_slots (id, submit_key, path, name, mime_type, size_bytes, address)
+  values (new_id, create_guest_upload_slot.key, 'guest/' || private.new_token() || '.' || ext, file, create_guest_upload_slot.mime_type,
+    create_guest_upload_slot.size_bytes, who)
+  returning * into s;
+  return jsonb_build_object('id', s.id, 'bucket', 'request-documents', 'path', s.path, 'expires_at', s.expires_at);
+end $$;
+
+-- The slot and its file go; the id is the secret.
+create or replace function public.remove_guest_upload_slot(id uuid) returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+#variable_conflict use_column
+declare gone text;
+begin
+  delete from private.guest_upload_slots s where s.id = remove_guest_upload_slot.id and s.request_id is null returning s.path into gone;
+  if gone is null then return false; end if;
+  perform set_config('storage.allow_delete_query', 'true', true);
+  delete from storage.objects o where o.bucket_id = 'request-documents' and o.name = gone;
+  perform set_config('storage.allow_delete_query', 'false', true);
+  return true;
+end $$;
+
+-- As before, and: a file without a document's row goes after six hours whether its request is there or not. Guests' files
+-- have their 24 hours.
+create or replace function public.sweep_guest_files() returns setof text
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform set_config('storage.allow_delete_query', 'true', true);
+  return query
+    delete from storage.objects o
+    where o.bucket_id = 'request-documents'
+      and o.created_at < now() - case when o.name like 'guest/%' then interval '24 hours' else interval '6 hours' end
+      and not exists (select 1 from public.request_documents d where d.path = o.name)
+    returning o.name;
+  delete from private.guest_upload_slots s where s.request_id is null and s.created_at < now() - interval '24 hours';
+  perform set_config('storage.allow_delete_query', 'false', true);
+end $$;
+
+-- ------------------------------------------------------------------------------------------------------- what may land
+
+-- Types that differ in name alone.
+create or replace function private.plain_type(p text) returns text
+language sql immutable set search_path = '' as $$
+  select case t when 'image/jpg' then 'image/jpeg' when 'image/pjpeg' then 'image/jpeg' when 'image/heif' then 'image/heic' else t end
+  from (select lower(btrim(split_part(p, ';', 1)))) x (t)
+$$;
+
+-- Runs where a file lands, not at the trial of permission before it (the setting is then empty) and not for rows that the
+-- owner of the database writes.
+create or replace function private.check_landed_file() returns trigger
+language plpgsql security definer set search_path = '' as $$
+declare
+  seen text := nullif(current_setting('storage.detected_mimetype', true), '');
+  declared text := private.plain_type(new.metadata ->> 'mimetype');
+  size bigint := (new.metadata ->> 'size')::bigint;
+  slot private.guest_upload_slots;
+  file text := 'This file';
+begin
+  if seen is null then return new; end if;
+  if new.bucket_id = 'request-documents' and new.name like 'guest/%' then
+    select * into slot from private.guest_upload_slots s where s.path = new.name and s.request_id is null and s.expires_at > now() for update;
+    if not found then perform private.fail(410, 'slot_gone', 'There is no place for this file any more. Please choose it again.'); end if;
+    file := slot.name;
+  end if;
+  if private.plain_type(seen) is distinct from declared or (slot.id is not null and declared is distinct from private.plain_type(slot.mime_type)) then
+    perform private.fail(415, 'file_type', file || ' is not an accepted file type.');
+  end if;
+  if coalesce(size, 0) < 1 then
+    perform private.fail(422, 'file_empty', file || ' is empty.');
+  end if;
+  if size > (case new.bucket_id when 'logos' then 5242880 else 10485760 end) then
+    perform private.fail(413, 'file_too_large', file || ' exceeds the maximum file size of ' || case new.bucket_id when 'logos' then '5MB.' else '10MB.' end);
+  end if;
+  if slot.id is not null then
+    update private.guest_upload_slots s set size_bytes = size where s.id = slot.id;
+  end if;
+  return new;
+end $$;
+
+-- Pages replace a picture and take the one before away; whoever only adds is stopped here. Runs where a file lands (see 0024).
+create or replace function private.check_picture_folder() returns trigger
+language plpgsql security definer set search_path = '' as $$
+declare folder text := split_part(new.name, '/', 1) || '/';
+begin
+  if nullif(current_setting('storage.detected_mimetype', true), '') is null then return new; end if;
+  perform pg_advisory_xact_lock(hashtextextended('pictures:' || new.bucket_id || ':' || folder, 0));
+  if (select count(*) from storage.objects o where o.bucket_id = new.bucket_id and starts_with(o.name collate "C", folder)) >= 10 then
+    perform private.fail(409, 'too_many_pictures', 'There are 10 pictures already. Please remove one first.', '{"max": 10}');
+  end if;
+  return new;
+end $$;
+
+-- Twelve drafts with five papers each. Counted where the file lands, one upload of a person after the other, because any
+-- number of uploads may have been permitted before the first of them lands.
+create or replace function private.check_file_quota() returns trigger
+language plpgsql security definer set search_path = '' as $$
+declare
+  most constant int := 60;
+  n int;
+begin
+  if nullif(current_setting('storage.detected_mimetype', true), '') is null then return new; end if;
+  perform pg_advisory_xact_lock(hashtextextended('files of ' || new.owner_id, 0));
+  select count(*) into n from public.requests r
+  join storage.objects o on o.bucket_id = 'request-documents'
+    and o.name collate "C" >= r.id || '/' and o.name collate "C" < r.id || '0'
+  where r.user_id::text = new.owner_id and r.status = 'draft';
+  if n >= most then
+    perform private.fail(409, 'too_many_files', 'You have too many files in unsent requests. Please remove some or send a request first.', jsonb_build_object('max', most));
+  end if;
+  return new;
+end $$;
+
+-- The files of requests go with them; the server removes the bytes of a row that is gone.
+create or replace function private.remove_documents(p_requests text[]) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform set_config('storage.allow_delete_query', 'true', true);
+  with gone as (delete from public.request_documents d where d.request_id = any (p_requests) returning d.path)
+  delete from storage.objects o using gone where o.bucket_id = 'request-documents' and o.name = gone.path;
+  perform set_config('storage.allow_delete_query', 'false', true);
+end $$;

@@ -1,0 +1,109 @@
+-- Mail: makes text that people typed safe, and lays out all mails.
+
+create or replace function private.html(p text) returns text
+language sql immutable set search_path = '' as $$
+  select replace(replace(replace(replace(coalesce(p, ''), '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;')
+$$;
+
+-- Breaks web addresses in a text, so that mail programs make no links of them: 'evil.com' becomes 'evil .com', 'https://' becomes 'https: //'. Amounts, dates and
+-- names of documents stay as they are.
+create or replace function private.unlinked(p text) returns text
+language sql immutable set search_path = '' as $$
+  select regexp_replace(
+    regexp_replace(p, '(?<=[[:alnum:]-])([.\u3002\uff0e\uff61])(?!(?:pdf|docx?|jpe?g|png)(?![[:alnum:]/]|\.[[:alnum:]]))(?=[[:alpha:]]{2,})', ' \1', 'gi'),
+    ':(?=//|\\\\)', ': ', 'g')
+$$;
+
+-- A name that one person typed and another reads in a mail: one short line without links.
+create or replace function private.mail_name(p text, p_instead text) returns text
+language sql immutable set search_path = '' as $$
+  select case when p is null or p ~* '://|@|www\.|[a-z0-9]\.[a-z]{2,}' then p_instead else left(private.one_line(p), 80) end
+$$;
+
+-- Queues a mail; lay_out_mail documents the keys of p. as_typed (true) leaves links in the text.
+create or replace function private.mail(p_to text, p_subject text, p jsonb) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  if coalesce((p ->> 'as_typed')::boolean, false) then
+    perform private.lay_out_mail(p_to, p_subject, p);
+    return;
+  end if;
+  perform private.lay_out_mail(p_to, private.unlinked(private.one_line(p_subject)), p || jsonb_strip_nulls(jsonb_build_object(
+    'heading', private.unlinked(private.one_line(p ->> 'heading')),
+    'paragraphs', (select jsonb_agg(private.unlinked(private.one_line(x)) order by i)
+      from jsonb_array_elements_text(p -> 'paragraphs') with ordinality t (x, i)),
+    'quote', private.unlinked(p ->> 'quote'),
+    'why', private.unlinked(private.one_line(p ->> 'why')))));
+end $$;
+
+-- Queue one mail, text and HTML built from the same parts; the outbox delivers it after commit.
+-- Keys of p: kicker and number (small line and large number), heading, paragraphs [text], quote (another person's words),
+-- button and link, after (small text below the button), why (why the reader gets this), unsubscribe (address).
+create or replace function private.lay_out_mail(p_to text, p_subject text, p jsonb) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  sans constant text := 'font-family:''Source Sans 3'',''Segoe UI'',Roboto,Helvetica,Arial,sans-serif;';
+  nl constant text := E'\n';
+  product text := private.setting('product_name');
+  support text := private.setting('support_email');
+  kicker text := coalesce(p ->> 'kicker', 'Your request');
+  button text := coalesce(p ->> 'button', 'Open');
+  why text := concat_ws(' ', p ->> 'why', 'We never ask for your password or for money.');
+  t text; h text; para text;
+begin
+  if not private.valid_email(p_to) then return; end if;
+
+  t := product || nl || nl;
+  h := '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    || '<meta name="color-scheme" content="light dark"><title>' || private.html(p_subject) || '</title><style>'
+    || '@media (prefers-color-scheme: dark){.bg{background:#0f171b!important}.card{background:#182126!important;border-color:#2e393f!important}'
+    || '.t{color:#e9eef0!important}.s{color:#c3ccd0!important}.q{background:#33270f!important}}</style></head>'
+    || '<body class="bg" style="margin:0;padding:0;background:#ecf5f6">'
+    || '<table role="presentation" width="100%" cellpadding="0" cellspacing="0" class="bg" style="background:#ecf5f6"><tr><td align="center" style="padding:32px 16px">'
+    || '<table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="max-width:560px">'
+    || '<tr><td style="' || sans || 'padding:0 4px 16px;font-size:20px;font-weight:700;color:#00576c">' || private.html(product) || '</td></tr>'
+    || '<tr><td class="card" style="background:#ffffff;border:1px solid #d5dfe0;border-radius:12px;padding:32px 28px">';
+  if p ? 'number' then
+    t := t || kicker || ': ' || (p ->> 'number') || nl;
+    h := h || '<p class="s" style="' || sans || 'margin:0;font-size:16px;line-height:24px;color:#3d4f56">' || private.html(kicker) || '</p>'
+      || '<p class="t" style="' || sans || 'margin:0 0 20px;font-size:34px;line-height:40px;font-weight:700;color:#11232b">' || private.html(p ->> 'number') || '</p>';
+  end if;
+  t := t || upper(p ->> 'heading') || nl || nl;
+  h := h || '<h1 class="t" style="' || sans || 'margin:0 0 12px;font-size:22px;line-height:29px;font-weight:700;color:#11232b">' || private.html(p ->> 'heading') || '</h1>';
+  for para in select x from jsonb_array_elements_text(coalesce(p -> 'paragraphs', '[]'::jsonb)) x loop
+    t := t || para || nl || nl;
+    h := h || '<p class="t" style="' || sans || 'margin:0 0 16px;font-size:17px;line-height:27px;color:#11232b">' || replace(private.html(para), nl, '<br>') || '</p>';
+  end loop;
+  if p ->> 'quote' is not null then
+    t := t || '"' || (p ->> 'quote') || '"' || nl || nl;
+    h := h || '<p class="t q" style="' || sans || 'margin:0 0 16px;border:1px solid #c37614;background:#fef1da;border-radius:10px;padding:16px 18px;font-size:17px;line-height:27px;color:#1a2226">'
+      || '&ldquo;' || replace(private.html(p ->> 'quote'), nl, '<br>') || '&rdquo;</p>';
+  end if;
+  if p ->> 'link' is not null then
+    t := t || button || ':' || nl || (p ->> 'link') || nl || nl;
+    h := h || '<p style="margin:24px 0 20px"><a href="' || private.html(p ->> 'link') || '" style="' || sans
+      || 'display:inline-block;background:#00576c;border-radius:10px;padding:14px 26px;font-size:17px;line-height:22px;font-weight:600;color:#ffffff;text-decoration:none">'
+      || private.html(button) || '</a></p>'
+      || '<p class="s" style="' || sans || 'margin:0;font-size:15px;line-height:23px;color:#3d4f56">The button does not work? Copy this address into your browser:<br>'
+      || '<a href="' || private.html(p ->> 'link') || '" style="color:#00566d;word-break:break-all">' || private.html(p ->> 'link') || '</a></p>';
+  end if;
+  if p ->> 'after' is not null then
+    t := t || (p ->> 'after') || nl || nl;
+    h := h || '<p class="s" style="' || sans || 'margin:24px 0 0;padding-top:16px;border-top:1px solid #d5dfe0;font-size:15px;line-height:23px;color:#3d4f56">' || private.html(p ->> 'after') || '</p>';
+  end if;
+  t := t || '--' || nl || why || nl;
+  h := h || '</td></tr><tr><td class="s" style="' || sans || 'padding:20px 4px 8px;font-size:14px;line-height:21px;color:#57686e">' || private.html(why) || '<br>';
+  if p ->> 'unsubscribe' is not null then
+    t := t || 'Unsubscribe: ' || (p ->> 'unsubscribe') || nl;
+    h := h || '<a href="' || private.html(p ->> 'unsubscribe') || '" style="color:#00566d">Unsubscribe</a><br>';
+  end if;
+  t := t || product || ', ' || support || nl;
+  h := h || private.html(product) || ', ' || private.html(support) || '</td></tr></table></td></tr></table></body></html>';
+
+  p_subject := regexp_replace(p_subject, '[[:cntrl:]]+', ' ', 'g');
+  if p ->> 'unsubscribe' is null then
+    perform ferrobase.send_mail(p_to, p_subject, t, h);
+  else
+    perform ferrobase.send_mail(p_to, p_subject, t, h, jsonb_build_object('List-Unsubscribe', '<' || (p ->> 'unsubscribe') || '>'));
+  end if;
+end $$;

@@ -1,0 +1,17 @@
+-- Who may use what; rights.sql of the folder above closes everything first.
+
+grant select on public.budget_allocations, public.budget_transactions, public.approved_grants to authenticated;
+-- Not whose account the donor has.
+grant select (id, nonprofit_id, donor_name, donor_email, amount, status, note, pledged_at, received_at) on public.donations to authenticated;
+
+-- Open to everybody: each checks its input and counts its uses.
+grant execute on function
+  public.pledge_donation(jsonb)
+  to anon, authenticated, service_role;
+
+-- Signed in: each names the caller and checks role and state itself.
+grant execute on function
+  public.nonprofit_budget(text), public.set_budget_allocation(text, text, numeric), public.grants_page(text, text, int, int),
+  public.record_payout(text, numeric, text, uuid), public.record_donation(text, numeric, text, text, timestamptz, uuid),
+  public.receive_donation(text), public.cancel_donation(text), public.donor_dashboard()
+  to authenticated, service_role;

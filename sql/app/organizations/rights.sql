@@ -1,0 +1,34 @@
+-- Who may use what; rights.sql of the folder above closes everything first.
+
+-- Columns a visitor may name; `select=*` works only where every column is listed.
+grant select (id, name, mission, email, phone, website, description, location, category, average_response_time_days, logo_path, status)
+  on public.nonprofits to anon;
+grant select on public.nonprofit_directory to anon, authenticated;
+grant select, insert, update on public.nonprofits to authenticated;
+grant select, update on public.nonprofit_settings to authenticated;
+grant select, insert, update, delete on public.nonprofit_team_members to authenticated;
+grant select on public.categories to anon;
+grant select, insert, update, delete on public.categories to authenticated;
+
+-- Open to everybody: each checks its input and counts its uses.
+grant execute on function
+  public.team_invitation(text), functions."get-categories"(jsonb)
+  to anon, authenticated, service_role;
+
+-- Helpers that policies, constraints, views and invoker triggers call as whoever asks; the API does not reach them.
+grant execute on function
+  private.my_organizations(text[], boolean), private.my_staff_organizations(), private.my_managed_organizations(),
+  private.my_admin_organizations(), private.is_staff_somewhere()
+  to anon, authenticated, service_role;
+
+-- Signed in: each names the caller and checks role and state itself.
+grant execute on function
+  public.resend_team_invitation(text), public.accept_team_invitation(text), public.create_organization(jsonb),
+  public.save_organization(text, jsonb, jsonb), public.set_second_approval(text, numeric), public.leave_organization(text),
+  public.close_organization(text)
+  to authenticated, service_role;
+
+-- Helpers that policies, views and invoker triggers call as the person who is signed in.
+grant execute on function
+  private.organization_name(text)
+  to authenticated, service_role;

@@ -1,0 +1,24 @@
+-- Triggers: see functions.sql. Those of a table fire in the order of their names.
+
+create or replace trigger normalise before insert or update on public.user_roles
+  for each row execute function private.normalise_user_role();
+
+create or replace trigger touch before update on public.profiles for each row execute function private.touch();
+
+create or replace trigger touch before update on public.profile_identities for each row execute function private.touch();
+
+create or replace trigger guard before insert or update on public.profiles for each row execute function private.guard_profile();
+
+create or replace trigger aidbridge_account_created after insert on auth.users
+  for each row execute function private.on_account_created();
+create or replace trigger aidbridge_account_changed after update of email, raw_user_meta_data on auth.users
+  for each row execute function private.on_account_changed();
+create or replace trigger aidbridge_account_deleted before delete on auth.users
+  for each row execute function private.on_account_deleted();
+create or replace trigger aidbridge_account_deleted_drafts before delete on auth.users
+  for each row execute function private.on_account_deleted_drafts();
+
+create or replace trigger guard before insert or update on public.profile_identities for each row execute function private.guard_identity();
+
+create or replace trigger clean_names before insert or update of full_name, first_name, middle_name, last_name on public.profiles
+  for each row execute function private.clean_names('full_name', 'first_name', 'middle_name', 'last_name');

@@ -1,0 +1,50 @@
+-- What the server does every hour, see ferrobase.hourly.
+
+-- Clears what has served: uses counted for limits, codes, proofs. Rows that somebody holds wait for the next hour.
+create or replace function private.sweep() returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  delete from private.rate_limits x using (select r.key, r.window_start from private.rate_limits r
+    where r.window_start < now() - interval '2 days' for update skip locked) old where (x.key, x.window_start) = (old.key, old.window_start);
+  delete from private.address_codes x using (select c.id from private.address_codes c
+    where c.expires_at < now() - interval '2 days' for update skip locked) old where x.id = old.id;
+  delete from private.address_proofs x using (select p.token_hash from private.address_proofs p
+    where p.expires_at < now() for update skip locked) old where x.token_hash = old.token_hash;
+  delete from private.sent_contents c where c.sent_at < now() - interval '90 days';
+  delete from private.request_codes c where c.expires_at < now() - interval '2 days';
+  delete from private.request_access a where a.expires_at < now();
+  perform private.add_up_tally();
+end $$;
+
+-- Adds up what came since the last time; rows that another transaction adds meanwhile stay for the next.
+create or replace function private.add_up_tally() returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  with taken as (delete from private.incoming_tally returning *)
+  insert into private.incoming_tally (nonprofit_id, status, category, due, change)
+  select t.nonprofit_id, t.status, t.category, t.due, sum(t.change) from taken t group by 1, 2, 3, 4 having sum(t.change) <> 0;
+  with taken as (delete from private.budget_tally returning *)
+  insert into private.budget_tally (nonprofit_id, type, category, change)
+  select t.nonprofit_id, t.type, t.category, sum(t.change) from taken t group by 1, 2, 3 having sum(t.change) <> 0;
+end $$;
+
+-- What an hour may take of each kind, so that nobody waits for it.
+create or replace function private.retain(p_most int default 500) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare ids text[];
+begin
+  -- drafts that nobody has touched for a year
+  ids := array(select r.id from public.requests r where r.status = 'draft' and r.updated_at < now() - interval '1 year' order by r.updated_at limit p_most for update skip locked);
+  perform private.remove_documents(ids);
+  delete from public.requests r where r.id = any (ids);
+  -- requests without an account, or whose account is closed, that brought no money: a year after their end
+  ids := array(select r.id from public.requests r where r.user_id is null and r.status in ('declined', 'withdrawn') and r.decided_at < now() - interval '1 year'
+    order by r.decided_at limit p_most for update skip locked);
+  perform private.remove_documents(ids);
+  delete from public.requests r where r.id = any (ids);
+  -- those that did: their person goes after two years, the books stay
+  ids := array(select r.id from public.requests r where r.user_id is null and r.status = 'approved' and r.decided_at < now() - interval '2 years'
+    and r.email <> 'erased@closed.invalid' order by r.decided_at limit p_most for update skip locked);
+  perform private.erase_people(ids);
+  delete from public.notifications n where n.id in (select x.id from public.notifications x where x.read and x.date < now() - interval '1 year' limit p_most for update skip locked);
+end $$;

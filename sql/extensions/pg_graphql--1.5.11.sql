@@ -1,0 +1,37 @@
+-- GraphQL is not served. Projects that name the extension load, and whoever asks gets pg_graphql's form of an error.
+
+-- PostgreSQL runs this as its superuser, in a schema that the caller names: nothing in there is to be found by it.
+set local search_path = pg_catalog, pg_temp;
+
+create schema if not exists graphql;
+
+create function graphql.resolve(
+  query text, variables jsonb default '{}', "operationName" text default null, extensions jsonb default null
+) returns jsonb
+language sql stable
+as $$
+  select jsonb_build_object('data', null, 'errors', jsonb_build_array(
+    jsonb_build_object('message', 'GraphQL is not served here: use /rest/v1')))
+$$;
+
+create function graphql.get_schema_version() returns integer
+language sql stable
+as $$
+  select 1
+$$;
+
+create function graphql.comment_directive(comment_ text) returns jsonb
+language sql immutable
+as $$
+  select coalesce((regexp_match(comment_, '@graphql\((.+)\)'))[1]::jsonb, '{}')
+$$;
+
+create function graphql.exception(message text) returns text
+language plpgsql
+as $$
+begin
+  raise exception using errcode = '22000', message = message;
+end $$;
+
+grant usage on schema graphql to public;
+comment on schema graphql is 'Placeholder: GraphQL is not served';

@@ -1,0 +1,120 @@
+-- Schema realtime: what the server's channels need of the database. Shape: supabase/realtime priv/repo/tenant_schema.
+
+set local role supabase_realtime_admin;
+
+-- The server logs in so; functions here that are its alone are granted to it one by one.
+grant usage on schema realtime to authenticator;
+
+-- Where replays look.
+create index if not exists messages_inserted_at_topic_index on realtime.messages (inserted_at desc, topic)
+  where extension = 'broadcast' and private;
+
+-- Makes the partition of a day if it is missing; days are UTC. Only days about now: whoever may send may call it.
+create or replace function realtime.ensure_partition(day date) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  partition constant text := 'messages_' || to_char(day, 'YYYY_MM_DD');
+  today constant date := (now() at time zone 'utc')::date;
+begin
+  if day not between today - 3 and today + 3 then
+    return;
+  end if;
+  if pg_catalog.to_regclass('realtime.' || partition) is null then
+    execute pg_catalog.format(
+      'create table if not exists realtime.%I partition of realtime.messages for values from (%L) to (%L)',
+      partition, day, day + 1);
+    execute pg_catalog.format('alter table realtime.%I enable row level security', partition);
+  end if;
+exception when duplicate_table or invalid_object_definition then
+  null; -- another session was first
+end $$;
+
+-- From yesterday to three days from now; what is older than 72 hours goes.
+create or replace function realtime.keep_partitions() returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  today constant date := (now() at time zone 'utc')::date;
+  old text;
+begin
+  for n in -1 .. 3 loop
+    perform realtime.ensure_partition(today + n);
+  end loop;
+  for old in
+    select c.relname from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'realtime.messages'::pg_catalog.regclass
+      and c.relname ~ '^messages_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
+      and pg_catalog.to_date(pg_catalog.right(c.relname, 10), 'YYYY_MM_DD') < today - 3
+  loop
+    execute pg_catalog.format('drop table if exists realtime.%I', old);
+  end loop;
+end $$;
+revoke execute on function realtime.keep_partitions() from public;
+grant execute on function realtime.keep_partitions() to authenticator;
+select realtime.keep_partitions();
+
+-- Rows that a caller then tries to read, in a transaction that is undone: whether policies let them through.
+create or replace function realtime.try_messages(topic text, extensions text[], ids uuid[]) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform realtime.ensure_partition((now() at time zone 'utc')::date);
+  insert into realtime.messages (id, topic, extension, inserted_at)
+  select i.id, try_messages.topic, e.extension, now() at time zone 'utc'
+  from unnest(extensions) with ordinality e(extension, n) join unnest(ids) with ordinality i(id, n) using (n);
+end $$;
+revoke execute on function realtime.try_messages(text, text[], uuid[]) from public;
+grant execute on function realtime.try_messages(text, text[], uuid[]) to authenticator;
+
+-- The newest private broadcasts of a topic since then (milliseconds since 1970), oldest first. The server asks only for
+-- those who may read the topic.
+create or replace function realtime.stored_messages(topic text, since bigint, most bigint)
+returns table (id text, event text, payload text, binary_payload text)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select m.id::text, m.event, m.payload::text, pg_catalog.encode(m.binary_payload, 'base64')
+  from (
+    select * from realtime.messages m
+    where m.topic = $1 and m.private and m.extension = 'broadcast' and m.event is not null
+      and (m.payload is not null or m.binary_payload is not null)
+      and m.inserted_at > pg_catalog.to_timestamp($2 / 1000.0) at time zone 'utc'
+    order by m.inserted_at desc limit least(greatest($3, 0), 25)
+  ) m
+  order by m.inserted_at
+$$;
+revoke execute on function realtime.stored_messages(text, bigint, bigint) from public;
+grant execute on function realtime.stored_messages(text, bigint, bigint) to authenticator;
+
+-- As realtime.send, with bytes as the payload.
+create or replace function realtime.send_binary(payload bytea, event text, topic text, private boolean default true)
+returns void
+language plpgsql
+as $$
+declare
+  sent_at constant timestamp := now() at time zone 'utc';
+begin
+  perform set_config('realtime.topic', topic, true);
+  perform realtime.ensure_partition(sent_at::date);
+  insert into realtime.messages (id, binary_payload, event, topic, private, extension, inserted_at, updated_at)
+  values (gen_random_uuid(), payload, event, topic, private, 'broadcast', sent_at, sent_at);
+exception when others then
+  raise warning 'WarnSendingBroadcastMessage: %', sqlerrm;
+end $$;
+
+reset role;
+
+-- Broadcasts of the database are followed through this publication.
+do $$
+begin
+  if not exists (select from pg_catalog.pg_publication where pubname = 'supabase_realtime_messages_publication') then
+    create publication supabase_realtime_messages_publication for table realtime.messages
+      with (publish = 'insert', publish_via_partition_root = true);
+  end if;
+exception when insufficient_privilege then
+  raise warning 'publication supabase_realtime_messages_publication could not be created';
+end $$;

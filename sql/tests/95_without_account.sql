@@ -1,0 +1,129 @@
+-- A guest's whole way by number and mailed code; who else gets nowhere with what.
+begin;
+select tests.start();
+select tests.cast_of_people();
+update private.app_settings set value = '1000' where key = 'rate_limit_factor';
+
+create function pg_temp.code_for(number text) returns text language sql as $$
+  select substring(tests.mail_text('guest@tests.example', '% opens ' || number) from '\m([0-9]{6})\M')
+$$;
+
+do $$
+declare a jsonb; b jsonb; id text; number text; code text; access text; other text; slot jsonb; calls text[]; q text;
+begin
+  a := tests.act('anon', 'select public.submit_request(' || tests.answers('{"email": "guest@tests.example", "nonprofits": ["x", "y"]}') || ')');
+  id := a ->> 'id'; number := a ->> 'request_number';
+  perform tests.same('the confirmation leads to the code', tests.mail_text('guest@tests.example', '%we have your request%') ~ ('/open-request\?number=' || number), true);
+  -- asking tells nothing
+  perform tests.same('an unknown number', tests.act('anon', 'select public.send_request_code(''REQ-000999'')'), tests.act('anon', format('select public.send_request_code(%L)', number)));
+  perform tests.same('one mail', tests.mails('guest@tests.example', '% opens ' || number), 1);
+  code := pg_temp.code_for(number);
+  perform tests.same('a wrong code', tests.act('anon', format('select public.check_request_code(%L, ''000000'')', number)), '{"ok": false, "reason": "wrong_code", "tries_left": 4}'::jsonb);
+  perform tests.same('for an unknown number', tests.act('anon', format('select public.check_request_code(''REQ-000999'', %L)', code)) ->> 'ok', 'false');
+  perform set_config('ferrobase.client_address', '203.0.113.7', true);
+  perform tests.same('from another network', tests.act('anon', format('select public.check_request_code(%L, %L)', number, code)) ->> 'ok', 'false');
+  perform set_config('ferrobase.client_address', '', true);
+  a := tests.act('anon', format('select public.check_request_code(%L, %L)', lower(number), ' ' || code));
+  perform tests.same('the right one', a ->> 'ok', 'true');
+  access := a ->> 'access';
+  perform tests.same('is good once', tests.act('anon', format('select public.check_request_code(%L, %L)', number, code)) ->> 'ok', 'false');
+  -- five tries, then none
+  perform tests.act('anon', format('select public.send_request_code(%L)', number));
+  for i in 1 .. 5 loop b := tests.act('anon', format('select public.check_request_code(%L, ''000000'')', number)); end loop;
+  perform tests.same('used up', b, '{"ok": false, "reason": "expired", "tries_left": 0}'::jsonb);
+  perform tests.same('the right one as well', tests.act('anon', format('select public.check_request_code(%L, %L)', number, pg_temp.code_for(number))) ->> 'ok', 'false');
+
+  -- seeing, and nothing else
+  b := tests.act('anon', format('select public.request_detail(%L, %L)', number, access));
+  perform tests.same('their own', b #>> '{request,email}', 'guest@tests.example');
+  perform tests.same('no new draft without an account', b #>> '{can,resubmit}', 'false');
+  perform tests.check('anon', format('select public.request_detail(''r-ax'', %L)', access), 'hint:access_ended');
+  perform tests.check('anon', format('select public.request_detail(%L)', id), 'hint:sign_in_required');
+  perform tests.check('bob', format('select public.request_detail(%L)', id), 'hint:request_not_found');
+  perform tests.check('bob', format('select public.request_detail(%L, ''nope'')', id), 'hint:access_ended');
+  perform tests.check('anon', 'select public.request_detail(''r-ax'', null)', 'hint:sign_in_required');
+  -- an account's request too: whoever reads the address' mail is its person
+  perform tests.act('anon', 'select public.send_request_code(''REQ-900001'')');
+  perform tests.same('mailed to its address alone', tests.mails('alice@tests.example', '% opens REQ-900001'), 1);
+
+  -- correcting
+  perform tests.check('anon', format('select public.correct_request(%L, ''{"phone": "1"}'', %L)', id, access), 'hint:validation_failed');
+  perform tests.same('the same again', tests.act('anon', format('select public.correct_request(%L, ''{"phone": "12345", "email": "evil@tests.example"}'', %L)', id, access)), '{"corrected": false}'::jsonb);
+  perform tests.act('employee', format('select public.mark_request_opened(%L, ''x'')', id));
+  perform tests.same('corrected', tests.act('anon', format('select public.correct_request(%L, ''{"phone": "+1 207 555 0100", "email": "evil@tests.example"}'', %L)', id, access)), '{"corrected": true}'::jsonb);
+  perform tests.same('the phone', (select r.phone || ' ' || r.email from public.requests r where r.id = a ->> 'id'), '+1 207 555 0100 guest@tests.example');
+  perform tests.same('staff that had read it are told', (select count(*)::int from public.notifications where title = number || ' was corrected' and user_id = tests.id('employee')), 1);
+  perform tests.same('others are not', (select count(*)::int from public.notifications where title = number || ' was corrected' and user_id = tests.id('manager_y')), 0);
+
+  -- the look-up says whose turn it is, and nothing more
+  perform tests.same('not yet', tests.act('anon', format('select public.request_status(%L)', number)) -> 'waits_for_you', 'false'::jsonb);
+  perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''Please send the letter.'')', id));
+  b := tests.act('anon', format('select public.request_status(%L)', number));
+  perform tests.same('waits for the person', b ->> 'status' || ' ' || (b ->> 'waits_for_you'), 'pending true');
+  perform tests.same('without a word of it', b::text ~ 'letter', false);
+
+  -- answering with a paper: through a slot of this way in, never of another
+  slot := tests.act('anon', format('select public.create_guest_upload_slot(%L, ''letter.pdf'', ''application/pdf'', 9)', a ->> 'upload_key'));
+  perform tests.check('anon', format('select public.answer_request_info(%L, null, %L, %L)', id, access, jsonb_build_array(slot ->> 'id')), 'hint:document_missing');
+  insert into storage.objects (bucket_id, name) values ('request-documents', slot ->> 'path');
+  perform tests.check('anon', format('select public.answer_request_info(%L, null, %L, %L)', id, 'nope', jsonb_build_array(slot ->> 'id')), 'hint:access_ended');
+  b := tests.act('anon', 'select public.create_guest_upload_slot(gen_random_uuid(), ''other.pdf'', ''application/pdf'', 9)');
+  insert into storage.objects (bucket_id, name) values ('request-documents', b ->> 'path');
+  perform tests.check('anon', format('select public.answer_request_info(%L, null, %L, %L)', id, access, jsonb_build_array(b ->> 'id')), 'hint:document_missing');
+  perform tests.check('anon', format('select public.answer_request_info(%L, null, %L)', id, access), 'hint:nothing_to_send');
+  perform tests.same('answered', tests.act('anon', format('select public.answer_request_info(%L, ''Here it is'', %L, %L)', id, access, jsonb_build_array(slot ->> 'id'))),
+    '{"status": "pending", "documents": 1, "repeated": false}'::jsonb);
+  perform tests.same('its answer got lost: the same again', tests.act('anon', format('select public.answer_request_info(%L, ''Here it is'', %L, %L)', id, access, jsonb_build_array(slot ->> 'id'))) ->> 'repeated', 'true');
+  perform tests.same('the staff has the paper', (select name || ' ' || kind from public.request_documents d where d.request_id = a ->> 'id'), 'letter.pdf additional');
+
+  -- withdrawing, on a second device; the first one's way ends by itself
+  perform tests.act('anon', format('select public.send_request_code(%L)', number));
+  b := tests.act('anon', format('select public.check_request_code(%L, %L)', number, pg_temp.code_for(number)));
+  other := b ->> 'access';
+  perform tests.same('left', tests.act('anon', format('select public.end_request_access(%L)', access)), 'true'::jsonb);
+  perform tests.check('anon', format('select public.request_detail(%L, %L)', id, access), 'hint:access_ended');
+  perform tests.same('withdrawn', tests.act('anon', format('select public.withdraw_request(%L, %L)', id, other)), '{"status": "withdrawn"}'::jsonb);
+  update private.request_access set expires_at = now() - interval '1 second';
+  perform tests.check('anon', format('select public.request_detail(%L, %L)', id, other), 'hint:access_ended');
+  perform private.sweep();
+  perform tests.same('swept', (select count(*)::int from private.request_access), 0);
+end $$;
+
+-- staff read without writing
+do $$
+declare a jsonb; id text;
+begin
+  a := tests.act('anon', 'select public.submit_request(' || tests.answers('{"email": "guest@tests.example", "nonprofits": ["x"]}') || ')');
+  id := a ->> 'id';
+  perform tests.same('read', tests.act('employee', format('select public.staff_request(%L, ''x'')', id)) #>> '{request,email}', 'guest@tests.example');
+  perform tests.same('not opened by that', (select opened_at from public.request_nonprofits where request_id = a ->> 'id'), null::timestamptz);
+  perform tests.same('opened', tests.act('employee', format('select public.mark_request_opened(%L, ''x'')', id)), 'true'::jsonb);
+  perform tests.same('once', tests.act('manager', format('select public.mark_request_opened(%L, ''x'')', id)), 'false'::jsonb);
+  perform tests.check('volunteer', format('select public.staff_request(%L, ''x'')', id), 'hint:role_not_allowed');
+  perform tests.check('manager_y', format('select public.staff_request(%L, ''y'')', id), 'hint:request_not_found');
+  -- withdrawn before anybody read it: who comes by the notification is told so, without the person
+  a := tests.act('alice', 'select public.submit_request(' || tests.answers('{"nonprofits": ["x"]}') || ')');
+  perform tests.act('alice', format('select public.withdraw_request(%L)', a ->> 'id'));
+  a := tests.act('manager', format('select public.staff_request(%L, ''x'')', a ->> 'id'));
+  perform tests.same('told', a ->> 'decided_message', 'This request has already been withdrawn.');
+  perform tests.same('without the person', a::text ~ 'Alice', false);
+end $$;
+
+-- settings in one step, not over a colleague's
+do $$
+begin
+  perform tests.act('admin', 'select public.save_organization(''x'', ''{"mission": "Help all", "second_approval_above": 500}'', ''{"mission": "Help", "second_approval_above": null}'')');
+  perform tests.same('both', (select n.mission || ' ' || s.second_approval_above from public.nonprofits n join public.nonprofit_settings s on s.nonprofit_id = n.id where n.id = 'x'), 'Help all 500.00');
+  perform tests.check('admin', 'select public.save_organization(''x'', ''{"mission": "Mine", "phone": "12345"}'', ''{"mission": "Help", "phone": null}'')', 'hint:changed_meanwhile');
+  perform tests.same('which', current_setting('tests.last_detail')::jsonb -> 'changed', '["mission"]'::jsonb);
+  perform tests.act('admin', 'select public.save_organization(''x'', ''{"phone": "12345"}'', ''{"phone": null}'')');
+  perform tests.same('another field goes beside it', (select mission || ' ' || phone from public.nonprofits where id = 'x'), 'Help all 12345');
+  perform tests.check('admin', 'select public.save_organization(''x'', ''{"phone": "99999", "second_approval_above": -1}'', ''{"phone": "12345", "second_approval_above": 500}'')', 'hint:invalid_amount');
+  perform tests.same('all or nothing', (select phone from public.nonprofits where id = 'x'), '12345');
+  perform tests.check('manager', 'select public.save_organization(''x'', ''{"phone": "1"}'', ''{}'')', 'hint:role_not_allowed');
+  perform tests.check('admin', 'select public.save_organization(''x'', ''{"status": "closed", "admin_user_id": null}'', ''{}'')', 'rows=1');
+  perform tests.same('nothing else', (select status || ' ' || (admin_user_id is not null) from public.nonprofits where id = 'x'), 'active true');
+end $$;
+
+select tests.count() as checks;
+rollback;

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Programs that others wrote, against a development server of its own: what they do beyond what their documents say.
+#   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone uppy versitygw nats; without a name all of them
+# Fetched into a folder that is kept (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI, npm and, for versitygw and an
+# rclone that is not there, by the Go proxy; nats-server from Debian unless it is on PATH or NATS_SERVER names it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+dir=${TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ferrobase-tools}
+[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone uppy versitygw nats
+
+# environment NAME PACKAGE…: a virtual environment with these packages.
+environment() {
+  local name=$1; shift
+  if [ ! -e "$dir/$name/ready" ]; then
+    python3 -m venv "$dir/$name"
+    "$dir/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+    touch "$dir/$name/ready"
+  fi
+}
+
+# go_program NAME PACKAGE: the path of a program, installed or built.
+go_program() {
+  if command -v "$1" >/dev/null; then command -v "$1"; return; fi
+  if [ ! -x "$dir/go/$1" ]; then
+    local go
+    go=$(command -v go || echo /usr/local/go/bin/go)
+    [ -x "$go" ] || { echo "test-tools: $1 needs Go" >&2; exit 2; }
+    mkdir -p "$dir/go"
+    GOBIN=$dir/go "$go" install "$2" >&2
+  fi
+  echo "$dir/go/$1"
+}
+
+# The files of a server in an S3 store that is not ours: the tests of the store against versitygw.
+versitygw() {
+  local program data port ports
+  program=$(go_program versitygw github.com/versity/versitygw/cmd/versitygw@v1.8.0)
+  data=$(mktemp -d -t ferrobase-versitygw-XXXXXX)
+  node tools/free-ports.mjs 1 >"$data/port" &
+  ports=$!
+  until [ -s "$data/port" ]; do sleep 0.05; done
+  port=$(tr -d ' \n' <"$data/port")
+  kill "$ports" && wait "$ports" 2>/dev/null || true
+  mkdir -p "$data/store/files"
+  ROOT_ACCESS_KEY=$AWS_ACCESS_KEY_ID ROOT_SECRET_KEY=$AWS_SECRET_ACCESS_KEY \
+    "$program" --port "127.0.0.1:$port" --region us-east-1 posix "$data/store" >"$data/log" 2>&1 &
+  local server=$! code=0
+  TEST_S3_ENDPOINT=http://127.0.0.1:$port cargo test --locked -p ferrobase --test all api::storage_store || code=$?
+  kill "$server" && wait "$server" 2>/dev/null || true
+  rm -rf "$data"
+  return "$code"
+}
+
+# Instances of realtime over a real nats-server; without root that is only unpacked.
+nats() {
+  local program=${NATS_SERVER:-$(command -v nats-server || echo "$dir/nats/usr/sbin/nats-server")}
+  if [ ! -x "$program" ]; then
+    command -v apt-get >/dev/null || { echo "test-tools: nats-server is missing: put it on PATH or name it in NATS_SERVER" >&2; exit 2; }
+    mkdir -p "$dir/nats"
+    (cd "$dir/nats" && apt-get download nats-server && dpkg-deb -x nats-server_*.deb .)
+  fi
+  NATS_SERVER=$program cargo test --locked -p ferrobase --test all real_nats_server -- --ignored
+}
+
+# supabase-py: its storage, then its channels, with the tables and policies that their journeys use.
+supabase_py() {
+  tools/with-server.sh bash -c 'set -e
+    "$1" tools/clients/storage_supabase.py
+    target/debug/ferrobase migrate --dir supabase-compat-tests/supabase/migrations >/dev/null
+    "$1" tools/clients/realtime_supabase.py' supabase-py "$1"
+}
+
+export AWS_ACCESS_KEY_ID=625729a08b95bf1b7ff351a663f3a849 AWS_DEFAULT_REGION=local
+export AWS_SECRET_ACCESS_KEY=850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907
+export AWS_EC2_METADATA_DISABLED=true AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null
+
+for name; do
+  echo "== $name"
+  case $name in
+    boto3) environment boto3 boto3; run=("$dir/boto3/bin/python" tools/clients/s3_boto3.py) ;;
+    # The newest aws-cli of PyPI is version 1; its S3 part is that of version 2.
+    aws-cli) environment aws-cli awscli; run=(bash tools/clients/s3_aws.sh "$dir/aws-cli/bin/aws") ;;
+    supabase-py) environment supabase-py supabase; supabase_py "$dir/supabase-py/bin/python"; continue ;;
+    rclone) run=(bash tools/clients/s3_rclone.sh "$(go_program rclone github.com/rclone/rclone@latest)") ;;
+    uppy)
+      mkdir -p "$dir/uppy"
+      cp tools/clients/uppy/* "$dir/uppy/"
+      [ -e "$dir/uppy/node_modules/@uppy/tus" ] || npm ci --prefix "$dir/uppy" --silent --no-audit --no-fund
+      run=(node "$dir/uppy/uppy.mjs") ;;
+    versitygw) versitygw; continue ;;
+    nats) nats; continue ;;
+    *) echo "test-tools: unknown program $name" >&2; exit 2 ;;
+  esac
+  tools/with-server.sh "${run[@]}"
+done
