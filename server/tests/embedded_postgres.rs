@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ferrobase::embedded_pg::{AdminPassword, EmbeddedError, EmbeddedOptions, EmbeddedPostgres};
+use ferrobase::embedded_pg::{EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Passwords};
 use tokio_postgres::NoTls;
 
 /// A directory of its own, removed at the end.
@@ -207,26 +207,34 @@ async fn a_creation_that_outlived_its_server_is_ended() {
     running.stop().await;
 }
 
-/// Functions of a project must not find the way to the superuser in a password that everybody knows.
+/// Functions of a project, and other people of the machine, must not find the way in through a password that everybody knows.
 #[tokio::test]
-async fn the_superusers_password_is_private_where_that_is_asked_for() {
+async fn both_passwords_are_private_where_that_is_asked_for() {
     use std::os::unix::fs::PermissionsExt;
     let root = Root::new("private");
-    let options = |admin_password| EmbeddedOptions { admin_password, ..root.options() };
-    let running = EmbeddedPostgres::start(&options(AdminPassword::Private)).await.expect("start");
+    let options = |passwords| EmbeddedOptions { passwords, ..root.options() };
+    let secret = |url: &str| url.split('@').next().map(str::to_owned);
+    let running = EmbeddedPostgres::start(&options(Passwords::Private)).await.expect("start");
     query(&running.admin_url, "select 1").await.expect("the superuser");
     query(&running.url, "select 1").await.expect("the owner");
-    let known = format!("postgresql://supabase_admin:postgres@127.0.0.1:{}/postgres", running.port);
-    assert!(query(&known, "select 1").await.is_err());
-    let file = running.cluster.with_file_name("admin.password");
-    assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
-    let private = running.admin_url.clone();
+    assert_ne!(secret(&running.admin_url), secret(&running.url));
+    for (role, file) in [("supabase_admin", "admin.password"), ("postgres", "owner.password")] {
+        let known = format!("postgresql://{role}:postgres@127.0.0.1:{}/postgres", running.port);
+        assert!(query(&known, "select 1").await.is_err(), "{role}");
+        let file = running.cluster.with_file_name(file);
+        assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600, "{role}");
+    }
+    let private = running.logins();
     running.stop().await;
-    let kept = EmbeddedPostgres::start(&options(AdminPassword::Keep)).await.expect("as it is");
-    assert_eq!(kept.admin_url.split('@').next(), private.split('@').next());
+    let kept = EmbeddedPostgres::start(&options(Passwords::Keep)).await.expect("as they are");
+    assert_eq!(secret(&kept.admin_url), secret(&private.admin_url));
+    assert_eq!(secret(&kept.url), secret(&private.url));
+    query(&kept.url, "select 1").await.expect("the owner");
     kept.stop().await;
-    let open = EmbeddedPostgres::start(&options(AdminPassword::WellKnown)).await.expect("known again");
+    let open = EmbeddedPostgres::start(&options(Passwords::WellKnown)).await.expect("known again");
     assert!(open.admin_url.starts_with("postgresql://supabase_admin:postgres@"), "{}", open.admin_url);
+    assert!(open.url.starts_with("postgresql://postgres:postgres@"), "{}", open.url);
+    query(&open.url, "select 1").await.expect("the owner");
     open.stop().await;
 }
 

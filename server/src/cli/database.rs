@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::stop::Stop;
 use crate::config::{Reader, Source};
-use crate::embedded_pg::{self, AdminPassword, EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Logins};
+use crate::embedded_pg::{self, EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Logins, Passwords};
 
 /// An open road to the database, and what has to be stopped afterwards.
 pub struct Database {
@@ -20,7 +20,7 @@ impl Database {
             data_root: PathBuf::from(reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase")),
             port: reader.parse_or(&["FERROBASE_DB_PORT"], "a port", 54322),
             bin_dir: reader.text(&["PG_BIN_DIR"]).map(PathBuf::from),
-            admin_password: AdminPassword::Keep,
+            passwords: Passwords::Keep,
             ..EmbeddedOptions::default()
         };
         let options = reader.finish(options)?;

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::EmbeddedError;
 use super::account::{Account, command};
 use super::binaries::Binaries;
-use super::superuser::{ADMIN, Superuser};
+use super::roles::{ADMIN, Roles};
 
 /// A fresh cluster takes about 40 MiB and its first write-ahead log 16 MiB; the rest is room to work.
 const NEEDED_NEW_MIB: u64 = 160;
@@ -22,12 +22,12 @@ pub async fn ensure(
     binaries: &Binaries,
     major: &str,
     account: Option<&Account>,
-    superuser: &Superuser,
+    roles: &Roles,
 ) -> Result<(), EmbeddedError> {
     let parent = db.parent().unwrap_or(db);
     if !db.exists() {
         require_room(parent, NEEDED_NEW_MIB)?;
-        return create(db, binaries, major, account, &superuser.password_for_new()).await;
+        return create(db, binaries, major, account, &roles.password_for_new()).await;
     }
     let version_file = db.join("PG_VERSION");
     let cluster = match std::fs::read_to_string(&version_file) {

@@ -50,8 +50,8 @@ pub enum EmbeddedError {
     #[error("PostgreSQL did not start: {reason} (its log: {})", .log.display())]
     Start { reason: String, log: PathBuf },
     #[error(
-        "the database in {} is running but refuses the password of user postgres: its password was changed, so set \
-         DATABASE_URL to reach it",
+        "the database in {} is running but refuses user postgres: its password is neither 'postgres' nor the one in the \
+         file owner.password beside it, so set DATABASE_URL to reach it",
         .dir.display()
     )]
     Password { dir: PathBuf },

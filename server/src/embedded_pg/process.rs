@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::account::{Account, command};
-use super::{EmbeddedError, cluster, superuser};
+use super::{EmbeddedError, cluster, roles};
 
 /// Crash recovery may have gigabytes of log to replay; before this long it is not called a failure.
 const START_LIMIT: Duration = Duration::from_secs(600);
@@ -263,7 +263,7 @@ impl Launch {
             if child.try_wait().ok().flatten().is_some() {
                 return Err(self.failure(log_begin));
             }
-            match superuser::answers(self.port).await {
+            match roles::answers(self.port).await {
                 Ok(()) => return Ok(()),
                 Err(_) if begun.elapsed() < START_LIMIT => {}
                 Err(error) => {

@@ -15,7 +15,7 @@ use crate::cli::card;
 use crate::cli::stop::Stop;
 use crate::config::{Reader, ServerConfig, Source, SqlSource};
 use crate::db::{self, Pool, PoolOptions, Pulse};
-use crate::embedded_pg::{AdminPassword, EmbeddedOptions, EmbeddedPostgres, Logins};
+use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Logins, Passwords};
 use crate::gateway::ApiKeys;
 use crate::http::listen::Listener;
 use crate::jobs::{Jobs, JobsConfig, Outbound};
@@ -231,7 +231,7 @@ impl Database {
             port: config.embedded_port,
             bin_dir: config.pg_bin_dir.clone(),
             settings,
-            admin_password: if config.development { AdminPassword::WellKnown } else { AdminPassword::Private },
+            passwords: if config.development { Passwords::WellKnown } else { Passwords::Private },
         })
         .await?;
         Ok(Self { logins: embedded.logins(), embedded: Some(embedded) })

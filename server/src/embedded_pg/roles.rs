@@ -13,7 +13,7 @@ use rand::Rng;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
-use super::{EmbeddedError, OWNER, PASSWORD, login};
+use super::{EmbeddedError, Logins, OWNER, PASSWORD, login};
 
 /// The first role of a cluster, whose rights cannot be taken away.
 pub const ADMIN: &str = "supabase_admin";
@@ -24,34 +24,80 @@ const RENAMER: &str = "supabase_rename_admin";
 /// What `supabase_admin` is called whose name the first role takes. Exists until everything has been handed over.
 const FORMER: &str = "supabase_former_admin";
 
-/// How the superuser logs in.
+/// How the superuser and the owner log in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AdminPassword {
+pub enum Passwords {
     /// `postgres`, as tools for local stacks expect.
     WellKnown,
-    /// A random one, in the file `admin.password` of the data root.
+    /// Random ones, in the files `admin.password` and `owner.password` of the data root.
     Private,
-    /// Whatever it is.
+    /// Whatever they are.
     Keep,
 }
 
-pub struct Superuser {
-    file: PathBuf,
+/// The two roles of the cluster below a data root.
+pub struct Roles {
+    admin: Role,
+    owner: Role,
 }
 
-impl Superuser {
+impl Roles {
     /// Of the cluster below the data root `root`.
     pub fn of(root: &Path) -> Self {
-        Self { file: root.join("admin.password") }
+        Self {
+            admin: Role { name: ADMIN, file: root.join("admin.password") },
+            owner: Role { name: OWNER, file: root.join("owner.password") },
+        }
     }
 
     /// For a cluster that is about to be made: begins with what everybody knows; [`Self::settle`] changes it.
     pub fn password_for_new(&self) -> String {
-        // A file that an earlier cluster has left tells nothing about the new one.
-        let _ = std::fs::remove_file(&self.file);
+        for role in [&self.admin, &self.owner] {
+            // A file that an earlier cluster has left tells nothing about the new one.
+            let _ = std::fs::remove_file(&role.file);
+        }
         PASSWORD.to_owned()
     }
 
+    /// How both log in, as far as the files tell.
+    pub fn logins(&self, port: u16) -> Logins {
+        let login = |role: &Role| {
+            let [password, ..] = role.passwords();
+            login(role.name, &password, port, "postgres")
+        };
+        Logins { url: login(&self.owner), admin_url: login(&self.admin) }
+    }
+
+    /// Makes sure that both roles are there and log in, and brings older clusters to that state.
+    pub async fn settle(&self, port: u16, wanted: Passwords, db: &Path) -> Result<Logins, EmbeddedError> {
+        let failed = |error: tokio_postgres::Error| roles_failed(db, &error);
+        let (client, password) = match self.admin.find(port).await.map_err(failed)? {
+            Some(found) => found,
+            None => {
+                rename_first_role(port, db).await?;
+                let client = log_in(ADMIN, PASSWORD, port).await.map_err(failed)?;
+                (client.ok_or_else(|| EmbeddedError::AdminPassword { dir: db.to_owned() })?, PASSWORD.to_owned())
+            }
+        };
+        make_owner(&client).await.map_err(failed)?;
+        hand_over(&client, &password, port).await.map_err(failed)?;
+        let password = self.admin.change(&client, password, wanted, db).await?;
+        let admin_url = login(ADMIN, &password, port, "postgres");
+        let Some((_, password)) = self.owner.find(port).await.map_err(failed)? else {
+            return Err(EmbeddedError::Password { dir: db.to_owned() });
+        };
+        let password = self.owner.change(&client, password, wanted, db).await?;
+        Ok(Logins { url: login(OWNER, &password, port, "postgres"), admin_url })
+    }
+}
+
+struct Role {
+    name: &'static str,
+    file: PathBuf,
+}
+
+impl Role {
+    /// Those that may hold, the likeliest first.
     fn passwords(&self) -> [String; 3] {
         let read = |path: &Path| {
             std::fs::read_to_string(path).map_or_else(|_| PASSWORD.to_owned(), |text| text.trim().to_owned())
@@ -64,87 +110,69 @@ impl Superuser {
         self.file.with_extension("next")
     }
 
-    pub fn url(&self, port: u16) -> String {
-        let [password, ..] = self.passwords();
-        login(ADMIN, &password, port, "postgres")
-    }
-
-    /// Makes sure that both roles are there and log in, and brings older clusters to that state. Yields the
-    /// superuser's URL.
-    pub async fn settle(&self, port: u16, wanted: AdminPassword, db: &Path) -> Result<String, EmbeddedError> {
-        let failed = |error: tokio_postgres::Error| EmbeddedError::Roles { dir: db.to_owned(), reason: reason(&error) };
-        let mut admin = None;
+    /// A connection as this role and the password that holds, or `None` where all are refused.
+    async fn find(&self, port: u16) -> Result<Option<(Client, String)>, tokio_postgres::Error> {
         for password in self.passwords() {
-            admin = log_in(ADMIN, &password, port).await.map_err(failed)?.map(|client| (client, password));
-            if admin.is_some() {
-                break;
+            if let Some(client) = log_in(self.name, &password, port).await? {
+                return Ok(Some((client, password)));
             }
         }
-        let (client, password) = match admin {
-            Some(known) => known,
-            None => {
-                rename_first_role(port, db).await?;
-                let client = log_in(ADMIN, PASSWORD, port).await.map_err(failed)?;
-                (client.ok_or_else(|| EmbeddedError::AdminPassword { dir: db.to_owned() })?, PASSWORD.to_owned())
-            }
-        };
-        make_owner(&client).await.map_err(failed)?;
-        hand_over(&client, &password, port).await.map_err(failed)?;
-        let password = self.change(&client, password, wanted, db).await?;
-        match log_in(OWNER, PASSWORD, port).await.map_err(failed)? {
-            Some(_) => Ok(login(ADMIN, &password, port, "postgres")),
-            None => Err(EmbeddedError::Password { dir: db.to_owned() }),
-        }
+        Ok(None)
     }
 
-    /// Changes the superuser's password to what is wanted; yields the one that holds.
+    /// Changes the password to what is wanted, through the superuser's connection; yields the one that holds.
     async fn change(
         &self,
-        client: &Client,
+        admin: &Client,
         password: String,
-        wanted: AdminPassword,
+        wanted: Passwords,
         db: &Path,
     ) -> Result<String, EmbeddedError> {
         let is_known = password == PASSWORD;
         let new = match wanted {
-            AdminPassword::WellKnown if !is_known => PASSWORD.to_owned(),
-            AdminPassword::Private if is_known => {
+            Passwords::WellKnown if !is_known => PASSWORD.to_owned(),
+            Passwords::Private if is_known => {
                 let mut bytes = [0_u8; 24];
                 rand::rng().fill(&mut bytes);
                 hex::encode(bytes)
             }
             _ => {
                 if !is_known {
-                    self.write(&self.file, &password)?;
+                    write(&self.file, &password)?;
                 }
                 return Ok(password);
             }
         };
-        self.write(&self.next(), &new)?;
+        write(&self.next(), &new)?;
         // What travels is the verifier, so no log can hold the password.
         let verifier = scram_sha_256(new.as_bytes());
-        client
-            .batch_execute(&format!("alter role {ADMIN} password '{verifier}'"))
+        admin
+            .batch_execute(&format!("alter role {} password '{verifier}'", self.name))
             .await
-            .map_err(|error| EmbeddedError::Roles { dir: db.to_owned(), reason: reason(&error) })?;
+            .map_err(|error| roles_failed(db, &error))?;
         std::fs::rename(self.next(), &self.file).map_err(EmbeddedError::io("cannot write", &self.file))?;
         Ok(new)
     }
+}
 
-    fn write(&self, path: &Path, password: &str) -> Result<(), EmbeddedError> {
-        // Where the disk is full there are better messages than this one, and the file may hold it already.
-        if std::fs::read_to_string(path).is_ok_and(|text| text == password) {
-            return Ok(());
-        }
-        let _ = std::fs::remove_file(path);
-        std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .and_then(|mut file| file.write_all(password.as_bytes()))
-            .map_err(EmbeddedError::io("cannot write", path))
+fn write(path: &Path, password: &str) -> Result<(), EmbeddedError> {
+    // Where the disk is full there are better messages than this one, and the file may hold it already.
+    if std::fs::read_to_string(path).is_ok_and(|text| text == password) {
+        return Ok(());
     }
+    let _ = std::fs::remove_file(path);
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(password.as_bytes()))
+        .map_err(EmbeddedError::io("cannot write", path))
+}
+
+fn roles_failed(db: &Path, error: &tokio_postgres::Error) -> EmbeddedError {
+    let reason = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
+    EmbeddedError::Roles { dir: db.to_owned(), reason }
 }
 
 /// Whether the server on `port` takes connections: one that refuses a password does.
@@ -175,13 +203,9 @@ async fn connect(url: &str) -> Result<Option<Client>, tokio_postgres::Error> {
     }
 }
 
-fn reason(error: &tokio_postgres::Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned())
-}
-
 /// Turns the first role, `postgres` until now, into `supabase_admin`. One transaction: it is done or it is not.
 async fn rename_first_role(port: u16, db: &Path) -> Result<(), EmbeddedError> {
-    let failed = |error: tokio_postgres::Error| EmbeddedError::Roles { dir: db.to_owned(), reason: reason(&error) };
+    let failed = |error: tokio_postgres::Error| roles_failed(db, &error);
     let client = log_in(OWNER, PASSWORD, port).await.map_err(failed)?;
     let client = client.ok_or_else(|| EmbeddedError::Password { dir: db.to_owned() })?;
     let first: String =
