@@ -5,19 +5,23 @@ import react from "@vitejs/plugin-react";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
+import { comesFirst, inMailsAlone } from "./src/messages/parts.ts";
 import { poFormat } from "./src/messages/po-format.ts";
 
 const backend = process.env.FERROBASE_URL ?? "http://127.0.0.1:54321";
 const proxied = ["/auth", "/rest", "/storage", "/realtime", "/functions", "/app-config.json"];
 
-/** A language's catalogue (`*.po`) as a module: what is translated, compiled by Lingui. */
+/** A part of a language's catalogue (`es.po?first`, `es.po?rest`) as a module: what is translated, compiled by Lingui. */
 const catalogues = (): Plugin => ({
   name: "catalogues",
   async transform(text, id) {
-    if (!id.endsWith(".po")) return null;
-    const entries = Object.entries(await poFormat.parse(text, { locale: null, sourceLocale: "en", filename: id }));
+    const [, filename, part] = /^(.*\.po)\?(first|rest)$/.exec(id) ?? [];
+    if (!filename) return null;
+    const entries = Object.entries(await poFormat.parse(text, { locale: null, sourceLocale: "en", filename }));
     const messages = Object.fromEntries(
-      entries.flatMap(([key, { translation }]) => (translation ? [[key, compileMessage(translation)]] : [])),
+      entries
+        .filter(([key]) => !inMailsAlone(key) && comesFirst(key) === (part === "first"))
+        .flatMap(([key, { translation }]) => (translation ? [[key, compileMessage(translation)]] : [])),
     );
     return { code: `export const messages = JSON.parse(${JSON.stringify(JSON.stringify(messages))});`, map: null };
   },

@@ -4,10 +4,14 @@ import { SessionProvider } from "@/features/session/session-provider";
 import { currentToasts, subscribeToasts } from "@/lib/toast";
 import { createRouter } from "./router";
 
-const router = createRouter();
+let made: ReturnType<typeof createRouter> | undefined;
+
+/** Made at its first use, when the language of the visit is settled: a page reads words while its module loads. */
+const theRouter = () => (made ??= createRouter());
 
 /** When the page's own code is there, or it is known that it cannot be had. */
 export function pageLoaded(): Promise<void> {
+  const router = theRouter();
   if (router.state.initialized) return Promise.resolve();
   return new Promise((done) => {
     const stop = router.subscribe(({ initialized }) => {
@@ -46,7 +50,7 @@ function Toasts() {
 export function App() {
   return (
     <SessionProvider>
-      <RouterProvider router={router} />
+      <RouterProvider router={theRouter()} />
       <Toasts />
     </SessionProvider>
   );

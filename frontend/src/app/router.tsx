@@ -2,6 +2,7 @@
 import { createBrowserRouter, Navigate, type RouteObject } from "react-router-dom";
 import { LoadingView } from "@/components/loading-view";
 import { SiteLayout } from "./layouts/site";
+import { allWords } from "@/messages/locale";
 import type { Access } from "./guard";
 import { paths } from "./paths";
 import { RouteError } from "./route-error";
@@ -23,7 +24,11 @@ export const audiences: Record<
   donor: { routes: donorRoutes, access: { roles: ["donor"] } },
 };
 
-const open = (route: AppRoute): RouteObject => ({ path: route.path, lazy: route.lazy });
+/** The route's module, after the words that it reads while it loads. */
+const worded = (route: AppRoute): AppRoute["lazy"] =>
+  route.firstWords ? route.lazy : () => allWords().then(route.lazy);
+
+const open = (route: AppRoute): RouteObject => ({ path: route.path, lazy: worded(route) });
 
 const guarded = (access: Access) => (route: AppRoute) => ({
   path: route.path,
@@ -31,7 +36,7 @@ const guarded = (access: Access) => (route: AppRoute) => ({
     const { Guarded } = await import("./guarded");
     return { element: <Guarded access={{ ...access, ...route.access }} /> };
   },
-  children: [{ index: true, lazy: route.lazy }],
+  children: [{ index: true, lazy: worded(route) }],
 });
 
 const behind = Object.values(audiences).flatMap(({ routes, access }) =>

@@ -5,6 +5,7 @@
  */
 import "@/messages/en/errors";
 import { t, type MessageKey } from "@/messages";
+import { translated } from "@/messages/catalogue";
 
 /** The fields that errors of supabase-js have in common. */
 interface Known {
@@ -119,9 +120,14 @@ export function fieldErrors(error: unknown): Record<string, string> {
   const fields = errorDetails(error).fields;
   if (typeof fields !== "object" || fields === null) return {};
   return Object.fromEntries(
-    Object.entries(fields).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
+    Object.entries(fields)
+      .filter((entry): entry is [string, string] => typeof entry[1] === "string")
+      .map(([field, message]) => [field, translated("refusals.field") ?? message]),
   );
 }
+
+/** The refusal's words in a language other than English, where its code has some. */
+const refusal = (error: unknown) => translated(`refusals.${errorHint(error) ?? ""}`);
 
 /**
  * One sentence for a person: the catalogue's for a known code, the database function's own sentence
@@ -134,7 +140,7 @@ export function errorMessage(error: unknown, fallback: MessageKey = "errors.serv
   const key = code === undefined ? undefined : byCode[code];
   if (key === "errors.weakPassword" && message) return message;
   if (key) return t(key);
-  if (message && code && /^PT4\d\d$/.test(code)) return message;
+  if (message && code && /^PT4\d\d$/.test(code)) return refusal(error) ?? translated("errors.invalid") ?? message;
   if (name === "AuthSessionMissingError") return t("errors.expired");
   if (status === 429) return t("errors.tooMany");
   if (status === 413) return t("errors.tooLarge");

@@ -30,6 +30,8 @@ export interface Catalogue {
   helpCategories: typeof import("./en/helpCategories").helpCategories;
   donorMessages: typeof import("./en/donorMessages").donorMessages;
   donations: typeof import("./en/donations").donations;
+  faq: typeof import("./en/faq").faq;
+  partners: typeof import("./en/partners").partners;
   validation: typeof import("./en/validation").validation;
 }
 

@@ -50,6 +50,19 @@ export const intlLocale = (): string => intlNames[current];
 /** Where storage is closed the address says it. */
 export const keepLocale = (locale: Locale) => void store("browser", KEPT, locale);
 
+let rest: Promise<void> | null = null;
+
+/**
+ * Resolves when every page's words are here in the language of the visit: pages outside `parts.ts` wait for it, because many
+ * words are read while modules load. A part that does not come is asked for again by the next page; until then it is English.
+ */
+export function allWords(): Promise<void> {
+  const locale = current;
+  if (locale === "en") return Promise.resolve();
+  rest ??= import("./translate").then(({ translateRest }) => translateRest(locale)).catch(() => void (rest = null));
+  return rest;
+}
+
 /** Settles the language before anything is shown; a language other than English brings its catalogue. */
 export async function startLocale(): Promise<void> {
   const { search } = window.location;

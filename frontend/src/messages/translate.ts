@@ -1,27 +1,52 @@
-/** Words in another language than English, by Lingui. Loaded only when one is wanted; what is not translated stays English. */
+/**
+ * Words in another language than English, by Lingui. Loaded only when one is wanted, in two parts (`parts.ts`); what is not
+ * translated stays English.
+ */
 import { setupI18n, type Messages } from "@lingui/core";
 import { setTranslator } from "./catalogue";
 import type { Locale } from "./locale";
 
-const catalogues: Record<Exclude<Locale, "en">, () => Promise<{ messages: Messages }>> = {
-  es: () => import("./po/es.po"),
-  fr: () => import("./po/fr.po"),
-  ht: () => import("./po/ht.po"),
+type Foreign = Exclude<Locale, "en">;
+type Part = () => Promise<{ messages: Messages }>;
+
+const first: Record<Foreign, Part> = {
+  es: () => import("./po/es.po?first"),
+  fr: () => import("./po/fr.po?first"),
+  ht: () => import("./po/ht.po?first"),
+};
+const rest: Record<Foreign, Part> = {
+  es: () => import("./po/es.po?rest"),
+  fr: () => import("./po/fr.po?rest"),
+  ht: () => import("./po/ht.po?rest"),
 };
 
 /** No rules for Haitian Creole in every engine; its nouns do not change with the number. */
 const rulesOf = (locale: Locale) => (locale === "ht" ? "fr" : locale);
 
-export async function translate(locale: Locale): Promise<void> {
-  if (locale === "en") return setTranslator(null);
-  const { messages } = await catalogues[locale]();
-  const i18n = setupI18n({ locale: rulesOf(locale), messages: { [rulesOf(locale)]: messages } });
+let words: Messages = {};
+
+function speak(locale: Foreign, more: Messages): void {
+  words = { ...words, ...more };
+  const known = words;
+  const i18n = setupI18n({ locale: rulesOf(locale), messages: { [rulesOf(locale)]: known } });
   setTranslator((key, params) => {
-    if (!messages[key]) return undefined;
+    if (!known[key]) return undefined;
     // a place without a value stays a place, as in English: `components/words.tsx` puts elements there
     const values = new Proxy(params ?? {}, {
       get: (given, name) => (typeof name === "string" && name in given ? given[name] : `{${String(name)}}`),
     });
     return i18n._(key, values as Record<string, unknown>);
   });
+}
+
+/** Speaks a language from here on, with the words that come first. */
+export async function translate(locale: Locale): Promise<void> {
+  words = {};
+  if (locale === "en") return setTranslator(null);
+  speak(locale, (await first[locale]()).messages);
+}
+
+/** Adds the words of all other pages. */
+export async function translateRest(locale: Foreign): Promise<void> {
+  speak(locale, (await rest[locale]()).messages);
 }

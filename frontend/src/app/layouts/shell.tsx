@@ -17,10 +17,11 @@ import { t } from "@/messages";
 import "@/messages/en/shell";
 import { paths } from "../paths";
 import { FocusOnNavigation } from "./focus";
-import { ThemeMenu } from "./header-menus";
+import { LanguageMenu, ThemeMenu } from "./header-menus";
 import { LiveNote, useLiveUpdates } from "./live";
 import { roleName } from "./role-name";
 import { crumbsOf, isCurrent, shellMenu, type MenuItem } from "./shell-menu";
+import { TranslationNote } from "./translation-note";
 import { useLogout } from "./use-logout";
 
 /** Requests that wait for a decision of this person; 0 for those who do not decide. */
@@ -159,6 +160,7 @@ function TopBar({
         <PanelLeft aria-hidden="true" />
       </Button>
       <Breadcrumb items={items} />
+      <LanguageMenu />
       <ThemeMenu />
       <Button asChild size="icon" className="bell">
         <Link
@@ -204,6 +206,7 @@ export function Component() {
         <div className="page">
           <LiveNote />
           <Outlet />
+          <TranslationNote className="small faint no-print mx-auto mt-8 max-w-[70ch] px-4 pb-6" />
         </div>
         <nav className="thumb" aria-label={t("shell.mainNav")}>
           {items.slice(0, 4).map((item) => (

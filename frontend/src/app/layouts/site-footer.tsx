@@ -3,8 +3,8 @@ import { Link } from "react-router-dom";
 import { Logo } from "@/components/logo";
 import { useAppConfig } from "@/lib/env";
 import { t } from "@/messages";
-import { currentLocale } from "@/messages/locale";
 import { paths } from "../paths";
+import { TranslationNote } from "./translation-note";
 
 function Column({ title, links }: { title: string; links: readonly [to: string, label: ReactNode][] }) {
   return (
@@ -84,9 +84,7 @@ export function SiteFooter() {
             <p className="faint small">{t("shell.footerDanger")}</p>
           </div>
         </div>
-        {currentLocale() === "en" ? null : (
-          <p className="small mt-6">{t("shell.translationNote", { email: supportEmail ?? "" })}</p>
-        )}
+        <TranslationNote className="small mt-6" />
         <div className="footer-end">
           <span className="push">{t("shell.copyright", { year: YEAR })}</span>
           <Link to={paths.privacy}>{t("shell.footerPrivacy")}</Link>

@@ -13,4 +13,6 @@ export interface AppRoute {
   layout?: "site" | "shell";
   /** A public page without server data: it loads without the query cache. */
   static?: boolean;
+  /** All its words come with the first part of a language's catalogue (`messages/parts.ts`); a test holds it to that. */
+  firstWords?: boolean;
 }

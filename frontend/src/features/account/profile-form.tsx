@@ -5,7 +5,7 @@ import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Input, Textarea } from "@/components/ui/input";
 import { Select } from "@/components/ui/select";
-import { countries } from "@/lib/countries";
+import { countryOptions } from "@/lib/countries";
 import { errorMessage, fieldErrors } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
@@ -13,19 +13,15 @@ import "@/messages/en/account";
 import { useSaveProfile, type Profile } from "./api";
 import { profileSchema, type ProfileForm as Values } from "./schema";
 
-const countryOptions = countries.map((name) => ({ value: name, label: name }));
-
-const idTypeOptions = () =>
-  (
-    [
-      "account.idPassport",
-      "account.idNational",
-      "account.idDriver",
-      "account.idResidence",
-      "account.idVoter",
-      "account.idOther",
-    ] as const
-  ).map((key) => ({ value: t(key), label: t(key) }));
+/** Stored in English, whatever language the page speaks. */
+const idTypeOptions = () => [
+  { value: "Passport", label: t("account.idPassport") },
+  { value: "National ID card", label: t("account.idNational") },
+  { value: "Driver's license", label: t("account.idDriver") },
+  { value: "Residence permit", label: t("account.idResidence") },
+  { value: "Voter card", label: t("account.idVoter") },
+  { value: "Other", label: t("account.idOther") },
+];
 
 /** A stored value that is not (or no longer) on the list stays choosable. */
 function withStored(options: { value: string; label: string }[], stored: string | null) {
@@ -120,7 +116,7 @@ export function ProfileForm({ profile }: { profile: Profile }) {
             {(control) => <Input type="date" autoComplete="bday" {...control} />}
           </Field>
           <Field name="country" label={t("account.country")}>
-            {(control) => <Select options={withStored(countryOptions, profile.country)} {...control} />}
+            {(control) => <Select options={withStored(countryOptions(), profile.country)} {...control} />}
           </Field>
         </div>
         <div className="grid-2 items-end">

@@ -135,8 +135,7 @@ export const marketing = define("marketing", {
   groupInforming: "Keeping everybody informed",
   groupInformingBody: "For both sides",
   f1: "Multilingual support",
-  f1Body:
-    "Write in English, French, Spanish or Haitian Creole. The pages speak English; the other three are coming soon.",
+  f1Body: "Read and write in English, French, Spanish or Haitian Creole. Change the language at the top of the page.",
   f2: "Saved drafts",
   f2Body: "Stop at any question. Your answers wait for you, on this phone or another.",
   f3: "Document attachments",

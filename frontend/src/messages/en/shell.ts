@@ -15,7 +15,8 @@ export const shell = define("shell", {
   languageNow: "Language: {language}",
   // shown in the other languages alone
   translationNote:
-    "Nobody who grew up with this language has checked these words yet. Some pages are still in English. Write to {email} when a word is wrong.",
+    "Nobody who grew up with this language has checked these words yet. Write to {email} when a word is wrong.",
+  englishText: "This text is in English. Write to us, and we explain it in your language.",
   theme: "Theme",
   themeNow: "Theme: {theme}",
   themeLight: "Light",

@@ -10,6 +10,7 @@ import { posts } from "@/messages/en/content/blog";
 import "@/messages/en/marketing";
 import { paths } from "../../paths";
 import { PostPicture } from "./blog-cover";
+import { EnglishText } from "./english-text";
 import "./marketing.css";
 
 export function Component() {
@@ -36,7 +37,8 @@ export function Component() {
   return (
     <PublicPage title={post.title} className="marketing wrap blog">
       <BackLink to={paths.blog}>{t("marketing.blogAll")}</BackLink>
-      <article className="mt-4">
+      <EnglishText />
+      <article className="mt-4" lang="en">
         <p className="by">
           <Tag>{post.category}</Tag>
           <time dateTime={post.date}>{formatDate(post.date)}</time>

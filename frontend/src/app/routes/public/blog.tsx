@@ -9,11 +9,12 @@ import { posts, type Post } from "@/messages/en/content/blog";
 import "@/messages/en/marketing";
 import { paths } from "../../paths";
 import { PostPicture } from "./blog-cover";
+import { EnglishText } from "./english-text";
 import "./marketing.css";
 
 function Teaser({ post, lead }: { post: Post; lead?: boolean }) {
   return (
-    <article className={lead ? "lead-post" : undefined}>
+    <article className={lead ? "lead-post" : undefined} lang="en">
       <Link className={cn("cover", !lead && "small")} to={paths.blogPost(post.id)} tabIndex={-1} aria-hidden="true">
         <PostPicture image={post.image} />
       </Link>
@@ -36,6 +37,7 @@ export function Component() {
   return (
     <PublicPage title={t("marketing.blogTitle")} className="marketing wrap blog">
       <h1 className="serif">{t("marketing.blogHeadline")}</h1>
+      <EnglishText />
       {first ? <Teaser post={first} lead /> : null}
       <div className="posts">
         {others.map((post) => (

@@ -5,9 +5,9 @@ import { Accordion } from "@/components/ui/accordion";
 import { Button } from "@/components/ui/button";
 import { useAppConfig } from "@/lib/env";
 import { t } from "@/messages";
-import { questions } from "@/messages/en/content/faq";
 import "@/messages/en/marketing";
 import { paths } from "../../paths";
+import { questions } from "./questions";
 import "./marketing.css";
 
 export function Component() {
@@ -31,7 +31,7 @@ export function Component() {
       <div className="rgt">
         <Accordion
           headingLevel={2}
-          items={questions.map((item) => ({ id: item.id, title: item.question, body: <p>{item.answer}</p> }))}
+          items={questions().map((item) => ({ id: item.id, title: item.question, body: <p>{item.answer}</p> }))}
         />
         <div className="more2">
           {cards.map(([to, title, body]) => (

@@ -3,9 +3,9 @@ import { PublicPage } from "@/components/pages";
 import { Accordion } from "@/components/ui/accordion";
 import { Button } from "@/components/ui/button";
 import { t } from "@/messages";
-import { questions } from "@/messages/en/content/faq";
 import "@/messages/en/marketing";
 import { paths } from "../../paths";
+import { questions } from "./questions";
 import "./marketing.css";
 import { TermGroup } from "./term-group";
 
@@ -22,7 +22,7 @@ export function Component() {
     [t("marketing.howBudget"), t("marketing.howBudgetBody")],
     [t("marketing.howAutomated"), t("marketing.howAutomatedBody")],
   ] as const;
-  const first = questions.filter((item) => FIRST_QUESTIONS.includes(item.id));
+  const first = questions().filter((item) => FIRST_QUESTIONS.includes(item.id));
   return (
     <PublicPage title={t("marketing.howTitle")} className="marketing">
       <section className="wrap intro">

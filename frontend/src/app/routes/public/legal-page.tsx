@@ -5,6 +5,7 @@ import { formatDate } from "@/lib/format";
 import { t } from "@/messages";
 import type { LegalText } from "@/messages/en/content/legal";
 import "@/messages/en/marketing";
+import { EnglishText } from "./english-text";
 import "./marketing.css";
 
 const anchor = (title: string) => title.toLowerCase().replace(/[^a-z]+/g, "-");
@@ -22,13 +23,18 @@ export function LegalPage({ text }: { text: LegalText }) {
   return (
     <PublicPage title={text.title} className="marketing wrap legal">
       <header>
-        <h1 className="serif">{text.title}</h1>
-        <p className="lead mt-4">{text.lead}</p>
+        <h1 className="serif" lang="en">
+          {text.title}
+        </h1>
+        <p className="lead mt-4" lang="en">
+          {text.lead}
+        </p>
         <p className="small faint mt-3">{t("marketing.legalUpdated", { date: formatDate(text.updated) })}</p>
       </header>
+      <EnglishText />
       <nav aria-label={t("marketing.onThisPage")} className="no-print">
         <h2 className="text-ui">{t("marketing.onThisPage")}</h2>
-        <ul>
+        <ul lang="en">
           {text.sections.map((section) => (
             <li key={section.title}>
               <a href={`#${anchor(section.title)}`}>{section.title}</a>
@@ -36,7 +42,7 @@ export function LegalPage({ text }: { text: LegalText }) {
           ))}
         </ul>
       </nav>
-      <div className="prose">
+      <div className="prose" lang="en">
         {text.sections.map((section) => (
           <Fragment key={section.title}>
             <h2 id={anchor(section.title)}>{section.title}</h2>

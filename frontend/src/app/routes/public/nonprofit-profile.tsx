@@ -11,6 +11,7 @@ import { nonprofitProfileQuery, type NonprofitProfile } from "@/features/directo
 import { errorMessage, isNotFound } from "@/lib/errors";
 import { useSession } from "@/lib/session";
 import { toast } from "@/lib/toast";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/account";
 import "@/messages/en/errors";
@@ -80,7 +81,7 @@ function Profile({ nonprofit }: { nonprofit: NonprofitProfile }) {
             )}
             <div className="min-w-0">
               <h1 className="serif text-3xl leading-tight">{nonprofit.name}</h1>
-              {nonprofit.category ? <p className="soft mt-1">{nonprofit.category}</p> : null}
+              {nonprofit.category ? <p className="soft mt-1">{localName(nonprofit.category)}</p> : null}
             </div>
           </header>
           {nonprofit.mission ? (
@@ -98,7 +99,7 @@ function Profile({ nonprofit }: { nonprofit: NonprofitProfile }) {
               <ul className="list ruled mt-3">
                 {nonprofit.categories.map((category) => (
                   <li key={category.id} className="py-3">
-                    <strong>{category.name}</strong>
+                    <strong>{localName(category.name)}</strong>
                     {category.description ? <p className="text-ui text-soft">{category.description}</p> : null}
                   </li>
                 ))}

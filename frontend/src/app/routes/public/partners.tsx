@@ -11,12 +11,20 @@ import { Button } from "@/components/ui/button";
 import { Words } from "@/components/words";
 import { useAppConfig } from "@/lib/env";
 import { t } from "@/messages";
-import { partners } from "@/messages/en/content/partners";
 import "@/messages/en/marketing";
+import "@/messages/en/partners";
 import { paths } from "../../paths";
 import "./marketing.css";
 
-const logos = { basket: BasketArt, house: HouseArt, care: CareArt, school: SchoolArt, shop: ShopArt } as const;
+/** The five partners, each with a picture that stands for its work. */
+const partners = [
+  { id: "lakeside", name: "Lakeside Food Bank", Logo: BasketArt, website: "https://lakesidefoodbank.example" },
+  { id: "harbor", name: "Harbor Relief Fund", Logo: HouseArt, website: "https://harborrelief.example" },
+  { id: "bonRepos", name: "Clinique Bon Repos", Logo: CareArt, website: "https://bonrepos.example" },
+  { id: "openDoor", name: "Open Door Learning Fund", Logo: SchoolArt, website: "https://opendoorlearning.example" },
+  { id: "puente", name: "Puente Pequeño", Logo: ShopArt, website: "https://puentepequeno.example" },
+] as const;
+const services = ["service1", "service2", "service3"] as const;
 
 export function Component() {
   const email = useAppConfig()?.supportEmail;
@@ -28,20 +36,20 @@ export function Component() {
       </section>
       <div className="wrap cards pb-(--space-section)">
         {partners.map((partner) => {
-          const Logo = logos[partner.logo];
+          const { id, Logo } = partner;
           return (
-            <article key={partner.id}>
+            <article key={id}>
               <Logo />
               <h2>{partner.name}</h2>
               <p className="small soft mt-1 flex items-center gap-2">
                 <MapPin aria-hidden="true" className="text-faint" />
-                {partner.location}
+                {t(`partners.${id}.location`)}
               </p>
-              <p className="mt-2">{partner.description}</p>
+              <p className="mt-2">{t(`partners.${id}.description`)}</p>
               <ul className="tags" aria-label={t("marketing.partnerServices", { name: partner.name })}>
-                {partner.services.map((service) => (
+                {services.map((service) => (
                   <li key={service}>
-                    <Tag>{service}</Tag>
+                    <Tag>{t(`partners.${id}.${service}`)}</Tag>
                   </li>
                 ))}
               </ul>

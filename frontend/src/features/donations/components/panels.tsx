@@ -10,6 +10,7 @@ import { Tag } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { agoWords } from "@/lib/ago";
 import { formatDate, formatList, formatMoney, formatNumber, formatPercent } from "@/lib/format";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/donations";
 import type { DonorDashboard, DonorMessage, Gift } from "../api";
@@ -53,7 +54,7 @@ export function PaidFor({ data }: { data: DonorDashboard }) {
           aria-label={formatList(
             data.paid_for.map((part) =>
               t("donations.sharePart", {
-                category: part.category,
+                category: localName(part.category),
                 percent: formatPercent((100 * part.amount) / total),
               }),
             ),
@@ -67,7 +68,7 @@ export function PaidFor({ data }: { data: DonorDashboard }) {
           {data.paid_for.map((part, index) => (
             <li key={part.category}>
               <b className={shade(index)} aria-hidden="true" />
-              <span>{part.category}</span>
+              <span>{localName(part.category)}</span>
               <span>{formatMoney(part.amount)}</span>
             </li>
           ))}

@@ -11,6 +11,7 @@ import { Button } from "@/components/ui/button";
 import { firstName, formatMoney, formatNumber } from "@/lib/format";
 import { useUser } from "@/lib/session";
 import { replacing } from "@/lib/url-state";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import "@/styles/requests.css";
@@ -32,7 +33,7 @@ function ToDo({ item, first }: { item: Dashboard["to_do"][number]; first: boolea
     <section className="todo" aria-labelledby={id}>
       <div className="min-w-0">
         <p className="kicker">{t("myRequests.toDoKicker")}</p>
-        <h2 id={id}>{t("myRequests.toDoTitle", { category: item.category })}</h2>
+        <h2 id={id}>{t("myRequests.toDoTitle", { category: localName(item.category) })}</h2>
         <blockquote className="line-clamp-3">
           {t("myRequests.toDoQuote", {
             nonprofit: item.nonprofit_name ?? t("myRequests.aNonprofit"),

@@ -16,6 +16,7 @@ import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { errorHint, errorMessage, isNotFound } from "@/lib/errors";
 import { formatDate, formatDateTime, formatMegabytes, formatMoney } from "@/lib/format";
+import { localName } from "@/lib/local-name";
 import { documentUrl } from "@/lib/request-documents";
 import { useUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
@@ -105,7 +106,7 @@ function Facts({ detail: { request, documents }, downloads }: { detail: RequestD
     <dl className="answers tight mt-5">
       <div>
         <dt>{t("myRequests.rowCategory")}</dt>
-        <dd>{request.category}</dd>
+        <dd>{localName(request.category)}</dd>
       </div>
       <div>
         <dt>{t("myRequests.rowAsked")}</dt>
@@ -239,9 +240,9 @@ export function Detail({ detail, guest, leave }: DetailProps) {
   const number = request.request_number;
   return (
     <DetailPage
-      title={t("myRequests.detailTitle", { number, category: request.category })}
+      title={t("myRequests.detailTitle", { number, category: localName(request.category) })}
       crumb={number}
-      heading={request.category}
+      heading={localName(request.category)}
       meta={
         <span className="row gap-x-2 gap-y-0">
           {t("myRequests.meta", { number, date: formatDate(request.submitted_at) })}

@@ -10,6 +10,7 @@ import { StatusBadge } from "@/components/status-badge";
 import { Button } from "@/components/ui/button";
 import { errorMessage } from "@/lib/errors";
 import { formatDateTime } from "@/lib/format";
+import { localName } from "@/lib/local-name";
 import { useUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
@@ -18,7 +19,7 @@ import "@/styles/requests.css";
 import { draftsQuery, useDeleteDraft, type Draft } from "../api";
 import { NewRequest } from "./new-request";
 
-const nameOf = (draft: Draft) => draft.category ?? t("myRequests.draftUntitled");
+const nameOf = (draft: Draft) => (draft.category ? localName(draft.category) : t("myRequests.draftUntitled"));
 
 function DraftLine({ draft, onDelete }: { draft: Draft; onDelete: () => void }) {
   const name = nameOf(draft);

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
 import { Label } from "@/components/ui/label";
 import { Select } from "@/components/ui/select";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import { categoryNamesQuery } from "../api";
@@ -40,7 +41,7 @@ export function StatusAndCategory({ filters, onChange }: FilterFieldsProps) {
           onChange={(category) => onChange({ category: category === "all" ? "" : category })}
           options={[
             { value: "all", label: t("myRequests.allCategories") },
-            ...known.map((name) => ({ value: name, label: name })),
+            ...known.map((name) => ({ value: name, label: localName(name) })),
           ]}
         />
       </div>

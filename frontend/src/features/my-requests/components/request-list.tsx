@@ -3,6 +3,7 @@ import { Link } from "react-router-dom";
 import { paths } from "@/app/paths";
 import { StatusBadge } from "@/components/status-badge";
 import { formatDate, formatMoney } from "@/lib/format";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import type { RequestLine } from "../api";
@@ -24,9 +25,12 @@ export function RequestList({ rows, label }: { rows: readonly RequestLine[]; lab
           <h3>
             <Link
               to={paths.requestDetails(row.id)}
-              aria-label={t("myRequests.viewDetailsNamed", { category: row.category, number: row.request_number })}
+              aria-label={t("myRequests.viewDetailsNamed", {
+                category: localName(row.category),
+                number: row.request_number,
+              })}
             >
-              {row.category}
+              {localName(row.category)}
             </Link>
           </h3>
           <StatusBadge status={row.status} needsMoreProof={row.needs_more_proof} />

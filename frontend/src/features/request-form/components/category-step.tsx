@@ -12,6 +12,7 @@ import { QueryView } from "@/components/query-view";
 import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Skeleton } from "@/components/ui/skeleton";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import { categoriesQuery, type Category } from "../api";
@@ -84,8 +85,8 @@ export function CategoryStep({
             <li key={category.id}>
               <ChoiceCard
                 art={<CategoryArt name={category.name} />}
-                title={category.name}
-                description={category.description}
+                title={localName(category.name)}
+                description={category.description && localName(category.description)}
                 className={category.id === chosenId ? "on" : undefined}
                 aria-pressed={category.id === chosenId ? true : undefined}
                 onClick={() => onChoose(category)}

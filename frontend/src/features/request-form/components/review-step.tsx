@@ -9,6 +9,7 @@ import { Notice } from "@/components/ui/notice";
 import { paths } from "@/app/paths";
 import { errorDetails, errorHint, errorMessage } from "@/lib/errors";
 import { formatMegabytes, formatMoney } from "@/lib/format";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import type { Answers, Step } from "../answers";
@@ -96,7 +97,7 @@ export function ReviewStep({ answers, hrefOf, onConsent, onSubmit, onRenew, busy
     <>
       <dl className="answers">
         <Row name={t("requestForm.rowCategory")} href={hrefOf("category")}>
-          {category?.name}
+          {category && localName(category.name)}
         </Row>
         <Row name={t("requestForm.rowNonprofits")} href={hrefOf("nonprofits")}>
           {nonprofits.map(({ id, name }) => (

@@ -15,6 +15,7 @@ import { Select } from "@/components/ui/select";
 import { errorHint, errorMessage, fieldErrors } from "@/lib/errors";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
+import { localName } from "@/lib/local-name";
 import "@/messages/en/requestForm";
 import { emptyIdentity, showsSent, withTyped, type Chosen } from "../answers";
 import { categoriesQuery } from "../api";
@@ -190,7 +191,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
                 <Select
                   {...control}
                   value={String(value)}
-                  options={list.map(({ id, name }) => ({ value: id, label: name }))}
+                  options={list.map(({ id, name }) => ({ value: id, label: localName(name) }))}
                   onChange={(id) => {
                     // another kind of help, other nonprofits (section 4)
                     if (id !== value && id !== "")

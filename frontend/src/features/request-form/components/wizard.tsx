@@ -7,6 +7,7 @@ import { Notice } from "@/components/ui/notice";
 import { errorMessage } from "@/lib/errors";
 import { formatList } from "@/lib/format";
 import { useSession, type AppUser } from "@/lib/session";
+import { localName } from "@/lib/local-name";
 import { toast } from "@/lib/toast";
 import { t, type MessageKey } from "@/messages";
 import "@/messages/en/requestForm";
@@ -224,9 +225,10 @@ export function Unfinished({
   const blank = useMemo(() => isBlank(answers), [answers]);
   const [shown, setShown] = useState(!blank);
   if (!shown || blank) return null;
-  const what = [answers.category?.name, ...answers.nonprofits.map(({ name }) => name)].filter((name): name is string =>
-    Boolean(name),
-  );
+  const what = [
+    answers.category && localName(answers.category.name),
+    ...answers.nonprofits.map(({ name }) => name),
+  ].filter((name): name is string => Boolean(name));
   return (
     <Notice tone="info" className="mb-6" title={t("requestForm.continueTitle")}>
       <p>

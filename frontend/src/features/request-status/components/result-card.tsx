@@ -3,6 +3,7 @@ import { StatusBadge } from "@/components/status-badge";
 import { Timeline, type TimelineStep } from "@/components/timeline";
 import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "@/lib/dates";
 import { formatDate, formatLongDate, formatMoney } from "@/lib/format";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/lookup";
 import type { FoundStatus } from "../api";
@@ -13,7 +14,7 @@ function fact(found: FoundStatus): string {
     case "approved":
       return t("lookup.awarded", { amount: formatMoney(found.awarded ?? 0) });
     case "declined":
-      return found.reason ? t("lookup.reason", { reason: found.reason }) : t("lookup.declined");
+      return found.reason ? t("lookup.reason", { reason: localName(found.reason) }) : t("lookup.declined");
     case "in_review":
       return t("lookup.inReview");
     case "processing":

@@ -170,7 +170,7 @@ export const accessibility: LegalText = {
       title: "What does not work well yet",
       body: [
         "Documents that people upload are as accessible as they were made. Photos of papers cannot be read aloud. If you work with a screen reader and need such a paper in words, ask the person in the request, or ask us.",
-        "The pages are in English for now. You can write your request in the language you like.",
+        "The pages are in English, Spanish, French and Haitian Creole. No native speaker has reviewed the last three yet. The legal texts and the blog are in English alone. You can write your request in the language you like.",
       ],
     },
     {

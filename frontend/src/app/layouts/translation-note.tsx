@@ -1,0 +1,10 @@
+import { useAppConfig } from "@/lib/env";
+import { t } from "@/messages";
+import { currentLocale } from "@/messages/locale";
+
+/** In every other language than English: that no native speaker has reviewed its words yet. */
+export function TranslationNote({ className }: { className?: string }) {
+  const supportEmail = useAppConfig()?.supportEmail;
+  if (currentLocale() === "en") return null;
+  return <p className={className}>{t("shell.translationNote", { email: supportEmail ?? "" })}</p>;
+}
