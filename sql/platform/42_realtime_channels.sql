@@ -90,6 +90,37 @@ $$;
 revoke execute on function realtime.stored_messages(text, bigint, bigint) from public;
 grant execute on function realtime.stored_messages(text, bigint, bigint) to authenticator;
 
+-- Waits until transactions whose commits were read from the log are visible to others, five seconds at most; whether they
+-- are. The log is ahead of that for a moment, and with a synchronous standby until that has answered. `xids` are of 32 bits.
+create or replace function realtime.await_commits(xids bigint[]) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  giving_up constant timestamptz := clock_timestamp() + interval '5 seconds';
+  seen pg_snapshot;
+  next bigint;
+begin
+  loop
+    seen := pg_current_snapshot();
+    next := pg_snapshot_xmax(seen)::text::bigint;
+    -- How far behind the next transaction each of them is; half of the numbers are ahead of it.
+    if not exists (
+      select from unnest(xids) xid, lateral (select ((next - xid) % 4294967296 + 4294967296) % 4294967296 as behind) b
+      where behind not between 1 and 2147483647
+        or not pg_visible_in_snapshot(greatest(next - behind, 3)::text::xid8, seen)
+    ) then
+      return true;
+    end if;
+    if clock_timestamp() > giving_up then
+      return false;
+    end if;
+    perform pg_sleep(0.001);
+  end loop;
+end $$;
+revoke execute on function realtime.await_commits(bigint[]) from public;
+grant execute on function realtime.await_commits(bigint[]) to authenticator;
+
 -- As realtime.send, with bytes as the payload.
 create or replace function realtime.send_binary(payload bytea, event text, topic text, private boolean default true)
 returns void

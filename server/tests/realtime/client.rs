@@ -46,9 +46,13 @@ impl Client {
     }
 
     pub async fn with(app: &TestApp, key: &str, version: &str) -> Self {
-        let (stream, response) = connect_async(socket_url(app, key, version)).await.expect("the handshake");
+        Self::at(&socket_url(app, key, version)).await
+    }
+
+    pub async fn at(url: &str) -> Self {
+        let (stream, response) = connect_async(url).await.expect("the handshake");
         assert_eq!(response.status(), 101);
-        Self { stream, is_v1: version == "1.0.0", next: 1, kept: Vec::new(), closed: None }
+        Self { stream, is_v1: url.ends_with("vsn=1.0.0"), next: 1, kept: Vec::new(), closed: None }
     }
 
     fn reference(&mut self) -> String {

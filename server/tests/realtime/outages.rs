@@ -196,7 +196,7 @@ struct Database {
 
 impl Database {
     async fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("ferrobase-outages-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("ferrobase-outages-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let options = EmbeddedOptions { data_root: folder.clone(), port: 0, ..EmbeddedOptions::default() };
         let postgres = EmbeddedPostgres::start(&options).await.expect("PostgreSQL starts");
@@ -312,5 +312,61 @@ async fn a_killed_database_and_a_killed_server_leave_no_gap_in_silence() {
     two.stop();
     until("no slot is left", async || slots(&url).await == 0).await;
     assert!(insist(&url, subscriptions).await.is_empty());
+    database.stop().await;
+}
+
+/// The log is ahead of what others see. A synchronous standby that does not answer makes that last.
+#[actix_web::test]
+async fn a_commit_that_others_do_not_see_yet_is_told_once_they_do() {
+    let database = Database::start().await;
+    let url = database.url.clone();
+    let connect = async || {
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.expect("a connection");
+        tokio::spawn(connection);
+        client
+    };
+    let owner = connect().await;
+    let policy =
+        "alter table public.ticks enable row level security; create policy all_of_them on public.ticks using (true);";
+    owner.batch_execute(&format!("{TABLE} {policy}")).await.expect("a table");
+    let server = Server::start(&url, Server::free_port());
+    let open = async || {
+        until("the server listens", async || connect_async(server.socket()).await.is_ok()).await;
+        Client::at(&server.socket()).await
+    };
+    let config = json!({ "postgres_changes": [{ "event": "INSERT", "schema": "public", "table": "ticks" }] });
+    let mut first = open().await;
+    first.join("ticks", config.clone()).await;
+    for sql in [
+        "alter system set synchronous_commit = 'local'",
+        "alter system set synchronous_standby_names = 'nobody'",
+        "select pg_reload_conf()",
+    ] {
+        owner.batch_execute(sql).await.expect(sql);
+    }
+    until("a standby is missing", async || {
+        let names = connect().await.query_one("show synchronous_standby_names", &[]).await.expect("a row");
+        names.get::<_, &str>(0) == "nobody"
+    })
+    .await;
+    let writer = connect().await;
+    let writing = tokio::spawn(async move {
+        writer.batch_execute("set synchronous_commit = on; insert into public.ticks values (1)").await
+    });
+    let waiting = "select 1 from pg_stat_activity where wait_event = 'SyncRep'";
+    until("the commit waits for it", async || insist(&url, waiting).await.len() == 1).await;
+    assert!(first.rest().await.iter().all(|got| got.event != "postgres_changes"), "nobody sees the row yet");
+    // Whoever joins and reads now does not see it either.
+    let mut second = open().await;
+    second.join("ticks", config).await;
+    assert!(insist(&url, "select id from public.ticks").await.is_empty());
+    for sql in ["alter system reset synchronous_standby_names", "select pg_reload_conf()"] {
+        owner.batch_execute(sql).await.expect(sql);
+    }
+    writing.await.expect("a task").expect("committed");
+    for client in [&mut first, &mut second] {
+        assert_eq!(client.change().await["data"]["record"]["id"], 1);
+    }
+    server.stop();
     database.stop().await;
 }

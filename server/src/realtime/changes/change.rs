@@ -13,6 +13,8 @@ pub struct Change {
     pub new: Option<Tuple>,
     /// Microseconds since 1970.
     pub committed: i64,
+    /// Its transaction.
+    pub xid: u32,
 }
 
 impl Change {

@@ -81,6 +81,8 @@ impl Subscription {
 /// A subscription and its channel.
 pub struct Entry {
     pub member: Arc<Member>,
+    /// Later subscriptions have higher ones; a new token changes nothing of it.
+    number: u64,
     pub subscription: Subscription,
 }
 
@@ -113,11 +115,18 @@ struct Registry {
     /// Those of all tables, or of all tables of a schema.
     wide: Vec<Arc<Entry>>,
     by_member: HashMap<u64, Vec<Arc<Entry>>>,
+    /// The highest number of an entry.
+    newest: u64,
 }
 
 impl Registry {
-    fn insert(&mut self, entry: Entry) {
-        let entry = Arc::new(entry);
+    /// `number` if it is known from before.
+    fn insert(&mut self, member: &Arc<Member>, subscription: Subscription, number: Option<u64>) {
+        let number = number.unwrap_or_else(|| {
+            self.newest += 1;
+            self.newest
+        });
+        let entry = Arc::new(Entry { member: Arc::clone(member), number, subscription });
         match entry.subscription.place() {
             Some(place) => self.exact.entry(place).or_default().push(Arc::clone(&entry)),
             None => self.wide.push(Arc::clone(&entry)),
@@ -162,10 +171,6 @@ impl Registry {
                 && subscription.table.as_ref().is_none_or(|table| *table == place.1)
         });
         exact.iter().chain(wide).cloned().collect()
-    }
-
-    fn has(&self, place: &(String, String)) -> bool {
-        self.exact.contains_key(place) || !self.wide.is_empty()
     }
 }
 
@@ -222,7 +227,7 @@ impl Changes {
         let has_any = !subscriptions.is_empty();
         let mut registry = self.registry.write();
         for subscription in subscriptions {
-            registry.insert(Entry { member: Arc::clone(member), subscription });
+            registry.insert(member, subscription, None);
         }
         first();
         drop(registry);
@@ -234,9 +239,10 @@ impl Changes {
     /// Exchanges the subscriptions of a channel. What is being judged under the old ones is still delivered.
     pub fn replace(&self, member: &Arc<Member>, subscriptions: Vec<Subscription>) {
         let mut registry = self.registry.write();
+        let number = registry.of_channel(member.id).iter().map(|entry| entry.number).min();
         registry.remove(member.id);
         for subscription in subscriptions {
-            registry.insert(Entry { member: Arc::clone(member), subscription });
+            registry.insert(member, subscription, number);
         }
         drop(registry);
         self.record.touch(member.id);

@@ -13,6 +13,7 @@ pub enum Message {
     /// `committed`: microseconds since 1970.
     Begin {
         committed: i64,
+        xid: u32,
     },
     Commit {
         end: u64,
@@ -174,8 +175,8 @@ impl Message {
             b'B' => {
                 let _final_position = rest.u64()?;
                 let committed = rest.i64()?.saturating_add(EPOCH);
-                let _xid = rest.u32()?;
-                Self::Begin { committed }
+                let xid = rest.u32()?;
+                Self::Begin { committed, xid }
             }
             b'C' => {
                 let (_flags, _position) = (rest.u8()?, rest.u64()?);
@@ -267,7 +268,7 @@ mod tests {
             kind,
         });
         prop_oneof![
-            (0i64..4_000_000_000_000_000).prop_map(|committed| Message::Begin { committed }),
+            (0i64..4_000_000_000_000_000, any::<u32>()).prop_map(|(committed, xid)| Message::Begin { committed, xid }),
             any::<u64>().prop_map(|end| Message::Commit { end }),
             (any::<u32>(), name(), name(), any::<u8>(), proptest::collection::vec(column, 0..6)).prop_map(
                 |(id, schema, name, identity, columns)| {
@@ -319,11 +320,11 @@ mod tests {
     fn written(message: &Message) -> Bytes {
         let mut out = BytesMut::new();
         match message {
-            Message::Begin { committed } => {
+            Message::Begin { committed, xid } => {
                 out.put_u8(b'B');
                 out.put_u64(1);
                 out.put_i64(committed - EPOCH);
-                out.put_u32(7);
+                out.put_u32(*xid);
             }
             Message::Commit { end } => {
                 out.put_u8(b'C');

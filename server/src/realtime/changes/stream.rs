@@ -162,6 +162,7 @@ async fn follow(inner: &Arc<Inner>, config: &Config) -> Ended {
         stream,
         relations: HashMap::new(),
         committed: 0,
+        xid: 0,
         batch: Vec::new(),
         batch_size: 0,
         queue,
@@ -252,6 +253,7 @@ struct Follower {
     relations: HashMap<u32, Arc<Relation>>,
     /// Of the transaction that is being read.
     committed: i64,
+    xid: u32,
     batch: Vec<Change>,
     batch_size: usize,
     queue: mpsc::Sender<Vec<Change>>,
@@ -339,7 +341,7 @@ impl Follower {
 
     async fn read(&mut self, message: Message) -> Result<(), DbError> {
         match message {
-            Message::Begin { committed } => self.committed = committed,
+            Message::Begin { committed, xid } => (self.committed, self.xid) = (committed, xid),
             Message::Commit { end } => {
                 self.position = self.position.max(end);
                 self.hand_over().await;
@@ -384,11 +386,10 @@ impl Follower {
         new: Option<Tuple>,
     ) {
         // Messages have their own policies and their own way; they are followed for that alone.
-        let place = (relation.schema.clone(), relation.name.clone());
-        if is_messages(&relation) || !self.inner.changes.registry.read().has(&place) {
+        if is_messages(&relation) {
             return;
         }
-        let change = Change { relation, action, old, new, committed: self.committed };
+        let change = Change { relation, action, old, new, committed: self.committed, xid: self.xid };
         self.batch_size += change.size();
         self.batch.push(change);
         if self.batch.len() >= BATCH.0 || self.batch_size >= BATCH.1 {

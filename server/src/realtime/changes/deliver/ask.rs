@@ -74,6 +74,25 @@ pub(super) fn timeout_step() -> Step {
     Step { text: "select set_config('statement_timeout', '5s', true)".into(), params: Vec::new(), role: "".into() }
 }
 
+/// The first part: until others see the changes' transactions, policies would be asked about rows that are not there yet,
+/// and whoever is told would read too early.
+pub(super) fn await_commits(asked: &mut Asked, changes: &[Change]) {
+    let mut xids: Vec<String> = changes.iter().map(|change| change.xid.to_string()).collect();
+    xids.dedup();
+    let params = vec![text(&format!("{{{}}}", xids.join(",")))];
+    let text = "select realtime.await_commits($1::bigint[])".into();
+    asked.parts.push(vec![Step { text, params, role: "".into() }]);
+}
+
+/// Whether they do.
+pub(super) fn are_visible(answers: &[PartAnswer]) -> Result<bool, DbError> {
+    match answers.first() {
+        Some(Ok(rows)) => Ok(rows.last().and_then(|rows| rows.first()).is_some_and(|row| row.slice(0) == Some(&[1]))),
+        Some(Err(refusal)) => Err(DbError::Refused(refusal.clone())),
+        None => Ok(false),
+    }
+}
+
 pub(super) fn ask_rights(
     asked: &mut Asked,
     changes: &[Change],

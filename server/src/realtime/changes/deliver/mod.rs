@@ -24,7 +24,10 @@ use crate::realtime::hub::Member;
 use crate::realtime::policies::text;
 use crate::realtime::session::Command;
 use crate::realtime::token::Identity;
-use ask::{Asked, Question, array_of, ask_rights, ask_visible, check_filters, rights_of, run, timeout_step};
+use ask::{
+    Asked, Question, are_visible, array_of, ask_rights, ask_visible, await_commits, check_filters, rights_of, run,
+    timeout_step,
+};
 use send::send;
 
 /// How often a database that fails is asked again.
@@ -34,6 +37,8 @@ const ATTEMPTS: u32 = 3;
 #[derive(Default)]
 pub struct Known {
     tables: HashMap<u32, (Arc<Relation>, Option<Arc<Table>>)>,
+    /// A transaction that others are known to see.
+    visible: Option<u32>,
 }
 
 impl Known {
@@ -86,12 +91,14 @@ pub async fn deliver(inner: &Arc<Inner>, known: &mut Known, changes: &[Change]) 
         let mut attempt = 0;
         let outcome = loop {
             match pass(inner, known, changes, left.as_deref()).await {
+                Ok(Some(again)) => break Ok(again),
+                Ok(None) => tracing::debug!("changes are not visible to others yet"),
                 Err(error) if attempt < ATTEMPTS => {
                     attempt += 1;
                     tracing::debug!(%error, attempt, "the database could not be asked who may see changes");
                     tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
                 }
-                outcome => break outcome,
+                Err(error) => break Err(error),
             }
         };
         match outcome {
@@ -125,22 +132,24 @@ fn end(member: &Arc<Member>, message: &str) {
     });
 }
 
-/// One attempt for all candidates, or for those given. Yields those that have to be asked about again.
+/// One attempt for all candidates, or for those given. Yields those that have to be asked about again; none as long as
+/// others do not see the changes: the log is ahead of that, with a synchronous standby until that has answered.
 async fn pass(
     inner: &Arc<Inner>,
     known: &mut Known,
     changes: &[Change],
     only: Option<&[(usize, Arc<Entry>)]>,
-) -> Result<Vec<(usize, Arc<Entry>)>, DbError> {
+) -> Result<Option<Vec<(usize, Arc<Entry>)>>, DbError> {
     known.learn(inner, changes).await?;
     let mut asked = Asked::default();
+    await_commits(&mut asked, changes);
     let mut groups: Vec<Arc<Identity>> = Vec::new();
     let mut candidates = Vec::new();
+    let (pairs, newest) = match only {
+        Some(pairs) => (pairs.to_vec(), 0),
+        None => find_pairs(inner, changes, 0),
+    };
     {
-        let pairs = match only {
-            Some(pairs) => pairs.to_vec(),
-            None => find_pairs(inner, changes),
-        };
         let mut numbers: HashMap<Arc<Identity>, usize> = HashMap::new();
         let mut questions: Vec<Question> = Vec::new();
         for (place, entry) in pairs {
@@ -165,12 +174,21 @@ async fn pass(
             asked.parts.push(vec![timeout_step(), step]);
         }
     }
-    if candidates.is_empty() {
-        return Ok(Vec::new());
+    if candidates.is_empty() && changes.iter().all(|change| Some(change.xid) == known.visible) {
+        return Ok(Some(Vec::new()));
     }
     ask_rights(&mut asked, changes, known, &candidates, &groups);
     ask_visible(&mut asked, inner, changes, known, &candidates, &groups, |table| table.had_rls);
     let mut answers = run(inner, &asked.parts).await?;
+    if !are_visible(&answers)? {
+        return Ok(None);
+    }
+    known.visible = changes.last().map(|change| change.xid);
+    // Whoever has subscribed meanwhile may have read the table before the changes were there.
+    let late = if only.is_none() { find_pairs(inner, changes, newest).0 } else { Vec::new() };
+    if candidates.is_empty() {
+        return Ok(Some(late));
+    }
     let rights = rights_of(&asked, &answers)?;
     // Row level security that has been turned on since: its question follows.
     let missing = |table: &Table| {
@@ -181,21 +199,27 @@ async fn pass(
     if asked.parts.len() > first {
         answers.extend(run(inner, &asked.parts[first..]).await?);
     }
-    Ok(send(inner, known, changes, candidates, &groups, &asked, &answers, &rights))
+    let mut again = send(inner, known, changes, candidates, &groups, &asked, &answers, &rights);
+    again.extend(late);
+    Ok(Some(again))
 }
 
-/// Each change with each subscription to its table and kind.
-fn find_pairs(inner: &Inner, changes: &[Change]) -> Vec<(usize, Arc<Entry>)> {
+/// Each change with each subscription to its table and kind that is newer than `after`; and the newest of all.
+fn find_pairs(inner: &Inner, changes: &[Change], after: u64) -> (Vec<(usize, Arc<Entry>)>, u64) {
     let registry = inner.changes.registry.read();
     let mut found: HashMap<(String, String), Vec<Arc<Entry>>> = HashMap::new();
     let mut pairs = Vec::new();
+    if registry.newest == after {
+        return (pairs, after);
+    }
     for (place, change) in changes.iter().enumerate() {
         let entries = found.entry(change.place()).or_insert_with_key(|key| registry.find(key));
         for entry in entries.iter() {
-            if entry.subscription.action.is_none_or(|action| action == change.action) {
+            let is_wanted = entry.subscription.action.is_none_or(|action| action == change.action);
+            if is_wanted && entry.number > after {
                 pairs.push((place, Arc::clone(entry)));
             }
         }
     }
-    pairs
+    (pairs, registry.newest)
 }
