@@ -8,6 +8,8 @@
 //!
 //! A request is passed on when the one before has its answer ([`super::gate`]). A client that has ended its own direction
 //! may still wait for an answer: for a moment it is not told from one that has hung up.
+//!
+//! A stream that goes on in another protocol leaves here ([`super::takeover`]).
 
 use std::io;
 use std::pin::Pin;
@@ -21,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::gate::Gate;
+use super::takeover::{Taken, Takeover};
 
 /// Heads longer than this are passed on as they are; the HTTP parser refuses them.
 const LONGEST_HEAD: usize = 128 << 10;
@@ -31,9 +34,11 @@ const HALF_CLOSED: (Duration, Duration) = (Duration::from_secs(1), Duration::fro
 
 /// Mends the request targets read from `S`; writes go through untouched.
 pub struct Lenient<S> {
-    inner: S,
+    /// Gone once the connection has been taken over.
+    inner: Option<S>,
     mender: Mender,
     gate: Rc<Gate>,
+    takeover: Rc<Takeover>,
     /// The inner stream has ended; what is gathered may still have to be handed out.
     ended: bool,
     /// When something was last written, or when the end came.
@@ -44,13 +49,25 @@ pub struct Lenient<S> {
 
 impl<S> Lenient<S> {
     pub fn new(inner: S) -> Self {
-        let (mender, gate) = (Mender::default(), Rc::default());
-        Self { inner, mender, gate, ended: false, moved: Instant::now(), holding: None }
+        Self {
+            inner: Some(inner),
+            mender: Mender::default(),
+            gate: Rc::default(),
+            takeover: Rc::default(),
+            ended: false,
+            moved: Instant::now(),
+            holding: None,
+        }
     }
 
     /// Shut while an answer is owed.
     pub fn gate(&self) -> &Rc<Gate> {
         &self.gate
+    }
+
+    /// By which it can be taken over.
+    pub fn takeover(&self) -> &Rc<Takeover> {
+        &self.takeover
     }
 
     /// The clock is read only where the client's end is awaited.
@@ -287,6 +304,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
+            if this.inner.is_none() {
+                return Poll::Ready(Ok(()));
+            }
             if !this.mender.out.is_empty() {
                 let n = this.mender.out.len().min(buf.remaining());
                 buf.put_slice(&this.mender.out[..n]);
@@ -315,7 +335,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
                 continue;
             }
             let before = buf.filled().len();
-            ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
+            let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(())) };
+            ready!(Pin::new(inner).poll_read(cx, buf))?;
             let read = buf.filled().len() - before;
             if read == 0 {
                 this.ended = true;
@@ -337,20 +358,35 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Lenient<S> {
+/// Taken over, it takes what HTTP still writes (nothing) and forgets it.
+impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for Lenient<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.inner).poll_write(cx, buf));
+        let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(buf.len())) };
+        let written = ready!(Pin::new(inner).poll_write(cx, buf));
         this.note_written();
         Poll::Ready(written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+        let this = self.get_mut();
+        let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(())) };
+        ready!(Pin::new(inner).poll_flush(cx))?;
+        if this.takeover.is_due()
+            && let Some(wire) = this.inner.take()
+        {
+            this.mender.end();
+            let early = std::mem::take(&mut this.mender.out);
+            this.takeover.hand_over(Taken { wire: Box::new(wire), early });
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+        match &mut self.get_mut().inner {
+            Some(inner) => Pin::new(inner).poll_shutdown(cx),
+            None => Poll::Ready(Ok(())),
+        }
     }
 
     fn poll_write_vectored(
@@ -359,13 +395,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Lenient<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.inner).poll_write_vectored(cx, bufs));
+        let Some(inner) = &mut this.inner else { return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum())) };
+        let written = ready!(Pin::new(inner).poll_write_vectored(cx, bufs));
         this.note_written();
         Poll::Ready(written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
+        self.inner.as_ref().is_some_and(AsyncWrite::is_write_vectored)
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::rc::Rc;
 use std::time::Duration;
 
+use actix_http::error::DispatchError;
 use actix_http::{HttpServiceBuilder, Request, Response};
 use actix_server::{GracefulShutdownSignal, Server, ServerBuilder};
 use actix_service::{
@@ -65,16 +66,16 @@ where
                         // Answers are written whole; waiting to fill a packet would only delay them.
                         let _ = stream.set_nodelay(true);
                         let peer: Option<SocketAddr> = stream.peer_addr().ok();
-                        Ok::<_, actix_http::error::DispatchError>((Lenient::new(stream), peer))
+                        Ok::<_, DispatchError>((Lenient::new(stream), peer))
                     })
-                    .and_then(http(stopping.clone()).local_addr(local).h1(with_config(app())))
+                    .and_then(to_its_end(http(stopping.clone()).local_addr(local).h1(with_config(app()))))
                 })?
             }
             Listener::Unix(listener) => builder.listen_uds("http", listener, move || {
                 fn_service(|stream: UnixStream| async move {
-                    Ok::<_, actix_http::error::DispatchError>((Lenient::new(stream), None::<SocketAddr>))
+                    Ok::<_, DispatchError>((Lenient::new(stream), None::<SocketAddr>))
                 })
-                .and_then(http(stopping.clone()).h1(with_config(app())))
+                .and_then(to_its_end(http(stopping.clone()).h1(with_config(app()))))
             })?,
         };
     }
@@ -90,7 +91,10 @@ where
     <S::Service as Service<Request>>::Future: 'static,
 {
     HttpServiceBuilder::default()
-        .on_connect_ext(|stream: &Lenient<T>, data| drop(data.insert(stream.gate().clone())))
+        .on_connect_ext(|stream: &Lenient<T>, data| {
+            data.insert(stream.gate().clone());
+            data.insert(stream.takeover().clone());
+        })
         .h1_allow_half_closed(false)
         .keep_alive(KEEP_ALIVE)
         .client_request_timeout(HEAD_TIMEOUT)
@@ -100,6 +104,42 @@ where
             async move { stopping.notified().await }
         })
 }
+
+/// A connection to its end: HTTP, and what takes it over from there. Nothing of HTTP is kept then.
+fn to_its_end<T, H>(
+    http: H,
+) -> impl ServiceFactory<
+    Accepted<T>,
+    Config = (),
+    Response = (),
+    Error = DispatchError,
+    InitError = H::InitError,
+    Future = impl Future + 'static,
+    Service = impl Service<Accepted<T>, Response = (), Error = DispatchError, Future = impl Future + 'static> + 'static,
+>
+where
+    T: 'static,
+    H: ServiceFactory<Accepted<T>, Config = (), Response = (), Error = DispatchError> + 'static,
+    H::Service: 'static,
+{
+    apply_fn_factory(http, |(stream, peer): Accepted<T>, http: &H::Service| {
+        let takeover = stream.takeover().clone();
+        let spoken = Box::pin(http.call((stream, peer)));
+        async move {
+            let outcome = spoken.await;
+            match takeover.take() {
+                Some(work) => {
+                    work.await;
+                    Ok(())
+                }
+                None => outcome,
+            }
+        }
+    })
+}
+
+/// A connection and who is at its other end.
+type Accepted<T> = (Lenient<T>, Option<SocketAddr>);
 
 /// What the application answers.
 type Answered<B> = Result<Response<Answer<B>>, actix_web::Error>;

@@ -9,3 +9,4 @@ pub mod listen;
 pub mod patience;
 pub mod request_id;
 pub mod span;
+pub mod takeover;

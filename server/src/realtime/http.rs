@@ -10,18 +10,18 @@ use actix_web::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::hub::World;
 use super::limits::Place;
-use super::outbox::{Outbox, Outgoing};
 use super::policies::{Asked, Extension, writable};
 use super::protocol::{Broadcast, UserPayload, Version};
-use super::session::{self, Handshake};
+use super::session::{self, Handshake, Listed};
 use super::token::{self, Identity, TokenError, identify};
 use super::{Inner, Mode, Realtime};
-use crate::http::cors;
+use crate::http::{cors, takeover};
 
 /// Longest body of a batch, bytes.
 const MAX_BATCH: usize = 32 << 20;
@@ -102,20 +102,12 @@ impl Refused {
 /// `GET …/websocket`: opens a socket for whoever holds a key.
 async fn open_socket(realtime: web::Data<Realtime>, request: HttpRequest, body: web::Payload) -> HttpResponse {
     match admit(&realtime.inner, &request) {
-        Ok((handshake, mut response)) => {
-            let inner = Arc::clone(&realtime.inner);
-            let outbox = Outbox::new(inner.config.max_queue(), inner.config.max_queues());
-            let number = inner.next_socket.fetch_add(1, Ordering::Relaxed);
-            inner.sockets.lock().insert(number, Arc::downgrade(&outbox));
-            let response = response.message_body(Outgoing(Arc::clone(&outbox)));
-            actix_web::rt::spawn(async move {
-                session::run(Arc::clone(&inner), handshake, outbox, body).await;
-                inner.sockets.lock().remove(&number);
-            });
-            match response {
-                Ok(response) => HttpResponse::from(response.map_into_boxed_body()),
-                Err(_) => Refused::Handshake("the handshake failed").response(),
-            }
+        Ok((handshake, response)) => {
+            let listed = Listed::new(&realtime.inner);
+            let begin =
+                move |taken| -> LocalBoxFuture<'static, ()> { Box::pin(session::run(listed, handshake, body, taken)) };
+            let answer = takeover::answer(&request, response, begin);
+            answer.unwrap_or_else(|| Refused::Handshake("the handshake failed").response())
         }
         Err(refused) => refused.response(),
     }

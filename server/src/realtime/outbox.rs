@@ -1,16 +1,13 @@
 //! What is on its way to one socket: a bounded queue of frames, filled from any thread.
 //!
-//! The queue is the body of the handshake's answer, so that nothing lies between it and the connection's own write
-//! buffer. A reader that falls behind by more than the bound loses its socket: memory is the same for everybody.
+//! A reader that falls behind by more than the bound loses its socket: memory is the same for everybody.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use actix_http::ws::CloseCode;
-use actix_web::body::{BodySize, MessageBody};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -102,17 +99,16 @@ impl Outbox {
     }
 }
 
-/// The queue as the body of an answer. Dropped by the connection when that ends.
+/// The queue's end at the connection; without it nothing more is queued.
 pub struct Outgoing(pub Arc<Outbox>);
 
-impl MessageBody for Outgoing {
-    type Error = Infallible;
-
-    fn size(&self) -> BodySize {
-        BodySize::Stream
+impl Outgoing {
+    /// What is to be written next; none once the socket has ended.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let outbox = &self.0;
         outbox.writer.register(cx.waker());
         let mut queue = outbox.queue.lock();
@@ -121,7 +117,7 @@ impl MessageBody for Outgoing {
         };
         queue.bytes = queue.bytes.saturating_sub(first.len());
         if queue.frames.is_empty() || first.len() >= PORTION {
-            return Poll::Ready(Some(Ok(first)));
+            return Poll::Ready(Some(first));
         }
         let mut portion = Vec::with_capacity(PORTION.min(first.len() + queue.bytes));
         portion.extend_from_slice(&first);
@@ -135,7 +131,7 @@ impl MessageBody for Outgoing {
         if queue.frames.is_empty() && queue.frames.capacity() > 64 {
             queue.frames = VecDeque::new();
         }
-        Poll::Ready(Some(Ok(portion.into())))
+        Poll::Ready(Some(portion.into()))
     }
 }
 
@@ -157,8 +153,8 @@ mod tests {
     use std::task::Waker;
 
     fn take(outgoing: &mut Outgoing) -> Option<Bytes> {
-        match Pin::new(outgoing).poll_next(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Some(Ok(bytes))) => Some(bytes),
+        match outgoing.poll_next(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(bytes)) => Some(bytes),
             _ => None,
         }
     }
@@ -181,10 +177,7 @@ mod tests {
         assert!(!outbox.is_open());
         let last = take(&mut outgoing).expect("a frame");
         assert_eq!(&last[..4], &[0x88, last.len() as u8 - 2, 0x03, 0xf5], "1013, try again later");
-        assert!(matches!(
-            Pin::new(&mut outgoing).poll_next(&mut Context::from_waker(Waker::noop())),
-            Poll::Ready(None)
-        ));
+        assert!(matches!(outgoing.poll_next(&mut Context::from_waker(Waker::noop())), Poll::Ready(None)));
     }
 
     #[test]

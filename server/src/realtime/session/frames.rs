@@ -1,18 +1,27 @@
 //! Frames out of a connection's bytes, and messages out of frames.
 
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::ready;
 
 use actix_codec::Decoder as _;
 use actix_http::ws::{CloseCode, Codec, Frame, Item, ProtocolError};
-use actix_web::web::Payload as Body;
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use tokio::io::{AsyncRead, ReadBuf, ReadHalf};
 
+use crate::http::takeover::Wire;
 use crate::realtime::Inner;
 
 /// Longest frame of a client, bytes, and longest message in several frames.
 const MAX_FRAME: usize = 5_000_000;
+
+thread_local! {
+    /// What is read goes through here: a socket has a buffer of its own only for what is unfinished.
+    static READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; 16 << 10].into());
+}
 
 /// A message, whole.
 pub enum Whole {
@@ -32,7 +41,7 @@ pub enum Read {
 /// Frames out of the connection's bytes.
 pub struct Reader {
     realtime: Arc<Inner>,
-    body: Body,
+    wire: ReadHalf<Box<dyn Wire>>,
     buffer: BytesMut,
     codec: Codec,
     /// A message in several frames: whether it is text, and what has come of it.
@@ -45,9 +54,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub fn new(body: Body, realtime: Arc<Inner>) -> Self {
+    /// `early` has been read before.
+    pub fn new(wire: ReadHalf<Box<dyn Wire>>, early: BytesMut, realtime: Arc<Inner>) -> Self {
         let codec = Codec::new().max_size(MAX_FRAME);
-        Self { realtime, body, buffer: BytesMut::new(), codec, parts: None, counted: 0, waiting: 0, is_open: true }
+        Self { realtime, wire, buffer: early, codec, parts: None, counted: 0, waiting: 0, is_open: true }
     }
 
     /// Cancelling it loses nothing.
@@ -64,11 +74,7 @@ impl Reader {
                     if !self.is_open {
                         return Read::End(CloseCode::Normal, "");
                     }
-                    match self.body.next().await {
-                        Some(Ok(bytes)) if self.buffer.is_empty() => self.buffer = BytesMut::from(bytes),
-                        Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
-                        Some(Err(_)) | None => self.is_open = false,
-                    }
+                    self.read().await;
                     if !self.count() {
                         return Read::End(CloseCode::Again, "too much is being received");
                     }
@@ -76,6 +82,28 @@ impl Reader {
                 Err(ProtocolError::Overflow) => return Read::End(CloseCode::Size, ""),
                 Err(_) => return Read::End(CloseCode::Protocol, ""),
             }
+        }
+    }
+
+    /// Reads what there is.
+    async fn read(&mut self) {
+        let (wire, buffer) = (&mut self.wire, &mut self.buffer);
+        let read = poll_fn(|cx| {
+            READ.with_borrow_mut(|space| {
+                let mut space = ReadBuf::new(space);
+                ready!(Pin::new(&mut *wire).poll_read(cx, &mut space))?;
+                buffer.extend_from_slice(space.filled());
+                std::task::Poll::Ready(Ok::<_, std::io::Error>(space.filled().len()))
+            })
+        });
+        self.is_open = read.await.is_ok_and(|length| length > 0);
+    }
+
+    /// Reads to the client's end and forgets it.
+    pub async fn drain(&mut self) {
+        while self.is_open {
+            self.buffer.clear();
+            self.read().await;
         }
     }
 

@@ -17,24 +17,32 @@ use std::time::{Duration, Instant};
 
 use actix_http::ws::{CloseCode, OpCode};
 use actix_web::web::Payload as Body;
+use bytes::BytesMut;
+use futures_util::StreamExt as _;
 use futures_util::future::LocalBoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use tokio::io::{AsyncWriteExt as _, WriteHalf};
 use tokio::sync::Notify;
 
 use super::Inner;
 use super::frame::frame;
 use super::hub::Member;
 use super::limits::{Place, Rate};
-use super::outbox::Outbox;
+use super::outbox::{Outbox, Outgoing};
 use super::protocol::{self, Incoming, Ref, TOPIC_PREFIX, Version};
 use super::token;
+use crate::http::listen::LINGER;
+use crate::http::takeover::{Taken, Wire};
 use frames::{Read, Reader, Whole};
 
 /// Frames, and bytes, that may wait while the database is asked.
 const BACKLOG: (usize, usize) = (64, 1 << 20);
 /// A socket that has had no channel for so long is closed.
 const WITHOUT_CHANNELS: Duration = Duration::from_secs(600);
+
+/// What is queued when a socket ends has so long to leave.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 const TOO_FAST: &str = "Too many messages per second";
 
@@ -119,8 +127,42 @@ pub struct Session {
     _place: Option<Place>,
 }
 
-/// Runs a socket to its end.
-pub async fn run(realtime: Arc<Inner>, handshake: Handshake, outbox: Arc<Outbox>, body: Body) {
+/// A socket among those of the server, until it is dropped.
+pub struct Listed {
+    realtime: Arc<Inner>,
+    number: u64,
+    outbox: Arc<Outbox>,
+}
+
+impl Listed {
+    pub fn new(realtime: &Arc<Inner>) -> Self {
+        let outbox = Outbox::new(realtime.config.max_queue(), realtime.config.max_queues());
+        let number = realtime.next_socket.fetch_add(1, Ordering::Relaxed);
+        realtime.sockets.lock().insert(number, Arc::downgrade(&outbox));
+        Self { realtime: Arc::clone(realtime), number, outbox }
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.realtime.sockets.lock().remove(&self.number);
+    }
+}
+
+/// Runs a socket to its end. `body` has what the client sent before it could know that it may.
+pub async fn run(listed: Listed, handshake: Handshake, mut body: Body, taken: Taken) {
+    let mut early = BytesMut::new();
+    while let Some(Ok(bytes)) = body.next().await {
+        early.extend_from_slice(&bytes);
+    }
+    early.extend_from_slice(&taken.early);
+    drop((body, taken.early));
+    let (realtime, outbox) = (Arc::clone(&listed.realtime), Arc::clone(&listed.outbox));
+    let (read, wire) = tokio::io::split(taken.wire);
+    let mut reader = Reader::new(read, early, Arc::clone(&realtime));
+    let writing = write(wire, Outgoing(Arc::clone(&outbox)));
+    tokio::pin!(writing);
+    let mut is_written = false;
     realtime.metrics.sockets.fetch_add(1, Ordering::Relaxed);
     let now = Instant::now();
     let mut session = Session {
@@ -139,13 +181,31 @@ pub async fn run(realtime: Arc<Inner>, handshake: Handshake, outbox: Arc<Outbox>
         _place: handshake.place,
         realtime,
     };
-    session.serve(body).await;
+    tokio::select! {
+        () = session.serve(&mut reader) => {}
+        () = &mut writing => is_written = true,
+    }
     session.end();
+    drop((session, listed));
+    if !is_written {
+        let _ = tokio::time::timeout(LAST_WORDS, writing).await;
+    }
+    // Closed while the client still sends, the connection would be reset, and the last words lost on the way.
+    let _ = tokio::time::timeout(LINGER, reader.drain()).await;
+}
+
+/// Writes what is queued, until the socket ends or nobody takes it.
+async fn write(mut wire: WriteHalf<Box<dyn Wire>>, mut outgoing: Outgoing) {
+    while let Some(bytes) = outgoing.next().await {
+        if wire.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+    let _ = wire.shutdown().await;
 }
 
 impl Session {
-    async fn serve(&mut self, body: Body) {
-        let mut reader = Reader::new(body, Arc::clone(&self.realtime));
+    async fn serve(&mut self, reader: &mut Reader) {
         let mut backlog: VecDeque<Incoming> = VecDeque::new();
         let mut work: Option<Work> = None;
         let commands = Arc::clone(&self.commands);

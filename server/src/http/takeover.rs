@@ -1,0 +1,109 @@
+//! Going on with a connection in another protocol once the head of the answer has been written: WebSocket.
+//!
+//! The HTTP library would keep its state and two buffers of 8 kB for as long as the socket lives. Here it is told the end of
+//! the connection, and the stream goes to whoever asked for it. The worker counts the connection until that has ended.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use actix_web::body::{BodySize, MessageBody};
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::{Bytes, BytesMut};
+use futures_util::future::LocalBoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A connection, whatever it goes over.
+pub trait Wire: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire for S {}
+
+/// A connection that has been taken over.
+pub struct Taken {
+    pub wire: Box<dyn Wire>,
+    /// Read from it already, behind what the request's payload still yields.
+    pub early: BytesMut,
+}
+
+/// What goes on with a connection.
+type Work = LocalBoxFuture<'static, ()>;
+type Begin = Box<dyn FnOnce(Taken) -> Work>;
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Http,
+    /// The answer is on its way to the library.
+    Asked(Begin),
+    /// Its head is in the library's buffer: the next time that all is written, the connection changes hands.
+    Due(Begin, Waker),
+    Taken(Work),
+    Gone,
+}
+
+/// Of one connection: whether somebody takes it over.
+#[derive(Default)]
+pub struct Takeover(RefCell<State>);
+
+impl Takeover {
+    /// Whether all that is written is the last of HTTP.
+    pub fn is_due(&self) -> bool {
+        matches!(*self.0.borrow(), State::Due(..))
+    }
+
+    /// Hands the connection over.
+    pub fn hand_over(&self, taken: Taken) {
+        let mut state = self.0.borrow_mut();
+        if let State::Due(begin, waker) = std::mem::take(&mut *state) {
+            *state = State::Taken(begin(taken));
+            waker.wake();
+        }
+    }
+
+    /// What goes on, once HTTP has ended.
+    pub fn take(&self) -> Option<Work> {
+        match self.0.replace(State::Gone) {
+            State::Taken(work) => Some(work),
+            _ => None,
+        }
+    }
+}
+
+/// The answer to `request`, behind which `begin` goes on with the connection. None if the connection cannot be had.
+pub fn answer(
+    request: &HttpRequest,
+    mut head: actix_http::ResponseBuilder,
+    begin: impl FnOnce(Taken) -> Work + 'static,
+) -> Option<HttpResponse> {
+    let takeover = Rc::clone(request.conn_data::<Rc<Takeover>>()?);
+    takeover.0.replace(State::Asked(Box::new(begin)));
+    let response = head.message_body(Rest(takeover)).ok()?;
+    Some(HttpResponse::from(response.map_into_boxed_body()))
+}
+
+/// A body of nothing that lasts until the connection has been handed over. The library asks for it behind the head.
+struct Rest(Rc<Takeover>);
+
+impl MessageBody for Rest {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Stream
+    }
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let mut state = self.0.0.borrow_mut();
+        match std::mem::take(&mut *state) {
+            State::Asked(begin) | State::Due(begin, _) => {
+                *state = State::Due(begin, context.waker().clone());
+                Poll::Pending
+            }
+            other => {
+                *state = other;
+                Poll::Ready(None)
+            }
+        }
+    }
+}
