@@ -360,6 +360,48 @@ async fn partitions_tables_without_key_and_publications_that_change() {
 }
 
 #[actix_web::test]
+async fn a_table_that_is_published_no_more_ends_its_channels() {
+    let app = start().await;
+    let (mut client, mut other) = (Client::open(&app).await, Client::open(&app).await);
+    let entry = json!([{ "event": "*", "schema": "public", "table": "notes" }]);
+    let join_ref = client.join("room", wants(entry.clone())).await;
+    client.wait_for_event("system").await;
+    other.join("room", wants(json!([{ "event": "*", "schema": "public", "table": "mine" }]))).await;
+    other.wait_for_event("system").await;
+    run(&app, "alter publication supabase_realtime drop table notes").await;
+    let told = client.wait_for_event("system").await.payload;
+    assert_eq!(
+        (&told["status"], &told["message"]),
+        (&json!("error"), &json!("A table of this channel is not published any more"))
+    );
+    assert_eq!(client.wait_for_event("phx_error").await.join_ref, json!(join_ref));
+    client.join("room", wants(entry)).await;
+    let told = client.wait_for_event("system").await.payload;
+    assert!(told["message"].as_str().expect("a text").starts_with("Unable to subscribe to changes"), "{told}");
+    assert!(other.rest().await.is_empty(), "its table is still there");
+}
+
+#[actix_web::test]
+async fn channels_that_were_refused_a_stream_join_again_once_there_is_one() {
+    let app = start().await;
+    let drop = "drop publication supabase_realtime; drop publication supabase_realtime_messages_publication";
+    run(&app, drop).await;
+    let mut client = Client::open(&app).await;
+    let entry = json!([{ "event": "*", "schema": "public", "table": "notes" }]);
+    client.join("room", wants(entry.clone())).await;
+    let told = client.wait_for_event("system").await.payload;
+    assert_eq!(told["message"], "Realtime cannot follow the database: publication supabase_realtime does not exist");
+    run(&app, "create publication supabase_realtime for table notes").await;
+    let told = client.wait_for_event("system").await.payload;
+    assert_eq!(told["message"], "Realtime follows the database now");
+    client.wait_for_event("phx_error").await;
+    client.join("room", wants(entry)).await;
+    assert_eq!(client.wait_for_event("system").await.payload["status"], "ok");
+    run(&app, "insert into notes values (1, 'n', 0, null)").await;
+    assert_eq!(client.change().await["data"]["record"]["id"], 1);
+}
+
+#[actix_web::test]
 async fn a_new_token_changes_who_is_judged() {
     let app = start().await;
     let mut client = Client::open(&app).await;

@@ -84,6 +84,13 @@ pub async fn published(db: &ExclusivePool, schema: &str, table: &str) -> Result<
     ask(db, SQL, vec![text(schema), text(table)]).await?.iter().map(|row| oid(row, 0)).collect()
 }
 
+/// All tables of the publication: (schema, table).
+pub async fn all_published(db: &ExclusivePool) -> Result<HashSet<(String, String)>, DbError> {
+    const SQL: &str = "select p.schemaname::text, p.tablename::text
+        from pg_catalog.pg_publication_tables p where p.pubname = 'supabase_realtime'";
+    ask(db, SQL, Vec::new()).await?.iter().map(|row| Ok((word(row, 0)?, word(row, 1)?))).collect()
+}
+
 /// Looks tables up, with all types that their columns are made of. Those that are gone are left out.
 pub async fn tables(db: &ExclusivePool, wanted: &[u32]) -> Result<Vec<Table>, DbError> {
     const SQL: &str = "select c.oid::int8, n.nspname::text, c.relname::text, c.relrowsecurity,

@@ -26,7 +26,7 @@ use super::join::entry_id;
 use super::policies::text;
 use super::token::Identity;
 use crate::db::{DbError, ExclusivePool};
-use catalog::{ask, published, read_rights, rights_step, tables};
+use catalog::{all_published, ask, published, read_rights, rights_step, tables};
 use filter::{Bound, Filter, Op};
 use record::Record;
 
@@ -294,6 +294,26 @@ impl Changes {
             }
         };
         tokio::time::timeout(START_WAIT, settled).await.unwrap_or(Err(NotSubscribed::Starting))
+    }
+
+    /// Whose subscriptions are to tables that the publication does not have any more: their changes would be missing in
+    /// silence.
+    async fn orphans(&self) -> Result<Vec<Arc<Member>>, DbError> {
+        let places: Vec<(String, String)> = self.registry.read().exact.keys().cloned().collect();
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let published = all_published(&self.db).await?;
+        let registry = self.registry.read();
+        let gone = places.iter().filter(|place| !published.contains(place));
+        let entries = gone.filter_map(|place| registry.exact.get(place)).flatten();
+        let mut members: Vec<Arc<Member>> = Vec::new();
+        for entry in entries {
+            if !members.iter().any(|member| member.id == entry.member.id) {
+                members.push(Arc::clone(&entry.member));
+            }
+        }
+        Ok(members)
     }
 
     /// Checks what a channel asks for, as its role. Nothing is subscribed if anything is wrong. Yields the stream's

@@ -5,6 +5,7 @@
 //! clients do by themselves, and reads again.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -39,7 +40,9 @@ const LINGER: Duration = Duration::from_secs(60);
 /// Pauses before the stream is opened again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 /// What cannot be had is asked for again after so long.
-const UNAVAILABLE: Duration = Duration::from_secs(15);
+const UNAVAILABLE: Duration = Duration::from_secs(5);
+/// How often the publication is looked at for tables that it has lost.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// How following ended.
 enum Ended {
@@ -77,10 +80,11 @@ async fn follow_while_wanted(inner: &Arc<Inner>, config: &Config) {
             inner.changes.set_state(State::Starting);
         }
         let since = Instant::now();
-        let ended = follow(inner, config).await;
+        let ended = follow(inner, config, told.is_some()).await;
         let was_up = inner.metrics.stream_up.swap(0, Ordering::Relaxed) == 1;
         if was_up {
             inner.changes.raise_generation();
+            told = None;
         }
         match ended {
             Ended::Unwanted => return,
@@ -129,7 +133,8 @@ fn tell_all(inner: &Inner, message: &str) {
     }
 }
 
-async fn follow(inner: &Arc<Inner>, config: &Config) -> Ended {
+/// `was_refused`: channels may have been told that there is no stream.
+async fn follow(inner: &Arc<Inner>, config: &Config, was_refused: bool) -> Ended {
     let publications = match look(inner).await {
         Ok(Ok(publications)) => publications,
         Ok(Err(reason)) => return Ended::Unavailable(reason),
@@ -176,6 +181,9 @@ async fn follow(inner: &Arc<Inner>, config: &Config) -> Ended {
     if inner.bus.is_in_log() {
         inner.bus.up(inner);
     }
+    if was_refused {
+        tell_all(inner, "Realtime follows the database now");
+    }
     let following = async {
         let ended = follower.follow().await;
         // Closes the queue.
@@ -185,6 +193,7 @@ async fn follow(inner: &Arc<Inner>, config: &Config) -> Ended {
     tokio::pin!(delivering);
     let ended = tokio::select! {
         ended = following => ended,
+        never = watch_publication(inner) => match never {},
         // It ends behind the queue only.
         () = &mut delivering => return Ended::Restart,
     };
@@ -194,6 +203,27 @@ async fn follow(inner: &Arc<Inner>, config: &Config) -> Ended {
         delivering.await;
     }
     ended
+}
+
+/// Ends the channels of tables that are not published any more; their clients join again and are told why there is nothing.
+async fn watch_publication(inner: &Inner) -> Infallible {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        match inner.changes.orphans().await {
+            Ok(orphans) => {
+                for member in orphans {
+                    let message = "A table of this channel is not published any more".to_owned();
+                    member.commands.give(Command {
+                        member: member.id,
+                        message,
+                        extension: "postgres_changes",
+                        rejoin: true,
+                    });
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the publication cannot be looked at"),
+        }
+    }
 }
 
 /// Which publications there are, or why there can be no stream.
