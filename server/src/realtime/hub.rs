@@ -13,7 +13,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::metrics::Metrics;
+use super::metrics::{Kind, Metrics};
 use super::outbox::Outbox;
 use super::presence::{Diff, Presence, Presences};
 use super::protocol::{self, Broadcast, Ref, TOPIC_PREFIX, Version};
@@ -226,7 +226,7 @@ impl Hub {
                 protocol::message(member.version, &none, &none, &member.topic, "presence_diff", payload)
             });
             member.outbox.push(frame.clone());
-            self.metrics.sent(1);
+            self.metrics.sent(Kind::Presence, member.world.private, 1);
         }
     }
 
@@ -277,7 +277,7 @@ impl Hub {
                 count += 1;
             }
         }
-        self.metrics.sent(count);
+        self.metrics.sent(Kind::Broadcast, world.private, count);
         count
     }
 }

@@ -41,9 +41,12 @@ impl JoinRequest {
             replication_ready: flag(broadcast, "replication_ready"),
             presence_key: presence
                 .and_then(|presence| presence.get("key"))
-                .and_then(Value::as_str)
-                .filter(|key| !key.is_empty())
-                .map(str::to_owned),
+                .and_then(|key| match key {
+                    Value::String(key) => Some(key.clone()),
+                    Value::Number(_) | Value::Bool(_) => Some(key.to_string()),
+                    _ => None,
+                })
+                .filter(|key| !key.is_empty()),
             presence_enabled: flag(presence, "enabled"),
             changes: match entries {
                 _ if payload.get("config").is_none() => vec![from_topic(sub_topic)],
@@ -53,6 +56,39 @@ impl JoinRequest {
             access_token: token("user_token").or_else(|| token("access_token")),
         }
     }
+}
+
+/// What of a payload does not parse, in upstream's words.
+pub fn problems(payload: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut check = |name: &str, value: Option<&Value>, expected: &str, fits: fn(&Value) -> bool| {
+        if value.is_some_and(|value| !value.is_null() && !fits(value)) {
+            problems.push(format!("{name}: unable to parse, expected {expected}"));
+        }
+    };
+    let is_flag = |value: &Value| match value {
+        Value::Bool(_) => true,
+        Value::String(text) => ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word)),
+        _ => false,
+    };
+    let at = |path: &str| payload.pointer(path);
+    check("payload", Some(payload), "a map", Value::is_object);
+    check("access_token", at("/access_token"), "string", Value::is_string);
+    check("user_token", at("/user_token"), "string", Value::is_string);
+    check("config", at("/config"), "a map", Value::is_object);
+    check("private", at("/config/private"), "boolean", is_flag);
+    check("broadcast", at("/config/broadcast"), "a map", Value::is_object);
+    check("broadcast.self", at("/config/broadcast/self"), "boolean", is_flag);
+    check("broadcast.ack", at("/config/broadcast/ack"), "boolean", is_flag);
+    check("presence", at("/config/presence"), "a map", Value::is_object);
+    check("presence.enabled", at("/config/presence/enabled"), "boolean", is_flag);
+    let is_key = |key: &Value| key.is_string() || key.is_number() || key.is_boolean();
+    check("presence.key", at("/config/presence/key"), "a string", is_key);
+    check("postgres_changes", at("/config/postgres_changes"), "a list", Value::is_array);
+    for entry in at("/config/postgres_changes").and_then(Value::as_array).into_iter().flatten() {
+        check("postgres_changes", Some(entry), "a map", Value::is_object);
+    }
+    problems
 }
 
 /// `schema[:table[:filter]]`.
@@ -114,6 +150,29 @@ mod tests {
         let join = JoinRequest::parse(&payload, "x");
         assert!(join.broadcast_self && join.presence_enabled && !join.ack && !join.private);
         assert_eq!((join.presence_key, join.changes.len(), join.access_token.as_deref()), (None, 1, Some("t")));
+    }
+
+    #[test]
+    fn what_does_not_parse_is_named_and_no_value_with_it() {
+        for (payload, expected) in [
+            (json!({ "config": { "private": "True", "presence": { "key": 7, "enabled": null } } }), vec![]),
+            (json!({ "config": null, "access_token": null }), vec![]),
+            (json!("x"), vec!["payload: unable to parse, expected a map"]),
+            (json!({ "access_token": 1 }), vec!["access_token: unable to parse, expected string"]),
+            (json!({ "config": { "private": "yes" } }), vec!["private: unable to parse, expected boolean"]),
+            (
+                json!({ "config": { "broadcast": [], "presence": { "key": {} }, "postgres_changes": [null, 3] } }),
+                vec![
+                    "broadcast: unable to parse, expected a map",
+                    "presence.key: unable to parse, expected a string",
+                    "postgres_changes: unable to parse, expected a map",
+                ],
+            ),
+        ] {
+            assert_eq!(problems(&payload), expected, "{payload}");
+        }
+        let join = JoinRequest::parse(&json!({ "config": { "presence": { "key": 7 } } }), "x");
+        assert_eq!(join.presence_key.as_deref(), Some("7"));
     }
 
     #[test]

@@ -3,6 +3,14 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+/// What is delivered.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Broadcast,
+    Presence,
+    Change,
+}
+
 /// Counted since the start, or standing now.
 #[derive(Default)]
 pub struct Metrics {
@@ -11,7 +19,8 @@ pub struct Metrics {
     pub joins: AtomicU64,
     pub joins_refused: AtomicU64,
     pub messages_in: AtomicU64,
-    pub messages_out: AtomicU64,
+    /// By kind, and whether the channel is private.
+    delivered: [[AtomicU64; 2]; 3],
     pub changes: AtomicU64,
     pub broadcasts_from_database: AtomicU64,
     pub slow_readers: AtomicU64,
@@ -33,8 +42,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    pub fn sent(&self, count: usize) {
-        self.messages_out.fetch_add(count as u64, Ordering::Relaxed);
+    pub fn sent(&self, kind: Kind, private: bool, count: usize) {
+        self.delivered[kind as usize][usize::from(private)].fetch_add(count as u64, Ordering::Relaxed);
     }
 
     /// Prometheus' text format.
@@ -60,7 +69,24 @@ impl Metrics {
             "messages_total",
             "counter",
             "Messages from and to clients",
-            &[("{way=\"in\"}", load(&self.messages_in)), ("{way=\"out\"}", load(&self.messages_out))],
+            &[
+                ("{way=\"in\"}", load(&self.messages_in)),
+                ("{way=\"out\"}", self.delivered.iter().flatten().map(load).sum()),
+            ],
+        );
+        let [broadcasts, presences, changes] = self.delivered.each_ref().map(|both| both.each_ref().map(load));
+        put(
+            "deliveries_total",
+            "counter",
+            "Messages to clients, by what they are and by the class of their channel",
+            &[
+                ("{kind=\"broadcast\",channel=\"public\"}", broadcasts[0]),
+                ("{kind=\"broadcast\",channel=\"private\"}", broadcasts[1]),
+                ("{kind=\"presence\",channel=\"public\"}", presences[0]),
+                ("{kind=\"presence\",channel=\"private\"}", presences[1]),
+                ("{kind=\"change\",channel=\"public\"}", changes[0]),
+                ("{kind=\"change\",channel=\"private\"}", changes[1]),
+            ],
         );
         put("changes_total", "counter", "Changed rows read from the stream", &[("", load(&self.changes))]);
         put(

@@ -1,7 +1,7 @@
 //! Frames of the Phoenix protocol, serializers 1.0.0 and 2.0.0, read and written.
 //!
 //! 1.0.0 is a JSON object per message; 2.0.0 is a JSON array, and broadcasts may be binary: kind 3 comes from clients,
-//! kind 4 goes to them. Lengths in binary frames count bytes. Reference: supabase/realtime
+//! kind 4 goes to them. Phoenix' own kind 0 comes, too, and goes as kind 2. Lengths in binary frames count bytes. Reference: supabase/realtime
 //! `lib/realtime_web/socket/v2_serializer.ex`, supabase-js `packages/core/realtime-js/src/lib/serializer.ts`.
 
 use std::fmt::Write as _;
@@ -61,6 +61,8 @@ pub enum Broadcast {
     Text(Box<str>),
     /// A user's event with its own payload, JSON text or bytes.
     User { event: Box<str>, payload: UserPayload, meta: Option<Box<str>> },
+    /// Bytes that are the whole payload.
+    Bytes(Bytes),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +86,7 @@ impl Broadcast {
         match self {
             Self::Text(text) => text.len(),
             Self::User { payload, .. } => payload.len(),
+            Self::Bytes(bytes) => bytes.len(),
         }
     }
 }
@@ -113,7 +116,7 @@ impl Incoming {
 pub enum Payload {
     /// JSON text.
     Json(Box<RawValue>),
-    /// From a frame of kind 3.
+    /// From a binary frame.
     Broadcast(Broadcast),
 }
 
@@ -164,14 +167,15 @@ pub fn parse_text(version: Version, text: &str) -> Result<Incoming, Malformed> {
     })
 }
 
-/// Reads a binary frame: kind 3, a user's broadcast, which only 2.0.0 knows.
+/// Reads a binary frame, which only 2.0.0 knows: kind 3, a user's broadcast, or kind 0, any event with bytes.
 pub fn parse_binary(version: Version, frame: &Bytes) -> Result<Incoming, Malformed> {
-    const HEAD: usize = 7;
-    if version == Version::V1 || frame.first() != Some(&3) {
-        return Err(Malformed::Kind);
-    }
-    let head = frame.get(..HEAD).ok_or(Malformed::Short)?;
-    let mut place = HEAD;
+    let (lengths, size) = match frame.first() {
+        Some(0) if version == Version::V2 => (4, 5),
+        Some(3) if version == Version::V2 => (5, 7),
+        _ => return Err(Malformed::Kind),
+    };
+    let head = frame.get(..size).ok_or(Malformed::Short)?;
+    let mut place = size;
     let mut text = |length: u8| {
         let end = place + usize::from(length);
         let part = frame.get(place..end).ok_or(Malformed::Short)?;
@@ -179,23 +183,30 @@ pub fn parse_binary(version: Version, frame: &Bytes) -> Result<Incoming, Malform
         std::str::from_utf8(part).map_err(|_| Malformed::Utf8)
     };
     let (join_ref, reference) = (text(head[1])?, text(head[2])?);
-    let (topic, event, _meta) = (text(head[3])?, text(head[4])?, text(head[5])?);
-    let rest = frame.slice(HEAD + head[1..6].iter().map(|length| usize::from(*length)).sum::<usize>()..);
-    let payload = if head[6] == 1 {
+    let (topic, event) = (text(head[3])?, text(head[4])?);
+    let is_users = lengths == 5;
+    if is_users {
+        let _meta = text(head[5])?;
+    }
+    let rest = frame.slice(size + head[1..=lengths].iter().map(|length| usize::from(*length)).sum::<usize>()..);
+    // Held for as long as the slowest reader needs: without the buffer around it.
+    let copied = || Bytes::copy_from_slice(&rest);
+    let payload = if !is_users {
+        Broadcast::Bytes(copied())
+    } else if head[6] == 1 {
         let json = std::str::from_utf8(&rest).map_err(|_| Malformed::Utf8)?;
         // It will stand in the middle of other JSON.
         serde_json::from_str::<&RawValue>(json).map_err(|_| Malformed::Json)?;
-        UserPayload::Json(json.into())
+        Broadcast::User { event: event.into(), payload: UserPayload::Json(json.into()), meta: None }
     } else {
-        // Held for as long as the slowest reader needs: without the buffer around it.
-        UserPayload::Binary(Bytes::copy_from_slice(&rest))
+        Broadcast::User { event: event.into(), payload: UserPayload::Binary(copied()), meta: None }
     };
     Ok(Incoming {
         join_ref: Ref::from_text(join_ref),
         reference: Ref::from_text(reference),
         topic: topic.to_owned(),
-        event: "broadcast".to_owned(),
-        payload: Payload::Broadcast(Broadcast::User { event: event.into(), payload, meta: None }),
+        event: if is_users { "broadcast".to_owned() } else { event.to_owned() },
+        payload: Payload::Broadcast(payload),
     })
 }
 
@@ -235,6 +246,7 @@ pub fn reply(version: Version, join_ref: &Ref, reference: &Ref, topic: &str, out
 
 /// A broadcast on its way to sockets of this version; none where the version cannot express it.
 pub fn broadcast(version: Version, topic: &str, broadcast: &Broadcast) -> Option<Bytes> {
+    const EVENT: &str = "broadcast";
     let none = Ref::default();
     match (version, broadcast) {
         (_, Broadcast::Text(payload)) => Some(message(version, &none, &none, topic, "broadcast", payload)),
@@ -248,6 +260,15 @@ pub fn broadcast(version: Version, topic: &str, broadcast: &Broadcast) -> Option
             let payload = as_text(event, meta.as_deref().unwrap_or_default(), payload)?;
             Some(message(version, &none, &none, topic, "broadcast", payload))
         }
+        (Version::V2, Broadcast::Bytes(bytes)) => {
+            let mut out = Vec::with_capacity(3 + topic.len() + EVENT.len() + bytes.len());
+            out.extend([2, u8::try_from(topic.len()).ok()?, EVENT.len() as u8]);
+            for part in [topic.as_bytes(), EVENT.as_bytes(), bytes] {
+                out.extend_from_slice(part);
+            }
+            Some(frame(OpCode::Binary, &out))
+        }
+        (Version::V1, Broadcast::Bytes(_)) => None,
     }
 }
 
@@ -310,7 +331,15 @@ mod tests {
         for bad in ["", "{}", "[]", "[1,2,3,4,5]", r#"["1","2","t","e",{}"#, r#"["1","2","t","e",{},6]"#] {
             assert!(parse_text(Version::V2, bad).is_err(), "{bad}");
         }
-        for bad in [&b""[..], &[3], &[3, 1, 0, 0, 0, 0, 0], &[0, 0, 0, 0, 0, 0, 0], &[3, 1, 0, 0, 0, 0, 0, 0xff]] {
+        for bad in [
+            &b""[..],
+            &[3],
+            &[3, 1, 0, 0, 0, 0, 0],
+            &[0, 0, 0, 0],
+            &[0, 0, 0, 9, 0, b'x'],
+            &[1, 0, 0, 0, 0, 0, 0],
+            &[3, 1, 0, 0, 0, 0, 0, 0xff],
+        ] {
             assert!(parse_binary(Version::V2, &Bytes::copy_from_slice(bad)).is_err(), "{bad:?}");
         }
         // JSON that is not would break every receiver's.
@@ -339,6 +368,19 @@ mod tests {
             text(&broadcast(Version::V1, topic, &sent).expect("text")),
             r#"{"topic":"realtime:größe","event":"broadcast","payload":{"type":"broadcast","event":"ü!","payload":{"a":1}},"ref":null}"#
         );
+    }
+
+    #[test]
+    fn bytes_of_phoenix_own_kind_go_from_kind_0_to_kind_2() {
+        let push = b"\x00\x01\x02\x0a\x09112realtime:tbroadcast\x00\xff";
+        let incoming = parse_binary(Version::V2, &Bytes::from_static(push)).expect("a push");
+        assert_eq!((incoming.topic.as_str(), incoming.event.as_str()), ("realtime:t", "broadcast"));
+        assert_eq!(incoming.reference.json(), "\"12\"");
+        let Payload::Broadcast(sent) = incoming.payload else { panic!("bytes") };
+        let frame = broadcast(Version::V2, "realtime:t", &sent).expect("a frame");
+        assert_eq!(inside(&frame), b"\x02\x0a\x09realtime:tbroadcast\x00\xff");
+        assert!(broadcast(Version::V1, "realtime:t", &sent).is_none());
+        assert!(broadcast(Version::V2, &"t".repeat(256), &sent).is_none());
     }
 
     #[test]

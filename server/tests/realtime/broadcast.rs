@@ -43,6 +43,15 @@ async fn binary_frames_are_relayed_and_converted_for_the_old_version() {
     sender.reply("72").await;
     let got = new.wait_for_event("broadcast").await;
     assert_eq!((got.payload["event"].as_str(), got.bytes), (Some("raw"), Some(vec![0, 255, 1])));
+    // Phoenix' own kind.
+    let mut push =
+        vec![0, u8::try_from(join_ref.len()).expect("short"), 2, u8::try_from(topic.len()).expect("short"), 9];
+    push.extend_from_slice(format!("{join_ref}73{topic}broadcast").as_bytes());
+    push.extend_from_slice(&[9, 0]);
+    sender.send_binary(push).await;
+    sender.reply("73").await;
+    let got = new.wait_for_event("broadcast").await;
+    assert_eq!((got.topic.as_str(), got.payload, got.bytes), (topic, Value::Null, Some(vec![9, 0])));
     // From old to new as text.
     old.push(&old_ref, topic, "broadcast", message("old", json!([1]))).await;
     assert_eq!(new.wait_for_event("broadcast").await.payload, message("old", json!([1])));
@@ -130,34 +139,54 @@ async fn a_slow_reader_is_closed_and_nobody_waits_for_it() {
 
 #[actix_web::test]
 async fn twenty_clients_get_ten_thousand_messages_in_order() {
+    const CLIENTS: usize = 20;
+    const TOPICS: usize = 4;
+    const SENDERS: usize = 2;
+    /// Of each sender on each topic: 10,000 in all.
+    const MESSAGES: u64 = 1250;
     let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SOCKET", "0")]).await;
     let mut senders = Vec::new();
-    for _ in 0..2 {
+    for _ in 0..SENDERS {
         let mut sender = Client::open(&app).await;
-        let join_ref = sender.join("room", json!({})).await;
-        senders.push((sender, join_ref));
+        let mut joins = Vec::new();
+        for topic in 0..TOPICS {
+            joins.push(sender.join(&format!("room {topic}"), json!({})).await);
+        }
+        senders.push((sender, joins));
     }
     let mut readers = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..CLIENTS {
         let mut reader = Client::open(&app).await;
-        reader.join("room", json!({})).await;
+        for topic in 0..TOPICS {
+            reader.join(&format!("room {topic}"), json!({})).await;
+        }
         readers.push(actix_web::rt::spawn(async move {
-            let mut seen = [0_u64; 2];
-            while seen != [250, 250] {
+            let mut seen = [[0; SENDERS]; TOPICS];
+            while seen != [[MESSAGES; SENDERS]; TOPICS] {
                 let got = reader.wait_for_event("broadcast").await;
-                let (sender, n) = (&got.payload["payload"][0], got.payload["payload"][1].as_u64().expect("a number"));
-                let seen = &mut seen[usize::try_from(sender.as_u64().expect("a sender")).expect("small")];
-                assert_eq!(n, *seen, "each sender's messages come in order, none twice, none left out");
+                let part = |at: usize| got.payload["payload"][at].as_u64().expect("a number");
+                let (topic, sender) = (part(0), usize::try_from(part(1)).expect("small"));
+                assert_eq!(got.topic, format!("realtime:room {topic}"));
+                let seen = &mut seen[usize::try_from(topic).expect("small")][sender];
+                assert_eq!(part(2), *seen, "messages of a topic come in their order, none twice, none left out");
                 *seen += 1;
             }
         }));
     }
-    for n in 0..250 {
-        for (place, (sender, join_ref)) in senders.iter_mut().enumerate() {
-            sender.push(join_ref, "realtime:room", "broadcast", message("m", json!([place, n]))).await;
+    for n in 0..MESSAGES {
+        for (place, (sender, joins)) in senders.iter_mut().enumerate() {
+            for (topic, join_ref) in joins.iter().enumerate() {
+                let payload = message("m", json!([topic, place, n]));
+                sender.push(join_ref, &format!("realtime:room {topic}"), "broadcast", payload).await;
+            }
         }
     }
     for reader in readers {
         reader.await.expect("all came");
+    }
+    for (mut sender, _) in senders {
+        // Each has heard the other, and nothing of its own.
+        let got = sender.rest().await;
+        assert_eq!(got.len(), TOPICS * usize::try_from(MESSAGES).expect("small"));
     }
 }

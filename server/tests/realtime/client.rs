@@ -217,8 +217,21 @@ pub fn socket_url(app: &TestApp, key: &str, version: &str) -> String {
     format!("{base}/realtime/v1/websocket?apikey={key}&vsn={version}")
 }
 
-/// Kind 4.
+/// Kind 4, or Phoenix' own kind 2.
 fn parse_binary(bytes: &[u8]) -> Got {
+    if let [2, topic, event, rest @ ..] = bytes {
+        let (topic, rest) = rest.split_at(usize::from(*topic));
+        let (event, rest) = rest.split_at(usize::from(*event));
+        let text = |part: &[u8]| String::from_utf8(part.to_vec()).expect("text");
+        return Got {
+            join_ref: Value::Null,
+            reference: Value::Null,
+            topic: text(topic),
+            event: text(event),
+            payload: Value::Null,
+            bytes: Some(rest.to_vec()),
+        };
+    }
     assert_eq!(bytes[0], 4, "a user's broadcast");
     let lengths: Vec<usize> = bytes[1..4].iter().map(|length| usize::from(*length)).collect();
     let (encoding, mut rest) = (bytes[4], &bytes[5..]);

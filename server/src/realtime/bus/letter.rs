@@ -32,7 +32,7 @@ pub enum Note {
         topic: String,
         private: bool,
         event: Option<String>,
-        /// Whole JSON text (`event` is none), a user's JSON text, or base64 of a user's bytes.
+        /// Whole JSON text (`event` is none), a user's JSON text; or in base64 bytes, whole or a user's.
         json: Option<String>,
         bytes: Option<String>,
     },

@@ -215,6 +215,7 @@ impl Bus {
             Broadcast::User { event, payload: UserPayload::Binary(bytes), .. } => {
                 (Some(event.to_string()), None, Some(STANDARD_NO_PAD.encode(bytes)))
             }
+            Broadcast::Bytes(bytes) => (None, None, Some(STANDARD_NO_PAD.encode(bytes))),
         };
         let (topic, private) = (world.topic.to_string(), world.private);
         self.write(inner, &Note::Broadcast { topic, private, event, json, bytes });
@@ -357,6 +358,7 @@ fn message(event: Option<String>, json: Option<String>, bytes: Option<String>) -
             let payload = UserPayload::Binary(STANDARD_NO_PAD.decode(bytes).ok()?.into());
             Broadcast::User { event: event.into(), payload, meta: None }
         }
-        _ => return None,
+        (None, None, Some(bytes)) => Broadcast::Bytes(STANDARD_NO_PAD.decode(bytes).ok()?.into()),
+        (_, None, None) => return None,
     })
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Channel, Command, Rights, Session, Work};
 use crate::realtime::changes::{NotSubscribed, Subscription};
 use crate::realtime::hub::{Member, World};
-use crate::realtime::join::{JoinRequest, entry_id, replay_bounds};
+use crate::realtime::join::{JoinRequest, entry_id, problems, replay_bounds};
 use crate::realtime::policies::{Asked, Extension, PolicyError, readable};
 use crate::realtime::protocol::{self, Incoming, Payload};
 use crate::realtime::token::{self, Identity, identify};
@@ -45,8 +45,16 @@ impl Session {
         }
         let payload: Value = match &incoming.payload {
             Payload::Json(raw) => serde_json::from_str(raw.get()).unwrap_or_default(),
-            Payload::Broadcast(_) => Value::Null,
+            // Upstream's join fails on bytes.
+            Payload::Broadcast(_) => {
+                self.refuse_join(&incoming, "UnknownErrorOnChannel", "Unknown Error on Channel");
+                return None;
+            }
         };
+        let problems = problems(&payload);
+        if !problems.is_empty() {
+            tracing::info!(topic = incoming.topic, ?problems, "InvalidJoinPayload: joined with what did parse");
+        }
         let request = JoinRequest::parse(&payload, sub_topic);
         drop(payload);
         if self.realtime.is_stopping() {

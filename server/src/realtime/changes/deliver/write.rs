@@ -13,6 +13,7 @@ use crate::realtime::Inner;
 use crate::realtime::changes::catalog::{Rights, Table};
 use crate::realtime::changes::change::Change;
 use crate::realtime::changes::{Action, Entry, json};
+use crate::realtime::metrics::Kind;
 use crate::realtime::protocol::{self, Ref, Version};
 
 /// Of a row that is too large only values of so many bytes stay.
@@ -87,7 +88,7 @@ impl<'a> Writer<'a> {
         });
         member.outbox.push(frame.clone());
         self.inner.events.add(1);
-        self.inner.metrics.sent(1);
+        self.inner.metrics.sent(Kind::Change, member.world.private, 1);
     }
 }
 
