@@ -20,18 +20,24 @@ begin
     ('demo-reply-2', 'demo-message-1', 'np-001', daniel, 'Daniel Whitcombe', 'Re: What your autumn gifts did', 'Thank you for writing. I can help with the van in December if you need a driver.', null, now() - interval '9 days'),
     ('demo-reply-3', 'demo-message-2', 'np-001', priya, 'Priya Raman', 'Re: Winter pantry opens on Monday', 'I can come on the first two Saturdays, from ten to twelve.', null, now() - interval '1 day');
 
-  insert into public.notifications (user_id, type, title, message, link, request_id, donor_message_id, read, date) values
-    (marie, 'success', 'Request Approved', 'Harbor Relief Fund approved REQ-002 for $100.', '/request/demo-req-002', 'demo-req-002', null, true, now() - interval '38 days'),
-    (marie, 'warning', 'Request Declined', 'Harbor Relief Fund declined REQ-003: Funding limit reached: our rent fund for this quarter is used up.', '/request/demo-req-003', 'demo-req-003', null, true, now() - interval '20 days'),
-    (marie, 'warning', 'Additional Information Requested', 'Open Door Learning Fund asks about REQ-004: Please send the school''s fee letter for this term. A photo is fine.', '/request/demo-req-004', 'demo-req-004', null, false, now() - interval '3 days'),
-    (marie, 'update', 'Request under final review', 'Harbor Relief Fund finished its review of REQ-006. The decision is next.', '/request/demo-req-006', 'demo-req-006', null, false, now() - interval '1 day'),
-    (ruth, 'update', 'New request REQ-001', 'Food Assistance, $250.', '/nonprofit-request/demo-req-001', 'demo-req-001', null, true, now() - interval '4 days'),
-    (ruth, 'update', 'New request REQ-005', 'Food Assistance, $250.', '/nonprofit-request/demo-req-005', 'demo-req-005', null, false, now() - interval '2 hours'),
-    (ruth, 'info', 'REQ-004 is taken', 'Another nonprofit took this request. There is nothing to do.', '/nonprofit-requests', 'demo-req-004', null, false, now() - interval '3 days'),
-    (ruth, 'info', 'A donor answered', 'Priya Raman: Re: Winter pantry opens on Monday', '/nonprofit-donor-communication?tab=inbox', null, null, false, now() - interval '1 day'),
-    (ruth, 'info', 'New pledge: $75', 'Margaret Oyelaran wants to give. Mark it received when the money is here.', '/nonprofit-budget', null, null, false, now() - interval '1 day'),
-    (amelie, 'warning', 'REQ-006 needs a second approval', 'For $1200, by another manager or admin.', '/nonprofit-request/demo-req-006', 'demo-req-006', null, false, now() - interval '1 day'),
-    (amelie, 'update', 'New request REQ-005', 'Food Assistance, $250.', '/nonprofit-request/demo-req-005', 'demo-req-005', null, false, now() - interval '2 hours'),
-    (daniel, 'update', 'Winter pantry opens on Monday', 'Harbor Relief Fund: The pantry on Wharf Street opens again on Monday at nine. If you can lend two hours on a Saturday, answer this message and we will find you a place.', '/donor-dashboard', null, 'demo-message-2', false, now() - interval '2 days'),
-    (priya, 'update', 'Winter pantry opens on Monday', 'Harbor Relief Fund: The pantry on Wharf Street opens again on Monday at nine.', '/donor-dashboard', null, 'demo-message-2', true, now() - interval '2 days');
+  insert into public.notifications (user_id, type, title, message, code, params, link, request_id, read, date)
+  select t.who, t.type, private.say('en', 'notification.' || t.code || '.title', t.params), private.say('en', 'notification.' || t.code || '.body', t.params),
+    t.code, t.params, t.link, t.request_id, t.read, now() - t.since
+  from (values
+    (marie, 'success', 'approved', '{"nonprofit": "Harbor Relief Fund", "number": "REQ-002", "amount": 100}'::jsonb, '/request/demo-req-002', 'demo-req-002', true, interval '38 days'),
+    (marie, 'warning', 'declined', '{"nonprofit": "Harbor Relief Fund", "number": "REQ-003", "reason": "Funding limit reached: our rent fund for this quarter is used up."}', '/request/demo-req-003', 'demo-req-003', true, interval '20 days'),
+    (marie, 'warning', 'asked', '{"nonprofit": "Open Door Learning Fund", "number": "REQ-004", "question": "Please send the school''s fee letter for this term. A photo is fine."}', '/request/demo-req-004', 'demo-req-004', false, interval '3 days'),
+    (marie, 'update', 'finalReview', '{"nonprofit": "Harbor Relief Fund", "number": "REQ-006"}', '/request/demo-req-006', 'demo-req-006', false, interval '1 day'),
+    (ruth, 'update', 'newRequest', '{"number": "REQ-001", "category": "Food Assistance", "amount": 250}', '/nonprofit-request/demo-req-001', 'demo-req-001', true, interval '4 days'),
+    (ruth, 'update', 'newRequest', '{"number": "REQ-005", "category": "Food Assistance", "amount": 250}', '/nonprofit-request/demo-req-005', 'demo-req-005', false, interval '2 hours'),
+    (ruth, 'info', 'taken', '{"number": "REQ-004"}', '/nonprofit-requests', 'demo-req-004', false, interval '3 days'),
+    (ruth, 'info', 'donorAnswered', '{"donor": "Priya Raman", "subject": "Winter pantry opens on Monday"}', '/nonprofit-donor-communication?tab=inbox', null, false, interval '1 day'),
+    (ruth, 'info', 'pledged', '{"amount": 75, "donor": "Margaret Oyelaran"}', '/nonprofit-budget', null, false, interval '1 day'),
+    (amelie, 'warning', 'secondApproval', '{"number": "REQ-006", "amount": 1200}', '/nonprofit-request/demo-req-006', 'demo-req-006', false, interval '1 day'),
+    (amelie, 'update', 'newRequest', '{"number": "REQ-005", "category": "Food Assistance", "amount": 250}', '/nonprofit-request/demo-req-005', 'demo-req-005', false, interval '2 hours')
+  ) t (who, type, code, params, link, request_id, read, since);
+  -- the words of a nonprofit
+  insert into public.notifications (user_id, type, title, message, link, donor_message_id, read, date) values
+    (daniel, 'update', 'Winter pantry opens on Monday', 'Harbor Relief Fund: The pantry on Wharf Street opens again on Monday at nine. If you can lend two hours on a Saturday, answer this message and we will find you a place.', '/donor-dashboard', 'demo-message-2', false, now() - interval '2 days'),
+    (priya, 'update', 'Winter pantry opens on Monday', 'Harbor Relief Fund: The pantry on Wharf Street opens again on Monday at nine.', '/donor-dashboard', 'demo-message-2', true, now() - interval '2 days');
 end $$;

@@ -8,7 +8,7 @@ update private.app_settings set value = '1000' where key = 'rate_limit_factor';
 do $$
 declare f text;
 begin
-  foreach f in array array['my_profile()', 'save_profile(''{}'')', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'save_draft(''{}'')', 'staff_request(''r-ax'', ''x'')', 'mark_request_opened(''r-ax'', ''x'')', 'save_organization(''x'', ''{}'', ''{}'')',
+  foreach f in array array['my_profile()', 'keep_language(''fr'')', 'save_profile(''{}'')', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'save_draft(''{}'')', 'staff_request(''r-ax'', ''x'')', 'mark_request_opened(''r-ax'', ''x'')', 'save_organization(''x'', ''{}'', ''{}'')',
     'resubmit_request(''r-ax'')', 'requester_dashboard()', 'incoming_request_counts(''x'')', 'incoming_page(''x'')', 'grants_page(''x'')', 'open_request(''r-ax'', ''x'')',
     'approve_request(''r-ax'', ''x'', 1)', 'deny_request(''r-ax'', ''x'', ''n'')', 'request_more_info(''r-ax'', ''x'', ''n'')', 'nonprofit_dashboard(''x'')', 'create_organization(''{}'')',
     'accept_team_invitation(''t'')', 'resend_team_invitation(''m'')', 'leave_organization(''x'')', 'close_organization(''x'')', 'set_second_approval(''x'', 1)', 'nonprofit_budget(''x'')', 'set_budget_allocation(''x'', ''c'', 1)',
@@ -39,7 +39,7 @@ begin
   perform tests.matrix('select functions."get-categories"(''{}'')', '{}', 'rows=1', 'rows=1');
   -- everybody's own
   perform tests.matrix('select public.close_account(''alice@tests.example'')', '{"alice": "rows=1"}', 'hint:validation_failed');
-  foreach f in array array['my_profile()', 'my_data()', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'requester_dashboard()', 'donor_dashboard()', 'mark_donor_message_read(''dm-1'')',
+  foreach f in array array['my_profile()', 'keep_language(''en'')', 'my_data()', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'requester_dashboard()', 'donor_dashboard()', 'mark_donor_message_read(''dm-1'')',
     'save_draft(''{}'')', 'save_profile(''{"first_name": "Ada", "last_name": "Love", "birthday": "2000-02-29", "country": "France", "id_type": "Passport", "id_number": "P1"}'')'] loop
     perform tests.matrix('select public.' || f, '{}', 'rows=1');
   end loop;

@@ -1,12 +1,16 @@
 /** Dates, money, sizes and counts as people read them. Everything goes through `Intl`. */
 
-import { intlLocale } from "@/messages/locale";
+import { dayWords, intlLocale } from "@/messages/locale";
 
 /** Made at its first use, when the language of the visit is known. */
 function once<T>(make: (locale: string) => T): () => T {
   let made: T | undefined;
   return () => (made ??= make(intlLocale()));
 }
+
+/** Writes a date; no engine knows the months and days of Haitian Creole, so the language may have its own. */
+const inDays = (format: Intl.DateTimeFormat, value: string | number | Date): string =>
+  dayWords(format.format(toDate(value)));
 
 const shortDate = once((l) => new Intl.DateTimeFormat(l, { year: "numeric", month: "short", day: "numeric" }));
 const longDate = once((l) => new Intl.DateTimeFormat(l, { weekday: "long", month: "long", day: "numeric" }));
@@ -27,19 +31,19 @@ function toDate(value: string | number | Date): Date {
 }
 
 /** 'Nov 17, 2026' (the spec's en-US short). */
-export const formatDate = (value: string | number | Date): string => shortDate().format(toDate(value));
+export const formatDate = (value: string | number | Date): string => inDays(shortDate(), value);
 
 /** 'Friday, November 27': for 'by when'. */
-export const formatLongDate = (value: string | number | Date): string => longDate().format(toDate(value));
+export const formatLongDate = (value: string | number | Date): string => inDays(longDate(), value);
 
 /** 'Nov 17, 2026, 3:05 PM'. */
-export const formatDateTime = (value: string | number | Date): string => dateTime().format(toDate(value));
+export const formatDateTime = (value: string | number | Date): string => inDays(dateTime(), value);
 
 /** '3:05 PM'. */
 export const formatTime = (value: string | number | Date): string => timeOfDay().format(toDate(value));
 
 /** The date filter's 'LLL dd, y': 'Nov 07, 2026'. */
-export const formatFilterDate = (value: string | number | Date): string => filterDate().format(toDate(value));
+export const formatFilterDate = (value: string | number | Date): string => inDays(filterDate(), value);
 
 /** '$250', '$1,250.50'. Amounts are dollars. */
 export const formatMoney = (amount: number): string =>

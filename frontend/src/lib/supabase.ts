@@ -3,6 +3,7 @@
  * a visitor of the public pages never downloads it.
  */
 import type { SupabaseClient } from "@supabase/supabase-js";
+import { currentLocale } from "@/messages/locale";
 import type { Database } from "@/types/database";
 import { abortableFetch } from "./abortable";
 import { loadAppConfig } from "./env";
@@ -35,7 +36,8 @@ export function getSupabase(): Promise<Client> {
           // The reset page reads its own link: tokens in the query, in the fragment, or a code.
           detectSessionInUrl: window.location.pathname !== "/reset-password",
         },
-        global: { fetch: abortableFetch },
+        // the page's language, which need not be the browser's: mails are written in it
+        global: { fetch: abortableFetch, headers: { "Accept-Language": currentLocale() } },
         realtime: { heartbeatIntervalMs: 30_000, timeout: 10_000 },
       });
       for (const watcher of watchers) watcher(made);

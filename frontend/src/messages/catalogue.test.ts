@@ -12,8 +12,8 @@ function* sources(dir: string): Generator<string> {
   }
 }
 
-/** Words that only the other languages have: in English the server's own are shown. */
-const FOREIGN_ONLY = ["names", "refusals"];
+/** Words that no page loads in English: there the database's own are shown. */
+const FOREIGN_ONLY = ["names", "refusals", "notification", "mail"];
 
 const src = join(import.meta.dirname, "..");
 

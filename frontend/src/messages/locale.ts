@@ -1,5 +1,5 @@
 /** The language of this visit: asked for in the address (`?lang=es`), chosen here before, or the browser's. */
-import { readStored, store } from "@/lib/stored";
+import { readStored, removeStored, store } from "@/lib/stored";
 
 export const locales = ["en", "es", "fr", "ht"] as const;
 export type Locale = (typeof locales)[number];
@@ -16,6 +16,8 @@ export const localeNames: Record<Locale, string> = {
 const intlNames: Record<Locale, string> = { en: "en-US", es: "es-US", fr: "fr", ht: "fr-HT" };
 
 const KEPT = "aidbridge-language";
+/** Set while a choice made here has not reached the person's profile. */
+const NEWS = "aidbridge-language-new";
 
 /** 'es-MX' → 'es'; null for a language that we do not have. */
 export function knownLocale(tag: string | null | undefined): Locale | null {
@@ -47,8 +49,32 @@ export const currentLocale = (): Locale => current;
 /** The tag for dates, numbers and lists. */
 export const intlLocale = (): string => intlNames[current];
 
-/** Where storage is closed the address says it. */
-export const keepLocale = (locale: Locale) => void store("browser", KEPT, locale);
+let ownDays: ((date: string) => string) | null = null;
+
+/** A date that `Intl` wrote, in the words of a language that it does not know. */
+export const dayWords = (date: string): string => (ownDays ? ownDays(date) : date);
+
+/** Keeps a choice in this browser, and for the profile of whoever is signed in here. Where storage is closed the address says it. */
+export function keepLocale(locale: Locale): void {
+  store("browser", KEPT, locale);
+  store("browser", NEWS, "1");
+}
+
+/**
+ * Brings the language of this browser and that of the person together: a choice made here goes to the profile, else the profile's is
+ * read here. `save` writes the profile.
+ */
+export async function settleWithPerson(kept: string | null, save: (locale: Locale) => Promise<void>): Promise<void> {
+  const theirs = knownLocale(kept);
+  const news = readStored("browser", NEWS) !== null;
+  if (!news && theirs && theirs !== current) {
+    // only where it can be kept: the page would load for ever
+    if (store("browser", KEPT, theirs) && readStored("browser", KEPT) === theirs) window.location.reload();
+    return;
+  }
+  if (current !== theirs && (news || current !== "en")) await save(current);
+  removeStored("browser", NEWS);
+}
 
 let rest: Promise<void> | null = null;
 
@@ -67,12 +93,14 @@ export function allWords(): Promise<void> {
 export async function startLocale(): Promise<void> {
   const { search } = window.location;
   const locale = chooseLocale({ search, kept: readStored("browser", KEPT), browser: navigator.languages ?? [] });
-  if (knownLocale(new URLSearchParams(search).get("lang"))) keepLocale(locale);
+  if (knownLocale(new URLSearchParams(search).get("lang")) && readStored("browser", KEPT) !== locale)
+    keepLocale(locale);
   if (locale === "en") return;
   try {
-    const { translate } = await import("./translate");
+    const { translate, daysOf } = await import("./translate");
     await translate(locale);
     current = locale;
+    ownDays = daysOf(locale);
     document.documentElement.lang = locale;
   } catch {
     // the catalogue did not come: English is at hand

@@ -7,7 +7,8 @@ import "./en/auth";
 import "./en/requestForm";
 import { chooseLocale, locales, type Locale } from "./locale";
 import { poFormat } from "./po-format";
-import { translate, translateRest } from "./translate";
+import { formsOf, wordsSql } from "../../scripts/words.mjs";
+import { daysOf, translate, translateRest } from "./translate";
 
 /** The organizations' own pages, in work. Everything else is whole in every language. */
 const IN_WORK = ["budget", "donorMessages", "helpCategories", "incoming", "nonprofitDashboard", "organization", "team"];
@@ -39,6 +40,24 @@ it.each(locales.filter((locale) => locale !== "en"))(
     }
   },
 );
+
+it("writes dates in Creole, which no engine knows", () => {
+  const days = daysOf("ht");
+  const write = (options: Intl.DateTimeFormatOptions) =>
+    days?.(new Intl.DateTimeFormat("fr-HT", options).format(new Date("2026-08-05T12:00:00Z")));
+  expect(write({ weekday: "long", month: "long", day: "numeric" })).toBe("mèkredi 5 out");
+  expect(write({ year: "numeric", month: "short", day: "numeric" })).toBe("5 out 2026");
+  expect(daysOf("fr")).toBeNull();
+});
+
+it("the database's copy of the words is up to date (`npm run messages`)", async () => {
+  const kept = readFileSync(new URL("../../../sql/app/words/functions.sql", import.meta.url), "utf8");
+  expect(kept).toBe(await wordsSql());
+  expect(formsOf("{count, plural, one {a {count} b} other {c {name}}}")).toEqual({
+    one: "a {count} b",
+    other: "c {name}",
+  });
+});
 
 it("French never breaks a line before its marks", async () => {
   const loose = Object.values(await read("fr")).flatMap(({ translation }) =>

@@ -23,6 +23,35 @@ const rest: Record<Foreign, Part> = {
 /** No rules for Haitian Creole in every engine; its nouns do not change with the number. */
 const rulesOf = (locale: Locale) => (locale === "ht" ? "fr" : locale);
 
+const creoleDays: Readonly<Record<string, string>> = {
+  janvier: "janvye",
+  février: "fevriye",
+  mars: "mas",
+  mai: "me",
+  juin: "jen",
+  juillet: "jiyè",
+  août: "out",
+  septembre: "septanm",
+  octobre: "oktòb",
+  novembre: "novanm",
+  décembre: "desanm",
+  "févr.": "fev.",
+  "juill.": "jiy.",
+  "oct.": "okt.",
+  "déc.": "des.",
+  lundi: "lendi",
+  mardi: "madi",
+  mercredi: "mèkredi",
+  jeudi: "jedi",
+  vendredi: "vandredi",
+  samedi: "samdi",
+  dimanche: "dimanch",
+};
+
+/** For Haitian Creole: what `Intl` writes in French, in Creole. */
+export const daysOf = (locale: Locale): ((date: string) => string) | null =>
+  locale === "ht" ? (date) => date.replace(/\p{L}+\.?/gu, (word) => creoleDays[word] ?? word) : null;
+
 let words: Messages = {};
 
 function speak(locale: Foreign, more: Messages): void {

@@ -592,11 +592,13 @@ export type Database = {
       }
       notifications: {
         Row: {
+          code: string | null
           date: string
           donor_message_id: string | null
           id: string
           link: string | null
           message: string
+          params: Json | null
           read: boolean
           request_id: string | null
           title: string
@@ -604,11 +606,13 @@ export type Database = {
           user_id: string
         }
         Insert: {
+          code?: string | null
           date?: string
           donor_message_id?: string | null
           id?: string
           link?: string | null
           message: string
+          params?: Json | null
           read?: boolean
           request_id?: string | null
           title: string
@@ -616,11 +620,13 @@ export type Database = {
           user_id: string
         }
         Update: {
+          code?: string | null
           date?: string
           donor_message_id?: string | null
           id?: string
           link?: string | null
           message?: string
+          params?: Json | null
           read?: boolean
           request_id?: string | null
           title?: string
@@ -696,6 +702,7 @@ export type Database = {
           first_name: string | null
           full_name: string | null
           id: string
+          language: string | null
           last_name: string | null
           middle_name: string | null
           phone: string | null
@@ -712,6 +719,7 @@ export type Database = {
           first_name?: string | null
           full_name?: string | null
           id: string
+          language?: string | null
           last_name?: string | null
           middle_name?: string | null
           phone?: string | null
@@ -728,6 +736,7 @@ export type Database = {
           first_name?: string | null
           full_name?: string | null
           id?: string
+          language?: string | null
           last_name?: string | null
           middle_name?: string | null
           phone?: string | null
@@ -1003,6 +1012,7 @@ export type Database = {
           first_name: string | null
           form: string
           id: string
+          language: string | null
           last_name: string | null
           needs_more_proof: boolean
           nonprofits: string[]
@@ -1043,6 +1053,7 @@ export type Database = {
           first_name?: string | null
           form?: string
           id?: string
+          language?: string | null
           last_name?: string | null
           needs_more_proof?: boolean
           nonprofits?: string[]
@@ -1083,6 +1094,7 @@ export type Database = {
           first_name?: string | null
           form?: string
           id?: string
+          language?: string | null
           last_name?: string | null
           needs_more_proof?: boolean
           nonprofits?: string[]
@@ -1631,6 +1643,7 @@ export type Database = {
         Returns: Json
       }
       incoming_request_counts: { Args: { nonprofit_id: string }; Returns: Json }
+      keep_language: { Args: { language: string }; Returns: string }
       leave_organization: { Args: { nonprofit_id: string }; Returns: Json }
       mark_all_notifications_read: { Args: never; Returns: number }
       mark_donor_message_read: {

@@ -38,7 +38,7 @@ begin
   for other in update public.request_nonprofits x set state = 'taken'
     where x.request_id = r.id and x.nonprofit_id <> p_nonprofit_id and x.state = 'open' returning x.nonprofit_id
   loop
-    perform private.notify_staff(other, 'info', r.request_number || ' is taken', 'Another nonprofit took this request. There is nothing to do.', '/nonprofit-requests', r.id);
+    perform private.notify_staff(other, 'info', 'taken', jsonb_build_object('number', r.request_number), '/nonprofit-requests', r.id);
   end loop;
   update public.request_nonprofits x set state = 'claimed', acted_at = now(), acted_by = auth.uid(), opened_at = coalesce(x.opened_at, now()),
     opened_by = coalesce(x.opened_by, auth.uid())
@@ -57,7 +57,7 @@ begin
   where x.request_id = r.id and x.nonprofit_id = p_part.nonprofit_id;
   if p_part.state = 'claimed' then  -- the others may act again
     for other in update public.request_nonprofits x set state = 'open' where x.request_id = r.id and x.state = 'taken' returning x.nonprofit_id loop
-      perform private.notify_staff(other, 'update', r.request_number || ' is open again', 'The nonprofit that had taken it gave it back.', '/nonprofit-request/' || r.id, r.id);
+      perform private.notify_staff(other, 'update', 'openAgain', jsonb_build_object('number', r.request_number), '/nonprofit-request/' || r.id, r.id);
     end loop;
   end if;
   select count(*) into still from public.request_nonprofits x where x.request_id = r.id and x.state in ('open', 'claimed');
@@ -68,24 +68,16 @@ begin
       status = case when p_part.state = 'claimed' then 'pending' else x.status end,
       needs_more_proof = case when p_part.state = 'claimed' then false else x.needs_more_proof end
     where x.id = r.id;
-    perform private.notify(r.user_id, 'info', org || ' could not help with ' || r.request_number,
-      'Your request stays open: ' || still || ' more nonprofit' || case when still > 1 then 's have' else ' has' end || ' it.', '/request/' || r.id, r.id);
-    perform private.mail(r.email, r.request_number || ': one nonprofit could not help', jsonb_build_object(
-      'number', r.request_number, 'heading', 'One nonprofit could not help',
-      'paragraphs', jsonb_build_array(private.greeting(r), org || ' cannot help with your request for ' || r.category || '. They write:'),
-      'quote', p_reason, 'after', 'Your request stays open. ' || still || ' more nonprofit' || case when still > 1 then 's have' else ' has' end || ' it. You need not do anything.',
-      'button', 'See your request', 'link', private.request_link(r), 'why', private.why_request(r)));
+    perform private.notify(r.user_id, 'info', 'couldNotHelp',
+      jsonb_build_object('nonprofit', org, 'number', r.request_number, 'count', still), '/request/' || r.id, r.id);
+    perform private.mail_about(r, 'couldNotHelp', jsonb_build_object('nonprofit', org, 'count', still), jsonb_build_object('quote', p_reason));
   else
     update public.requests x set status = 'declined', denial_reason = p_reason, denial_reason_code = p_reason_code, needs_more_proof = false,
       decided_at = now(), review_started_at = coalesce(x.review_started_at, now())
     where x.id = r.id returning * into r;
     insert into public.request_events (request_id, type, actor, nonprofit_id) values (r.id, 'declined', 'system', p_part.nonprofit_id);
-    perform private.notify(r.user_id, 'warning', 'Request Declined', org || ' declined ' || r.request_number || ': ' || left(p_reason, 300), '/request/' || r.id, r.id);
-    perform private.mail(r.email, r.request_number || ': your request was declined', jsonb_build_object(
-      'number', r.request_number, 'heading', 'Your request was declined',
-      'paragraphs', jsonb_build_array(private.greeting(r), org || ' cannot help with your request for ' || r.category || '. They write:'),
-      'quote', p_reason, 'button', 'See what you can do next', 'link', private.request_link(r),
-      'after', 'You can send it again to other nonprofits as a new request.', 'why', private.why_request(r)));
+    perform private.notify(r.user_id, 'warning', 'declined', jsonb_build_object('nonprofit', org, 'number', r.request_number, 'reason', left(p_reason, 300)), '/request/' || r.id, r.id);
+    perform private.mail_about(r, 'declined', jsonb_build_object('nonprofit', org), jsonb_build_object('quote', p_reason));
   end if;
   return still;
 end $$;
@@ -98,14 +90,17 @@ language sql immutable as $$
   select case p_part when 'taken' then 'taken' when 'denied' then 'declined' when 'withdrawn' then 'withdrawn' when 'closed' then 'declined' else p_status end
 $$;
 
--- The greeting of a mail about a request, which goes to the address that was typed: a name, not a link.
-create or replace function private.greeting(r public.requests) returns text
-language sql stable set search_path = '' as $$ select 'Hello ' || private.mail_name(r.first_name, 'there') || ',' $$;
-
-create or replace function private.why_request(r public.requests) returns text
-language sql stable set search_path = '' as $$
-  select 'You get this mail because you sent request ' || r.request_number || ' on ' || to_char(r.submitted_at, 'FMMonth FMDD, YYYY') || '.'
-$$;
+-- Mails the person what happened to their request, in their language; p has what the words of p_code do not say.
+create or replace function private.mail_about(r public.requests, p_code text, p_params jsonb, p jsonb default '{}') returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  spoken text := private.language_of(r);
+  params jsonb := jsonb_build_object('number', r.request_number, 'category', r.category, 'date', r.submitted_at::date,
+    'hello', private.greeting(r.first_name, spoken)) || p_params;
+begin
+  perform private.mail_words(r.email, spoken, p_code, params, jsonb_build_object('number', r.request_number, 'link', private.request_link(r),
+    'why', private.say(spoken, 'mail.whyRequest', params)) || p);
+end $$;
 
 -- ------------------------------------------------------------------------------------------------------------- reading
 
@@ -256,8 +251,8 @@ begin
     insert into private.first_approvals (request_id, amount, approved_by) values (r.id, granted, auth.uid());
     insert into public.request_events (request_id, type, actor, nonprofit_id, actor_user_id, note, amount, for_requester)
     values (r.id, 'first_approval', 'nonprofit', part.nonprofit_id, auth.uid(), null, granted, false);
-    perform private.notify(r.user_id, 'update', 'Request under final review', org || ' finished its review of ' || r.request_number || '. The decision is next.', '/request/' || r.id, r.id);
-    perform private.notify_staff(part.nonprofit_id, 'warning', r.request_number || ' needs a second approval', 'For ' || private.amount_text(granted) || ', by another manager or admin.',
+    perform private.notify(r.user_id, 'update', 'finalReview', jsonb_build_object('nonprofit', org, 'number', r.request_number), '/request/' || r.id, r.id);
+    perform private.notify_staff(part.nonprofit_id, 'warning', 'secondApproval', jsonb_build_object('number', r.request_number, 'amount', granted),
       '/nonprofit-request/' || r.id, r.id, array['admin', 'manager'], auth.uid());
     return jsonb_build_object('status', 'processing', 'amount', private.amount_text(granted), 'second_approval_needed', true);
   end if;
@@ -270,12 +265,8 @@ begin
   values (part.nonprofit_id, 'Approval', granted, r.category, r.id, r.request_number, auth.uid());
   insert into public.request_events (request_id, type, actor, nonprofit_id, actor_user_id, amount)
   values (r.id, 'approved', 'nonprofit', part.nonprofit_id, auth.uid(), granted);
-  perform private.notify(r.user_id, 'success', 'Request Approved', org || ' approved ' || r.request_number || ' for ' || r.amount || '.', '/request/' || r.id, r.id);
-  perform private.mail(r.email, r.request_number || ': your request is approved', jsonb_build_object(
-    'number', r.request_number, 'heading', 'Your request is approved',
-    'paragraphs', jsonb_build_array(private.greeting(r), org || ' approved your request for ' || r.category || ' with ' || r.amount || '.',
-      'They write to you about how the help reaches you.'),
-    'button', 'See your request', 'link', private.request_link(r), 'why', private.why_request(r)));
+  perform private.notify(r.user_id, 'success', 'approved', jsonb_build_object('nonprofit', org, 'number', r.request_number, 'amount', granted), '/request/' || r.id, r.id);
+  perform private.mail_about(r, 'approved', jsonb_build_object('nonprofit', org, 'amount', granted));
   return jsonb_build_object('status', 'approved', 'amount', r.amount, 'second_approval_needed', false);
 end $$;
 
@@ -321,14 +312,9 @@ begin
   where x.id = r.id returning * into r;
   insert into public.request_events (request_id, type, actor, nonprofit_id, actor_user_id, note)
   values (r.id, 'info_requested', 'nonprofit', part.nonprofit_id, auth.uid(), ask);
-  perform private.notify(r.user_id, 'warning', 'Additional Information Requested', org || ' asks about ' || r.request_number || ': ' || ask, '/request/' || r.id, r.id);
-  perform private.mail(r.email, r.request_number || ': please send one more thing', jsonb_build_object(
-    'number', r.request_number, 'heading', 'Please send one more thing',
-    'paragraphs', jsonb_build_array(private.greeting(r), org || ' read your request for ' || r.category || '. They write:'),
-    'quote', ask, 'button', case when r.user_id is null then 'Sign in to answer' else 'Add documents' end,
-    'link', case when r.user_id is null then private.site_link('/login?next=%2Frequest%2F' || r.id) else private.request_link(r) end,
-    'after', case when r.user_id is null then 'Sign up or sign in with this email address, and your request is there. ' else '' end
-      || 'You do not have it? Write that as your answer. You will not lose your place.', 'why', private.why_request(r)));
+  perform private.notify(r.user_id, 'warning', 'asked', jsonb_build_object('nonprofit', org, 'number', r.request_number, 'question', ask), '/request/' || r.id, r.id);
+  perform private.mail_about(r, 'asked', jsonb_build_object('nonprofit', org), jsonb_build_object('quote', ask) || case when r.user_id is null
+    then jsonb_build_object('after', private.say(private.language_of(r), 'mail.asked.afterGuest', '{}')) else '{}' end);
   return '{"status": "pending", "needs_more_proof": true}';
 end $$;
 

@@ -62,7 +62,7 @@ end $$;
 -- limit of a day; what is left goes another day.
 create or replace function private.mail_donors(p_message_id text, p_most int) returns int
 language plpgsql volatile security definer set search_path = '' as $$
-declare m public.donor_messages; org public.nonprofits; d record; n int := 0;
+declare m public.donor_messages; org public.nonprofits; d record; n int := 0; spoken text;
 begin
   select * into m from public.donor_messages x where x.id = p_message_id for update;
   select * into org from public.nonprofits x where x.id = m.nonprofit_id;
@@ -71,10 +71,12 @@ begin
     if private.take('donor-mail-for:' || lower(d.donor_email), 10, interval '1 day') and not exists (select 1 from private.subscriptions s
       where s.list = m.nonprofit_id and lower(s.email) = lower(d.donor_email) and s.unsubscribed_at is not null) then
       exit when not private.take('donor-mails:' || m.nonprofit_id, private.donor_mails_a_day(org.created_at), interval '1 day');
+      spoken := private.language_for(d.donor_email);
       perform private.mail(d.donor_email, m.subject, jsonb_build_object('as_typed', true, 'heading', m.subject,
-        'paragraphs', jsonb_build_array('A message from ' || org.name || ':') || to_jsonb(regexp_split_to_array(m.message, E'\n[ \t]*\n')),
-        'button', 'Read and answer', 'link', private.site_link('/donor-dashboard?message=' || m.id),
-        'why', 'You get this mail because you gave to ' || org.name || '.', 'unsubscribe', private.unsubscribe_link(m.nonprofit_id, d.donor_email)));
+        'paragraphs', jsonb_build_array(private.say(spoken, 'mail.donorMessage.p1', jsonb_build_object('nonprofit', org.name)))
+          || to_jsonb(regexp_split_to_array(m.message, E'\n[ \t]*\n')),
+        'button', private.say(spoken, 'mail.donorMessage.button', '{}'), 'link', private.site_link('/donor-dashboard?message=' || m.id), 'language', spoken,
+        'why', private.say(spoken, 'mail.donorMessage.why', jsonb_build_object('nonprofit', org.name)), 'unsubscribe', private.unsubscribe_link(m.nonprofit_id, d.donor_email)));
     end if;
     update public.donor_message_recipients x set mailed_at = now() where x.id = d.id;
     n := n + 1;
@@ -181,7 +183,7 @@ begin
   values (m.id, m.nonprofit_id, uid, left(who, 200), 'Re: ' || m.subject, b, reply_to_donor_message.key) returning id into new_id;
   perform private.keep_content('reply:' || uid, reply_to_donor_message.key, to_jsonb(b));
   update public.donor_message_recipients r set read_at = coalesce(r.read_at, now()) where r.message_id = m.id and r.donor_user_id = uid;
-  perform private.notify_staff(m.nonprofit_id, 'info', 'A donor answered', who || ': Re: ' || m.subject, '/nonprofit-donor-communication?tab=inbox', null, array['admin', 'manager']);
+  perform private.notify_staff(m.nonprofit_id, 'info', 'donorAnswered', jsonb_build_object('donor', who, 'subject', m.subject), '/nonprofit-donor-communication?tab=inbox', null, array['admin', 'manager']);
   return jsonb_build_object('id', new_id, 'repeated', false);
 end $$;
 
@@ -220,15 +222,11 @@ begin
   insert into private.subscriptions (list, email) values ('newsletter', address) on conflict (list, lower(email)) do nothing;
   select * into s from private.subscriptions x where x.list = 'newsletter' and lower(x.email) = address for update;
   if s.confirmed_at is null or s.unsubscribed_at is not null then
-    perform private.mail(address, 'Please confirm your subscription', jsonb_build_object(
-      'heading', 'Please confirm your subscription',
-      'paragraphs', jsonb_build_array('Someone asked us to send the AidBridge newsletter to this address. If it was you, confirm with the button. If not, you need not do anything.'),
-      'button', 'Confirm', 'link', private.site_link('/newsletter?token=' || s.token),
-      'why', 'You get this mail once, because this address was typed on our blog.', 'unsubscribe', private.site_link('/unsubscribe?token=' || s.token)));
+    perform private.mail_words(address, private.caller_language(), 'newsletter', '{}', jsonb_build_object(
+      'link', private.site_link('/newsletter?token=' || s.token), 'unsubscribe', private.site_link('/unsubscribe?token=' || s.token)));
   else
-    perform private.mail(address, 'You already get our newsletter', jsonb_build_object(
-      'heading', 'You already get our newsletter', 'paragraphs', jsonb_build_array('This address is on the list already. There is nothing to do.'),
-      'why', 'You get this mail because this address was typed on our blog.', 'unsubscribe', private.site_link('/unsubscribe?token=' || s.token)));
+    perform private.mail_words(address, private.caller_language(), 'newsletterAgain', '{}',
+      jsonb_build_object('unsubscribe', private.site_link('/unsubscribe?token=' || s.token)));
   end if;
   return '{"sent": true}';
 end $$;

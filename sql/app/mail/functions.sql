@@ -1,4 +1,4 @@
--- Mail: makes text that people typed safe, and lays out all mails.
+-- Mail: finds its words in the reader's language, makes text that people typed safe, and lays out all mails.
 
 create or replace function private.html(p text) returns text
 language sql immutable set search_path = '' as $$
@@ -36,9 +36,107 @@ begin
     'why', private.unlinked(private.one_line(p ->> 'why')))));
 end $$;
 
+-- ------------------------------------------------------------------------------------------------------------- languages
+
+-- The language of the page that calls: the first of ours in Accept-Language, which the app sets; English when there is none.
+create or replace function private.caller_language() returns text
+language sql stable set search_path = '' as $$
+  select coalesce((select left(btrim(tag), 2) from regexp_split_to_table(
+      lower(nullif(current_setting('request.headers', true), '')::jsonb ->> 'accept-language'), ',') with ordinality t (tag, i)
+    where btrim(tag) ~ '^(en|es|fr|ht)([-;]|$)' order by i limit 1), 'en')
+$$;
+
+-- The language of whoever owns an address; where it is nobody's account, the caller's.
+create or replace function private.language_for(p_email text) returns text
+language sql stable security definer set search_path = '' as $$
+  select coalesce((select p.language from public.profiles p where lower(p.email) = lower(p_email) and p.language is not null limit 1), private.caller_language())
+$$;
+
+-- The language of the person of a request: of their account, or of the page it was sent from.
+create or replace function private.language_of(r public.requests) returns text
+language sql stable security definer set search_path = '' as $$
+  select coalesce((select p.language from public.profiles p where p.id = r.user_id), r.language, 'en')
+$$;
+
+-- '$1250' in English, as everywhere; '1 250 $US' in French.
+create or replace function private.money(p_language text, p_amount numeric) returns text
+language sql immutable set search_path = '' as $$
+  select case when p_language = 'es' then '$' || btrim(to_char(p_amount, case when p_amount = trunc(p_amount) then 'FM999,999,990' else 'FM999,999,990.00' end))
+    when p_language in ('fr', 'ht') then translate(btrim(to_char(p_amount, case when p_amount = trunc(p_amount) then 'FM999,999,990' else 'FM999,999,990.00' end)),
+      ',.', U&'\00a0,') || U&'\00a0$US'
+    else private.amount_text(p_amount) end
+$$;
+
+create or replace function private.day(p_language text, p_day date) returns text
+language sql immutable set search_path = '' as $$
+  select case p_language
+    when 'es' then concat_ws(' de ', extract(day from p_day)::text,
+      (array['enero', 'febrero', 'marzo', 'abril', 'mayo', 'junio', 'julio', 'agosto', 'septiembre', 'octubre', 'noviembre', 'diciembre'])[extract(month from p_day)::int],
+      extract(year from p_day)::text)
+    when 'fr' then concat_ws(' ', extract(day from p_day)::text,
+      (array['janvier', 'février', 'mars', 'avril', 'mai', 'juin', 'juillet', 'août', 'septembre', 'octobre', 'novembre', 'décembre'])[extract(month from p_day)::int],
+      extract(year from p_day)::text)
+    when 'ht' then concat_ws(' ', extract(day from p_day)::text,
+      (array['janvye', 'fevriye', 'mas', 'avril', 'me', 'jen', 'jiyè', 'out', 'septanm', 'oktòb', 'novanm', 'desanm'])[extract(month from p_day)::int],
+      extract(year from p_day)::text)
+    else to_char(p_day, 'FMMonth FMDD, YYYY') end
+$$;
+
+-- A message of the catalogue (frontend/src/messages/en) with its parameters; null where there is none. `amount`, `date` and `category`
+-- are said in the language; `count` chooses the form.
+create or replace function private.say(p_language text, p_key text, p_params jsonb) returns text
+language plpgsql immutable set search_path = '' as $$
+declare
+  words jsonb := private.words(p_language);
+  message jsonb := coalesce(words -> p_key, private.words('en') -> p_key);
+  params jsonb := p_params;
+  n numeric;
+begin
+  if message is null then return null; end if;
+  if jsonb_typeof(message) = 'object' then
+    n := (params ->> 'count')::numeric;
+    message := message -> case when n = 1 or (n = 0 and p_language in ('fr', 'ht')) then 'one' else 'other' end;
+  end if;
+  if params ? 'amount' then params := jsonb_set(params, '{amount}', coalesce(to_jsonb(private.money(p_language, (params ->> 'amount')::numeric)), 'null')); end if;
+  if params ? 'date' then params := jsonb_set(params, '{date}', coalesce(to_jsonb(private.day(p_language, (params ->> 'date')::date)), 'null')); end if;
+  if params ? 'category' then
+    params := jsonb_set(params, '{category}', coalesce(words -> ('names.' || (params ->> 'category')), params -> 'category'));
+  end if;
+  return (select string_agg(x[1] || case when x[2] is null then '' else coalesce(params ->> x[2], '{' || x[2] || '}') end, '' order by i)
+    from regexp_matches(message #>> '{}', '([^{]*)(?:\{(\w+)\}|$)', 'g') with ordinality t (x, i));
+end $$;
+
+-- 'Hello Ada,': a name that was typed, never a link.
+create or replace function private.greeting(p_name text, p_language text) returns text
+language sql stable set search_path = '' as $$
+  select case when private.mail_name(p_name, null) is null then private.say(p_language, 'mail.helloThere', '{}')
+    else private.say(p_language, 'mail.hello', jsonb_build_object('name', private.mail_name(p_name, null))) end
+$$;
+
+-- Queues the mail p_code of the catalogue in a language. p has what the catalogue does not say (number, link, quote, unsubscribe), or says
+-- differently here.
+create or replace function private.mail_words(p_to text, p_language text, p_code text, p_params jsonb, p jsonb default '{}') returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  spoken text := coalesce(p_language, 'en');
+  key text := 'mail.' || p_code || '.';
+begin
+  perform private.mail(p_to, private.say(spoken, key || 'subject', p_params), jsonb_strip_nulls(jsonb_build_object(
+    'language', spoken,
+    'kicker', private.say(spoken, key || 'kicker', p_params),
+    'heading', private.say(spoken, key || 'heading', p_params),
+    'paragraphs', (select jsonb_agg(x order by i) from unnest(array[p_params ->> 'hello', private.say(spoken, key || 'p1', p_params),
+      private.say(spoken, key || 'p2', p_params)]) with ordinality t (x, i) where x is not null),
+    'button', private.say(spoken, key || 'button', p_params),
+    'after', private.say(spoken, key || 'after', p_params),
+    'why', private.say(spoken, key || 'why', p_params))) || p);
+end $$;
+
+-- --------------------------------------------------------------------------------------------------------------- layout
+
 -- Queue one mail, text and HTML built from the same parts; the outbox delivers it after commit.
 -- Keys of p: kicker and number (small line and large number), heading, paragraphs [text], quote (another person's words),
--- button and link, after (small text below the button), why (why the reader gets this), unsubscribe (address).
+-- button and link, after (small text below the button), why (why the reader gets this), unsubscribe (address), language.
 create or replace function private.lay_out_mail(p_to text, p_subject text, p jsonb) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -46,15 +144,18 @@ declare
   nl constant text := E'\n';
   product text := private.setting('product_name');
   support text := private.setting('support_email');
-  kicker text := coalesce(p ->> 'kicker', 'Your request');
-  button text := coalesce(p ->> 'button', 'Open');
-  why text := concat_ws(' ', p ->> 'why', 'We never ask for your password or for money.');
+  spoken text := coalesce(p ->> 'language', 'en');
+  kicker text := coalesce(p ->> 'kicker', private.say(spoken, 'mail.yourRequest', '{}'));
+  button text := coalesce(p ->> 'button', private.say(spoken, 'mail.open', '{}'));
+  why text := concat_ws(' ', p ->> 'why', private.say(spoken, 'mail.never', '{}'));
+  fails text := private.say(spoken, 'mail.buttonFails', '{}');
+  unsubscribe text := private.say(spoken, 'mail.unsubscribe', '{}');
   t text; h text; para text;
 begin
   if not private.valid_email(p_to) then return; end if;
 
   t := product || nl || nl;
-  h := '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+  h := '<!doctype html><html lang="' || spoken || '"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     || '<meta name="color-scheme" content="light dark"><title>' || private.html(p_subject) || '</title><style>'
     || '@media (prefers-color-scheme: dark){.bg{background:#0f171b!important}.card{background:#182126!important;border-color:#2e393f!important}'
     || '.t{color:#e9eef0!important}.s{color:#c3ccd0!important}.q{background:#33270f!important}}</style></head>'
@@ -84,7 +185,7 @@ begin
     h := h || '<p style="margin:24px 0 20px"><a href="' || private.html(p ->> 'link') || '" style="' || sans
       || 'display:inline-block;background:#00576c;border-radius:10px;padding:14px 26px;font-size:17px;line-height:22px;font-weight:600;color:#ffffff;text-decoration:none">'
       || private.html(button) || '</a></p>'
-      || '<p class="s" style="' || sans || 'margin:0;font-size:15px;line-height:23px;color:#3d4f56">The button does not work? Copy this address into your browser:<br>'
+      || '<p class="s" style="' || sans || 'margin:0;font-size:15px;line-height:23px;color:#3d4f56">' || private.html(fails) || '<br>'
       || '<a href="' || private.html(p ->> 'link') || '" style="color:#00566d;word-break:break-all">' || private.html(p ->> 'link') || '</a></p>';
   end if;
   if p ->> 'after' is not null then
@@ -94,8 +195,8 @@ begin
   t := t || '--' || nl || why || nl;
   h := h || '</td></tr><tr><td class="s" style="' || sans || 'padding:20px 4px 8px;font-size:14px;line-height:21px;color:#57686e">' || private.html(why) || '<br>';
   if p ->> 'unsubscribe' is not null then
-    t := t || 'Unsubscribe: ' || (p ->> 'unsubscribe') || nl;
-    h := h || '<a href="' || private.html(p ->> 'unsubscribe') || '" style="color:#00566d">Unsubscribe</a><br>';
+    t := t || unsubscribe || ': ' || (p ->> 'unsubscribe') || nl;
+    h := h || '<a href="' || private.html(p ->> 'unsubscribe') || '" style="color:#00566d">' || private.html(unsubscribe) || '</a><br>';
   end if;
   t := t || product || ', ' || support || nl;
   h := h || private.html(product) || ', ' || private.html(support) || '</td></tr></table></td></tr></table></body></html>';

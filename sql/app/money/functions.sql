@@ -165,7 +165,7 @@ begin
   values (r.claimed_by, 'Payout', a, r.category, r.id, r.request_number, left(private.clean(record_payout.note), 1000), auth.uid(), record_payout.key);
   perform private.keep_content('payout:' || r.id, record_payout.key, content);
   insert into public.request_events (request_id, type, actor, nonprofit_id, actor_user_id, amount) values (r.id, 'paid', 'nonprofit', r.claimed_by, auth.uid(), a);
-  perform private.notify(r.user_id, 'success', 'Payment recorded', private.amount_text(a) || ' for ' || r.request_number || ' is on its way.', '/request/' || r.id, r.id);
+  perform private.notify(r.user_id, 'success', 'paid', jsonb_build_object('amount', a, 'number', r.request_number), '/request/' || r.id, r.id);
   return jsonb_build_object('granted', r.amount_approved, 'paid', paid + a, 'outstanding', r.amount_approved - paid - a, 'repeated', false);
 end $$;
 
@@ -179,7 +179,7 @@ begin
   select n.name into org from public.nonprofits n where n.id = d.nonprofit_id;
   insert into public.budget_transactions (nonprofit_id, type, amount, donation_id, donor, created_by, date)
   values (d.nonprofit_id, 'Donation', d.amount, d.id, coalesce(nullif(d.donor_name, ''), 'A donor'), auth.uid(), d.received_at);
-  perform private.notify(d.donor_user_id, 'success', 'Donation received', org || ' received your ' || private.amount_text(d.amount) || '. Thank you.', '/donor-dashboard');
+  perform private.notify(d.donor_user_id, 'success', 'donationReceived', jsonb_build_object('nonprofit', org, 'amount', d.amount), '/donor-dashboard');
 end $$;
 
 -- A pledge of an organization that the caller manages, locked and still open.
@@ -269,12 +269,9 @@ begin
   values (n.id, uid, coalesce(left(private.clean(input ->> 'name'), 200), (select p.full_name from public.profiles p where p.id = uid), ''), mail, a, k)
   returning * into d;
   perform private.keep_content('pledge', k, content);
-  perform private.notify_staff(n.id, 'info', 'New pledge: ' || private.amount_text(a), coalesce(nullif(d.donor_name, ''), 'A donor') || ' wants to give. Mark it received when the money is here.', '/nonprofit-budget', null, array['admin', 'manager']);
-  perform private.mail(mail, 'Thank you for your pledge to ' || n.name, jsonb_build_object(
-    'heading', 'Thank you for your pledge',
-    'paragraphs', jsonb_build_array('You want to give ' || private.amount_text(a) || ' to ' || n.name || '.',
-      n.name || ' writes to you about how to send it. We take no card details.'),
-    'why', 'You get this mail because someone pledged a donation with this address on AidBridge.', 'unsubscribe', private.unsubscribe_link(n.id, mail)));
+  perform private.notify_staff(n.id, 'info', 'pledged', jsonb_build_object('amount', a, 'donor', coalesce(nullif(d.donor_name, ''), 'A donor')), '/nonprofit-budget', null, array['admin', 'manager']);
+  perform private.mail_words(mail, private.caller_language(), 'pledged', jsonb_build_object('amount', a, 'nonprofit', n.name),
+    jsonb_build_object('unsubscribe', private.unsubscribe_link(n.id, mail)));
   return jsonb_build_object('donation_id', d.id, 'nonprofit', n.name, 'amount', a, 'repeated', false);
 end $$;
 

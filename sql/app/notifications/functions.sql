@@ -1,18 +1,22 @@
--- What a person is told inside the app.
+-- What people are told inside the app: a code and parameters, which the app says in the reader's language (frontend/src/messages/en/
+-- notification.ts), and the same in English words.
 
-create or replace function private.notify(p_user_id uuid, p_type text, p_title text, p_message text, p_link text default null,
-  p_request_id text default null, p_donor_message_id text default null) returns void
+create or replace function private.notify(p_user_id uuid, p_type text, p_code text, p_params jsonb, p_link text default null,
+  p_request_id text default null) returns void
 language sql volatile security definer set search_path = '' as $$
-  insert into public.notifications (user_id, type, title, message, link, request_id, donor_message_id)
-  select p_user_id, p_type, left(p_title, 200), p_message, p_link, p_request_id, p_donor_message_id where p_user_id is not null
+  insert into public.notifications (user_id, type, title, message, link, request_id, code, params)
+  select p_user_id, p_type, left(private.say('en', 'notification.' || p_code || '.title', p_params), 200),
+    private.say('en', 'notification.' || p_code || '.body', p_params), p_link, p_request_id, p_code, p_params
+  where p_user_id is not null
 $$;
 
 -- Tell the active members of an organization who work on requests (or only those with p_roles), except p_except.
-create or replace function private.notify_staff(p_nonprofit_id text, p_type text, p_title text, p_message text, p_link text,
+create or replace function private.notify_staff(p_nonprofit_id text, p_type text, p_code text, p_params jsonb, p_link text,
   p_request_id text default null, p_roles text[] default array['admin', 'manager', 'employee'], p_except uuid default null) returns void
 language sql volatile security definer set search_path = '' as $$
-  insert into public.notifications (user_id, type, title, message, link, request_id)
-  select u.id, p_type, left(p_title, 200), p_message, p_link, p_request_id
+  insert into public.notifications (user_id, type, title, message, link, request_id, code, params)
+  select u.id, p_type, left(private.say('en', 'notification.' || p_code || '.title', p_params), 200),
+    private.say('en', 'notification.' || p_code || '.body', p_params), p_link, p_request_id, p_code, p_params
   from public.nonprofit_team_members m cross join lateral (select a.id from auth.users a where a.id = private.account_id(m.user_id)) u
   where m.nonprofit_id = p_nonprofit_id and m.is_active and m.role = any (p_roles) and u.id is distinct from p_except
 $$;

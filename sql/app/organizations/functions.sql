@@ -189,21 +189,16 @@ $$;
 -- A fresh invitation for a pending member: older ones end, the mail goes out.
 create or replace function private.send_invitation(p_member public.nonprofit_team_members) returns void
 language plpgsql volatile security definer set search_path = '' as $$
-declare token text := private.new_token(); org text;
+declare token text := private.new_token(); org text; spoken text := private.language_for(p_member.email);
 begin
-  select private.mail_name(name, 'A nonprofit') into org from public.nonprofits where id = p_member.nonprofit_id;
+  select private.mail_name(name, private.say(spoken, 'mail.aNonprofit', '{}')) into org from public.nonprofits where id = p_member.nonprofit_id;
   update private.team_invitations set expires_at = now() where member_id = p_member.id and accepted_at is null and expires_at > now();
   insert into private.team_invitations (member_id, token_hash, email, invited_by)
   values (p_member.id, private.hash_token(token), lower(p_member.email), auth.uid());
   update public.nonprofit_team_members set invited_at = now() where id = p_member.id;
-  perform private.mail(p_member.email, 'Join ' || org || ' on AidBridge', jsonb_build_object(
-    'heading', 'Join ' || org,
-    'paragraphs', jsonb_build_array(
-      'Hello ' || private.mail_name(private.clean(p_member.full_name), 'there') || ',',
-      org || ' invites you to join its team as ' || p_member.role || '. Sign in or sign up with this email address, then accept.'),
-    'button', 'Accept the invitation', 'link', private.site_link('/team-invitation?token=' || token),
-    'after', 'The invitation is good for 14 days and works once.',
-    'why', 'You get this mail because ' || org || ' added this address to its team.'));
+  perform private.mail_words(p_member.email, spoken, 'invitation', jsonb_build_object('nonprofit', org, 'role', p_member.role,
+      'hello', private.greeting(private.clean(p_member.full_name), spoken)),
+    jsonb_build_object('link', private.site_link('/team-invitation?token=' || token)));
 end $$;
 
 -- Counts an invitation against each limit and sends it.
@@ -314,7 +309,7 @@ begin
   where x.id = m.id;
   insert into public.user_roles (user_id, role, nonprofit_role) values (uid, 'nonprofit', m.role)
   on conflict (user_id) do update set role = 'nonprofit', nonprofit_role = excluded.nonprofit_role;
-  perform private.notify_staff(n.id, 'success', 'Team Member Added', coalesce(nullif(m.full_name, ''), m.email) || ' accepted the invitation.', '/nonprofit-team', null, array['admin'], uid);
+  perform private.notify_staff(n.id, 'success', 'joined', jsonb_build_object('name', coalesce(nullif(m.full_name, ''), m.email)), '/nonprofit-team', null, array['admin'], uid);
   return jsonb_build_object('nonprofit_id', n.id, 'name', n.name, 'role', m.role);
 end $$;
 

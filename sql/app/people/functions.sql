@@ -90,6 +90,19 @@ begin
   return jsonb_build_object('id', n.id, 'name', n.name);
 end $$;
 
+-- The language that the person reads: mails are written in it.
+create or replace function public.keep_language(language text) returns text
+language plpgsql volatile security definer set search_path = '' as $$
+#variable_conflict use_column
+declare uid uuid := private.require_user();
+begin
+  if keep_language.language is null or keep_language.language not in ('en', 'es', 'fr', 'ht') then
+    perform private.fail(422, 'validation_failed', 'Please choose a language from the list.', '{"fields": {"language": "Please choose a language from the list."}}');
+  end if;
+  update public.profiles set language = keep_language.language where id = uid;
+  return keep_language.language;
+end $$;
+
 -- Age in whole years, selectable as `age` on profiles.
 create or replace function public.age(p public.profiles) returns int
 language sql stable set search_path = '' as $$
@@ -106,11 +119,12 @@ declare
   full_name text := private.clean(new.raw_user_meta_data ->> 'full_name');
 begin
   if length(full_name) < 2 then full_name := null; end if;
-  insert into public.profiles (id, email, full_name, first_name, last_name, phone) values (
+  insert into public.profiles (id, email, full_name, first_name, last_name, language, phone) values (
     new.id, new.email, left(full_name, 200),
     case when length(split_part(full_name, ' ', 1)) >= 2 then left(split_part(full_name, ' ', 1), 100) end,
     case when length(private.clean(substr(full_name, strpos(full_name, ' ')))) >= 2 and strpos(full_name, ' ') > 0
          then left(private.clean(substr(full_name, strpos(full_name, ' '))), 100) end,
+    case when new.raw_user_meta_data ->> 'language' in ('en', 'es', 'fr', 'ht') then new.raw_user_meta_data ->> 'language' end,
     left(coalesce(private.clean(new.raw_user_meta_data ->> 'phone'), nullif(new.phone, '')), 40))
   on conflict (id) do nothing;
   if wanted is null or wanted not in ('requester', 'nonprofit') then wanted := 'requester'; end if;
@@ -267,10 +281,7 @@ begin
   end if;
   update private.address_codes c set expires_at = now() where c.email = address and c.asker = who and c.used_at is null and c.expires_at > now();
   insert into private.address_codes (email, asker, code_hash) values (address, who, private.hash_token(address || ':' || code));
-  perform private.mail(address, code || ' is your AidBridge code', jsonb_build_object(
-    'kicker', 'Your code', 'number', code, 'heading', 'Type this code on the page you came from',
-    'paragraphs', jsonb_build_array('It is good for 15 minutes. If you did not ask for it, you need not do anything.'),
-    'why', 'You get this mail because someone typed this address on AidBridge.'));
+  perform private.mail_words(address, private.caller_language(), 'ownCode', jsonb_build_object('code', code), jsonb_build_object('number', code));
   return '{"sent": true}';
 end $$;
 
@@ -397,6 +408,7 @@ declare
   uid uuid := private.require_user();
   who auth.users;
   open_request text; kept text[]; gone text[]; sole text;
+  spoken text := coalesce((select p.language from public.profiles p where p.id = uid), private.caller_language());
 begin
   select * into who from auth.users u where u.id = uid for update;
   if who.id is null then perform private.fail(401, 'sign_in_required', 'Please log in to continue.'); end if;
@@ -432,11 +444,7 @@ begin
   perform set_config('storage.allow_delete_query', 'false', true);
   delete from auth.users u where u.id = uid;
 
-  perform private.mail(who.email, 'Your AidBridge account is closed', jsonb_build_object(
-    'kicker', 'Your account', 'heading', 'Your account is closed',
-    'paragraphs', jsonb_build_array('Your profile, your drafts, your requests, your papers and your messages are erased.',
-      case when cardinality(kept) > 0 then 'Of ' || cardinality(kept) || ' request(s) the number, the kind of help, the amount and the dates stay in the books of the nonprofits. Your name and your papers do not.'
-        else 'Nothing of your requests stays.' end),
-    'why', 'You get this mail because the account of this address was just closed.'));
+  perform private.mail_words(who.email, spoken, 'closed', '{}', jsonb_build_object('paragraphs', jsonb_build_array(private.say(spoken, 'mail.closed.p1', '{}'),
+    private.say(spoken, case when cardinality(kept) > 0 then 'mail.closed.kept' else 'mail.closed.nothing' end, jsonb_build_object('count', cardinality(kept))))));
   return jsonb_build_object('kept_requests', cardinality(kept), 'erased_requests', cardinality(gone));
 end $$;

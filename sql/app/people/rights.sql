@@ -13,7 +13,7 @@ grant execute on function
 
 -- Signed in: each names the caller and checks role and state itself.
 grant execute on function
-  public.my_profile(), public.save_profile(jsonb), public.select_nonprofit(text), public.age(profiles),
+  public.my_profile(), public.save_profile(jsonb), public.select_nonprofit(text), public.keep_language(text), public.age(profiles),
   public.claim_guest_requests()
   to authenticated, service_role;
 

@@ -377,7 +377,7 @@ begin
     insert into public.requests (id, user_id, form, step) values (r.id, owner, r.form, 5);
   end if;
   perform private.write_answers(r);
-  update public.requests x set user_id = owner, submit_key = k, request_number = private.next_request_number(), status = 'pending',
+  update public.requests x set user_id = owner, submit_key = k, request_number = private.next_request_number(), status = 'pending', language = private.caller_language(),
     amount = r.amount, amount_requested = r.amount_requested, submitted_at = now(), step = 5,
     title = coalesce(r.title, x.category)
   where x.id = r.id returning * into r;
@@ -404,19 +404,15 @@ begin
 
   insert into public.request_nonprofits (request_id, nonprofit_id, submitted_at) select r.id, x, r.submitted_at from unnest(r.nonprofits) x;
   insert into public.request_events (request_id, type, actor, actor_user_id) values (r.id, 'submitted', 'requester', owner);
-  perform private.notify(owner, 'success', 'Request Submitted', 'Your request ' || r.request_number || ' for ' || r.category || ' is on its way.', '/request/' || r.id, r.id);
+  perform private.notify(owner, 'success', 'sent', jsonb_build_object('number', r.request_number, 'category', r.category), '/request/' || r.id, r.id);
   for org in select n.id, n.name from public.nonprofits n where n.id = any (r.nonprofits) loop
-    perform private.notify_staff(org.id, 'update', 'New request ' || r.request_number, r.category || ', ' ||
-      case when r.amount_requested is null then 'no amount given' else r.amount end || '.', '/nonprofit-request/' || r.id, r.id);
+    perform private.notify_staff(org.id, 'update', case when r.amount_requested is null then 'newRequestOpen' else 'newRequest' end,
+      jsonb_build_object('number', r.request_number, 'category', r.category, 'amount', r.amount_requested), '/nonprofit-request/' || r.id, r.id);
   end loop;
-  perform private.mail(r.email, r.request_number || ': we have your request', jsonb_build_object(
-    'number', r.request_number, 'heading', 'We have your request',
-    'paragraphs', jsonb_build_array('Hello ' || r.first_name || ',',
-      'Your request for ' || r.category || ' went to ' || (select string_agg(n.name, ', ' order by array_position(r.nonprofits, n.id)) from public.nonprofits n where n.id = any (r.nonprofits)) || '.',
-      'Most people hear back in 5 to 7 days. The first nonprofit that acts takes your request, and we write to you at each step.'),
-    'button', 'See your request', 'link', private.request_link(r),
-    'after', 'Keep the number. With it you can look up the status without signing in.',
-    'why', 'You get this mail because request ' || r.request_number || ' was sent with this address.'));
+  perform private.mail_words(r.email, r.language, 'sent', jsonb_build_object('number', r.request_number, 'category', r.category,
+      'hello', private.say(r.language, 'mail.hello', jsonb_build_object('name', r.first_name)),
+      'nonprofits', (select string_agg(n.name, ', ' order by array_position(r.nonprofits, n.id)) from public.nonprofits n where n.id = any (r.nonprofits))),
+    jsonb_build_object('number', r.request_number, 'link', private.request_link(r)));
   return private.submit_answer(r, false);
 end $$;
 
@@ -487,10 +483,8 @@ begin
   if r.id is not null and private.take('request-code-for:' || lower(r.email), 10, interval '1 day') then
     update private.request_codes c set expires_at = now() where c.request_id = r.id and c.asker = network and c.used_at is null and c.expires_at > now();
     insert into private.request_codes (request_id, asker, code_hash) values (r.id, network, private.hash_token(r.id || ':' || code));
-    perform private.mail(r.email, code || ' opens ' || r.request_number, jsonb_build_object(
-      'kicker', 'Your code', 'number', code, 'heading', 'Type this code on the page you came from',
-      'paragraphs', jsonb_build_array('It opens your request ' || r.request_number || ' and is good for 15 minutes. If you did not ask for it, you need not do anything.'),
-      'why', 'You get this mail because someone typed the number of your request on AidBridge.'));
+    perform private.mail_words(r.email, private.language_of(r), 'requestCode', jsonb_build_object('code', code, 'number', r.request_number),
+      jsonb_build_object('number', code));
   end if;
   return '{"sent": true}';
 end $$;
@@ -609,7 +603,7 @@ begin
   perform private.write_answers(r);
   insert into public.request_events (request_id, type, actor, actor_user_id) values (r.id, 'corrected', 'requester', auth.uid());
   for p in select x.nonprofit_id from public.request_nonprofits x where x.request_id = r.id and x.state in ('open', 'claimed') and x.opened_at is not null loop
-    perform private.notify_staff(p.nonprofit_id, 'update', r.request_number || ' was corrected', 'The person changed their contact data.', '/nonprofit-request/' || r.id, r.id);
+    perform private.notify_staff(p.nonprofit_id, 'update', 'corrected', jsonb_build_object('number', r.request_number), '/nonprofit-request/' || r.id, r.id);
   end loop;
   return '{"corrected": true}';
 end $$;
@@ -626,11 +620,11 @@ begin
     where q.request_id = r.id and q.state in ('open', 'claimed') returning q.nonprofit_id, q.opened_at
   loop
     if p.opened_at is not null then
-      perform private.notify_staff(p.nonprofit_id, 'info', r.request_number || ' was withdrawn', 'The person took this request back. There is nothing to do.', '/nonprofit-request/' || r.id, r.id);
+      perform private.notify_staff(p.nonprofit_id, 'info', 'takenBack', jsonb_build_object('number', r.request_number), '/nonprofit-request/' || r.id, r.id);
     end if;
   end loop;
   insert into public.request_events (request_id, type, actor, actor_user_id) values (r.id, 'withdrawn', 'requester', auth.uid());
-  perform private.notify(r.user_id, 'info', 'Request Withdrawn', 'You took back ' || r.request_number || '. You can send it again as a new draft.', '/request/' || r.id, r.id);
+  perform private.notify(r.user_id, 'info', 'withdrawn', jsonb_build_object('number', r.request_number), '/request/' || r.id, r.id);
   return '{"status": "withdrawn"}';
 end $$;
 
@@ -706,9 +700,9 @@ begin
     values (r.id, 'documents_added', 'requester', auth.uid(), added || ' document(s) have been uploaded.');
   end if;
   insert into public.request_events (request_id, type, actor, actor_user_id, note) values (r.id, 'info_answered', 'requester', auth.uid(), note);
-  perform private.notify(r.user_id, 'info', 'Documents uploaded successfully', case when added > 0 then added || ' document(s) have been uploaded.' else 'Your answer was sent.' end, '/request/' || r.id, r.id);
-  perform private.notify_staff(r.claimed_by, 'update', r.request_number || ' was answered',
-    case when added > 0 then added || ' new document(s). ' else '' end || 'You can decide now.', '/nonprofit-request/' || r.id, r.id);
+  perform private.notify(r.user_id, 'info', case when added > 0 then 'documents' else 'answerSent' end, jsonb_build_object('count', added), '/request/' || r.id, r.id);
+  perform private.notify_staff(r.claimed_by, 'update', case when added > 0 then 'answeredDocuments' else 'answered' end,
+    jsonb_build_object('number', r.request_number, 'count', added), '/nonprofit-request/' || r.id, r.id);
   return jsonb_build_object('status', 'pending', 'documents', added, 'repeated', false);
 end $$;
 

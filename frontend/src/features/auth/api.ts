@@ -3,6 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { getSupabase } from "@/lib/supabase";
 import type { RecoveryLink } from "./recovery-link";
 import type { Forgot, Login, Signup } from "./schema";
+import { currentLocale } from "@/messages/locale";
 
 export type SignupRole = "requester" | "nonprofit";
 export type Provider = "google" | "azure";
@@ -33,7 +34,7 @@ export function useSignup() {
         email: form.email,
         password: form.password,
         options: {
-          data: { full_name: form.fullName, role },
+          data: { full_name: form.fullName, role, language: currentLocale() },
           emailRedirectTo: window.location.origin + landing,
         },
       });

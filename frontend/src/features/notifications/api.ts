@@ -9,8 +9,12 @@ export type NotificationType = "info" | "warning" | "update" | "success";
 export interface Notification {
   id: string;
   type: NotificationType;
+  /** In English: what `title` and `message` say, without a code the words of a person. */
   title: string;
   message: string;
+  /** What happened, and its particulars: `notificationWords` says them in the reader's language. */
+  code: string | null;
+  params: unknown;
   /** A path of this app, or null. */
   link: string | null;
   date: string;
@@ -31,7 +35,7 @@ export const notificationsQuery = (userId: string) =>
       const supabase = await getSupabase();
       const { data, error } = await supabase
         .from("notifications")
-        .select("id, type, title, message, link, date, read")
+        .select("id, type, title, message, code, params, link, date, read")
         .eq("user_id", userId)
         .order("date", { ascending: false })
         .limit(200);

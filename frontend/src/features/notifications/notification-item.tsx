@@ -16,6 +16,7 @@ import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/account";
 import { useDeleteNotification, useMarkRead, type Notification, type NotificationType } from "./api";
+import { notificationWords } from "./words";
 
 const looks: Record<NotificationType, { Icon: LucideIcon; className: string }> = {
   info: { Icon: Info, className: "text-info-text" },
@@ -29,6 +30,7 @@ export function NotificationItem({ item }: { item: Notification }) {
   const remove = useDeleteNotification();
   const [now] = useState(() => new Date());
   const { Icon, className } = looks[item.type];
+  const { title, message } = notificationWords(item);
   const onError = (error: unknown) =>
     toast({ variant: "destructive", title: t("account.changeFailed"), description: errorMessage(error) });
   const read = () => {
@@ -45,14 +47,14 @@ export function NotificationItem({ item }: { item: Notification }) {
               onClick={read}
               className="text-ink no-underline after:absolute after:inset-0 hover:underline"
             >
-              {item.title}
+              {title}
             </Link>
           ) : (
-            item.title
+            title
           )}
           {item.read ? null : <span className="tag ml-2 align-middle">{t("account.newMark")}</span>}
         </h2>
-        <p className="mt-1 text-ui text-soft">{item.message}</p>
+        <p className="mt-1 text-ui text-soft">{message}</p>
         <p className="small faint mt-1">
           <time dateTime={item.date} title={formatDateTime(item.date)}>
             {agoWords(item.date, now)}
@@ -61,11 +63,7 @@ export function NotificationItem({ item }: { item: Notification }) {
       </div>
       <DropdownMenu modal={false}>
         <DropdownMenuTrigger asChild>
-          <Button
-            size="icon"
-            className="relative z-[1]"
-            aria-label={t("account.notificationMenu", { title: item.title })}
-          >
+          <Button size="icon" className="relative z-[1]" aria-label={t("account.notificationMenu", { title })}>
             <Ellipsis aria-hidden="true" />
           </Button>
         </DropdownMenuTrigger>

@@ -17,7 +17,12 @@ const meSchema = z
       .nullable(),
     nonprofit_role: roleSchema.nullable(),
     profile: z
-      .object({ full_name: z.string().nullable(), phone: z.string().nullable(), photo_path: z.string().nullable() })
+      .object({
+        full_name: z.string().nullable(),
+        phone: z.string().nullable(),
+        photo_path: z.string().nullable(),
+        language: z.string().nullish(),
+      })
       .nullable(),
     selected_nonprofit: z.object({ id: z.string(), name: z.string() }).nullable(),
     organization: z

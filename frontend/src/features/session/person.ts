@@ -6,7 +6,10 @@ import { QueryObserver, queryOptions } from "@tanstack/react-query";
 import { queryClient } from "@/lib/query-client";
 import { reads } from "@/lib/query-keys";
 import type { AppUser, Organization, SelectedNonprofit } from "@/lib/session";
+import { z } from "zod";
+import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
+import { settleWithPerson } from "@/messages/locale";
 import { readMe, type Me } from "./answers";
 import type { AuthUser } from "./api";
 
@@ -84,6 +87,12 @@ export const readAgain = (userId: string): Promise<void> =>
 
 /** Whoever signs in is read anew: also why the session before could not be read is of no account any more. */
 export const forgetPerson = (userId: string): void => queryClient.removeQueries({ queryKey: [...reads.me, userId] });
+
+/** The language of this browser and that of the profile become one; what cannot be saved now is saved at the next visit. */
+export const settleLanguage = (me: Me): Promise<void> =>
+  settleWithPerson(me?.profile?.language ?? null, async (language) => {
+    await rpc("keep_language", { language }, z.string());
+  }).catch(() => undefined);
 
 /** Puts what the server has just taken into the cache. */
 export function noteSelection(userId: string, selected: SelectedNonprofit): void {

@@ -126,6 +126,10 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     void getSupabase().then((supabase) => supabase.auth.signOut({ scope: "local" }));
   }, [error]);
 
+  useEffect(() => {
+    if (me && person) void person.settleLanguage(me);
+  }, [me, person]);
+
   // the choice that stands on the profile is this browser's, too
   const onProfile = me?.selected_nonprofit ?? null;
   useEffect(() => {

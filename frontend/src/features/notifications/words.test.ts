@@ -1,0 +1,36 @@
+import { afterEach, expect, it } from "vitest";
+import { translate, translateRest } from "@/messages/translate";
+import { notificationWords } from "./words";
+
+const approved = {
+  title: "Request Approved",
+  message: "Harbor Relief Fund approved REQ-002 for $100.",
+  code: "approved",
+  params: { nonprofit: "Harbor Relief Fund", number: "REQ-002", amount: 100 },
+};
+
+afterEach(() => translate("en"));
+
+it("says in English what was written", () => {
+  expect(notificationWords(approved)).toEqual({ title: approved.title, message: approved.message });
+});
+
+it("says what happened in the reader's language, money, kinds of help and numbers too", async () => {
+  await translate("es");
+  await translateRest("es");
+  expect(notificationWords(approved).title).toBe("Solicitud aprobada");
+  expect(notificationWords(approved).message).toContain("Harbor Relief Fund aprobó REQ-002 por ");
+  const sent = { ...approved, code: "sent", params: { number: "REQ-009", category: "Rent Support" } };
+  expect(notificationWords(sent).message).toBe("Tu solicitud REQ-009 para Ayuda con el alquiler va en camino.");
+  const open = (count: number) => notificationWords({ ...approved, code: "couldNotHelp", params: { count } }).message;
+  expect(open(1)).toContain("1 organización más");
+  expect(open(2)).toContain("2 organizaciones más");
+});
+
+it("leaves the words of a person, and what it does not know, as they are", async () => {
+  await translate("fr");
+  await translateRest("fr");
+  const words = { title: "Winter pantry", message: "It opens on Monday." };
+  expect(notificationWords({ ...words, code: null, params: null })).toEqual(words);
+  expect(notificationWords({ ...words, code: "unheardOf", params: [1] })).toEqual(words);
+});

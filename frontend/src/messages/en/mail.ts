@@ -1,0 +1,108 @@
+import { define } from "../catalogue";
+
+/**
+ * Mails, by code: subject, heading, paragraphs (p1, p2, …), button, the small line after it, and why the reader gets it. The database
+ * writes them from its own copy of these words (`sql/app/words`). No page loads this list.
+ */
+export const mail = define("mail", {
+  // around every mail
+  yourRequest: "Your request",
+  open: "Open",
+  buttonFails: "The button does not work? Copy this address into your browser:",
+  never: "We never ask for your password or for money.",
+  unsubscribe: "Unsubscribe",
+  hello: "Hello {name},",
+  helloThere: "Hello there,",
+  aNonprofit: "A nonprofit",
+  whyRequest: "You get this mail because you sent request {number} on {date}.",
+
+  "sent.subject": "{number}: we have your request",
+  "sent.heading": "We have your request",
+  "sent.p1": "Your request for {category} went to {nonprofits}.",
+  "sent.p2":
+    "Most people hear back in 5 to 7 days. The first nonprofit that acts takes your request, and we write to you at each step.",
+  "sent.button": "See your request",
+  "sent.after": "Keep the number. With it you can look up the status without signing in.",
+  "sent.why": "You get this mail because request {number} was sent with this address.",
+
+  "requestCode.subject": "{code} opens {number}",
+  "requestCode.kicker": "Your code",
+  "requestCode.heading": "Type this code on the page you came from",
+  "requestCode.p1":
+    "It opens your request {number} and is good for 15 minutes. If you did not ask for it, you need not do anything.",
+  "requestCode.why": "You get this mail because someone typed the number of your request on AidBridge.",
+
+  "couldNotHelp.subject": "{number}: one nonprofit could not help",
+  "couldNotHelp.heading": "One nonprofit could not help",
+  "couldNotHelp.p1": "{nonprofit} cannot help with your request for {category}. They write:",
+  "couldNotHelp.button": "See your request",
+  "couldNotHelp.after": {
+    one: "Your request stays open. {count} more nonprofit has it. You need not do anything.",
+    other: "Your request stays open. {count} more nonprofits have it. You need not do anything.",
+  },
+
+  "declined.subject": "{number}: your request was declined",
+  "declined.heading": "Your request was declined",
+  "declined.p1": "{nonprofit} cannot help with your request for {category}. They write:",
+  "declined.button": "See what you can do next",
+  "declined.after": "You can send it again to other nonprofits as a new request.",
+
+  "approved.subject": "{number}: your request is approved",
+  "approved.heading": "Your request is approved",
+  "approved.p1": "{nonprofit} approved your request for {category} with {amount}.",
+  "approved.p2": "They write to you about how the help reaches you.",
+  "approved.button": "See your request",
+
+  "asked.subject": "{number}: please send one more thing",
+  "asked.heading": "Please send one more thing",
+  "asked.p1": "{nonprofit} read your request for {category}. They write:",
+  "asked.button": "Add documents",
+  "asked.after": "You do not have it? Write that as your answer. You will not lose your place.",
+  "asked.afterGuest":
+    "You need no account: we mail you a code that opens your request. You do not have it? Write that as your answer. You will not lose your place.",
+
+  "ownCode.subject": "{code} is your AidBridge code",
+  "ownCode.kicker": "Your code",
+  "ownCode.heading": "Type this code on the page you came from",
+  "ownCode.p1": "It is good for 15 minutes. If you did not ask for it, you need not do anything.",
+  "ownCode.why": "You get this mail because someone typed this address on AidBridge.",
+
+  "closed.subject": "Your AidBridge account is closed",
+  "closed.kicker": "Your account",
+  "closed.heading": "Your account is closed",
+  "closed.p1": "Your profile, your drafts, your requests, your papers and your messages are erased.",
+  "closed.nothing": "Nothing of your requests stays.",
+  "closed.kept":
+    "Of {count} request(s) the number, the kind of help, the amount and the dates stay in the books of the nonprofits. Your name and your papers do not.",
+  "closed.why": "You get this mail because the account of this address was just closed.",
+
+  "pledged.subject": "Thank you for your pledge to {nonprofit}",
+  "pledged.heading": "Thank you for your pledge",
+  "pledged.p1": "You want to give {amount} to {nonprofit}.",
+  "pledged.p2": "{nonprofit} writes to you about how to send it. We take no card details.",
+  "pledged.why": "You get this mail because someone pledged a donation with this address on AidBridge.",
+
+  "donorMessage.p1": "A message from {nonprofit}:",
+  "donorMessage.button": "Read and answer",
+  "donorMessage.why": "You get this mail because you gave to {nonprofit}.",
+
+  "newsletter.subject": "Please confirm your subscription",
+  "newsletter.heading": "Please confirm your subscription",
+  "newsletter.p1":
+    "Someone asked us to send the AidBridge newsletter to this address. If it was you, confirm with the button. If not, you need not do anything.",
+  "newsletter.button": "Confirm",
+  "newsletter.why": "You get this mail once, because this address was typed on our blog.",
+
+  "newsletterAgain.subject": "You already get our newsletter",
+  "newsletterAgain.heading": "You already get our newsletter",
+  "newsletterAgain.p1": "This address is on the list already. There is nothing to do.",
+  "newsletterAgain.why": "You get this mail because this address was typed on our blog.",
+
+  "invitation.subject": "Join {nonprofit} on AidBridge",
+  "invitation.heading": "Join {nonprofit}",
+  "invitation.p1":
+    "{nonprofit} invites you to join its team as {role}. Sign in or sign up with this email address, then accept.",
+  "invitation.button": "Accept the invitation",
+  "invitation.after": "The invitation is good for 14 days and works once.",
+  "invitation.why": "You get this mail because {nonprofit} added this address to its team.",
+});
