@@ -64,6 +64,7 @@ struct Job {
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 fn main() -> anyhow::Result<()> {
+    raise_descriptors()?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -74,6 +75,13 @@ fn main() -> anyhow::Result<()> {
         ["twin", port] => actix_web::rt::System::new().block_on(twin(port.parse()?)),
         _ => anyhow::bail!("usage: sockets hold|broadcast|changes JOB.json | sockets twin PORT"),
     }
+}
+
+/// Every socket is a file.
+fn raise_descriptors() -> anyhow::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
 
 fn read_job(path: &str) -> anyhow::Result<Arc<Job>> {
