@@ -90,14 +90,14 @@ $$;
 revoke execute on function realtime.stored_messages(text, bigint, bigint) from public;
 grant execute on function realtime.stored_messages(text, bigint, bigint) to authenticator;
 
--- Waits until transactions whose commits were read from the log are visible to others, five seconds at most; whether they
+-- Waits until transactions whose commits were read from the log are visible to others, two seconds at most; whether they
 -- are. The log is ahead of that for a moment, and with a synchronous standby until that has answered. `xids` are of 32 bits.
 create or replace function realtime.await_commits(xids bigint[]) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  giving_up constant timestamptz := clock_timestamp() + interval '5 seconds';
+  giving_up constant timestamptz := clock_timestamp() + interval '2 seconds';
   seen pg_snapshot;
   next bigint;
 begin

@@ -292,9 +292,25 @@ async fn every_family_of_types_is_told_as_postgresql_writes_it_in_json() {
         .expect("a row");
     let expected: Value = serde_json::from_str(row.get(0)).expect("JSON");
     assert_eq!(got["record"], expected);
+    let as_numbers = expected;
     let types: Vec<_> = got["columns"].as_array().expect("columns").iter().map(|c| c["type"].clone()).collect();
     let expected: Vec<String> = row.get(1);
     assert_eq!(types, expected);
+    // Long numbers as texts for those who ask.
+    let mut careful = Client::open(&app).await;
+    let entry = json!([{ "event": "*", "schema": "public", "table": "kinds", "numbers": "text" }]);
+    careful.join("room", wants(entry)).await;
+    run(&app, "update kinds set small = small").await;
+    let got = careful.change().await["data"].clone();
+    assert_eq!(
+        (&got["record"]["big"], &got["record"]["exact"], &got["record"]["small"]),
+        (&json!("9007199254740993"), &json!("12.30000"), &json!(-2))
+    );
+    assert_eq!(
+        (&got["columns"][3], &got["columns"][2]["type"]),
+        (&json!({ "name": "big", "type": "text" }), &json!("int2"))
+    );
+    assert_eq!(client.change().await["data"]["record"], as_numbers);
     // bytea is hex without its mark.
     run(&app, "alter table kinds add raw bytea; update kinds set raw = '\\x0102'").await;
     assert_eq!(client.change().await["data"]["record"]["raw"], "0102");

@@ -23,6 +23,8 @@ use crate::support::valve::until;
 
 const TABLE: &str = "
     create table public.ticks (id int primary key);
+    alter table public.ticks enable row level security;
+    create policy all_of_them on public.ticks using (true);
     grant select on public.ticks to anon;
     alter publication supabase_realtime add table public.ticks;";
 
@@ -326,9 +328,7 @@ async fn a_commit_that_others_do_not_see_yet_is_told_once_they_do() {
         client
     };
     let owner = connect().await;
-    let policy =
-        "alter table public.ticks enable row level security; create policy all_of_them on public.ticks using (true);";
-    owner.batch_execute(&format!("{TABLE} {policy}")).await.expect("a table");
+    owner.batch_execute(TABLE).await.expect("a table");
     let server = Server::start(&url, Server::free_port());
     let open = async || {
         until("the server listens", async || connect_async(server.socket()).await.is_ok()).await;

@@ -66,9 +66,17 @@ pub struct Subscription {
     /// The filters as they were written, and the tables that were meant when it began, for `realtime.subscription`.
     conditions: Arc<[Filter]>,
     tables: Arc<[u32]>,
-    /// Columns wanted besides the primary key; none stands for all.
-    select: Option<Arc<[String]>>,
+    shape: Shape,
     has_config: bool,
+}
+
+/// How a subscription wants its rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Shape {
+    /// Columns besides the primary key; none stands for all.
+    select: Option<Arc<[String]>>,
+    /// `int8` and `numeric` as texts, for clients whose numbers end at 2^53.
+    has_text_numbers: bool,
 }
 
 impl Subscription {
@@ -361,7 +369,7 @@ impl Changes {
                 filters,
                 conditions: wanted.filters.into(),
                 tables,
-                select,
+                shape: Shape { select, has_text_numbers: wanted.has_text_numbers },
                 has_config,
             });
         }
@@ -485,6 +493,7 @@ struct Wanted {
     table: String,
     filters: Vec<Filter>,
     select: Option<Vec<String>>,
+    has_text_numbers: bool,
 }
 
 impl Wanted {
@@ -539,7 +548,8 @@ impl Wanted {
                         and table name."
                 .to_owned());
         }
-        Ok(Self { action, schema: schema.to_owned(), table: table.to_owned(), filters, select })
+        let has_text_numbers = word("numbers") == Some("text");
+        Ok(Self { action, schema: schema.to_owned(), table: table.to_owned(), filters, select, has_text_numbers })
     }
 
     fn exception(&self, exception: &str) -> NotSubscribed {

@@ -139,7 +139,7 @@ fn row(instance: u64, entry: &Entry) -> Option<Value> {
         "filters": filters,
         "claims": claims,
         "action": subscription.action.map_or("*", Action::name),
-        "columns": subscription.select.as_deref(),
+        "columns": subscription.shape.select.as_deref(),
     }))
 }
 

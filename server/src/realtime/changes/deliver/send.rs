@@ -9,7 +9,7 @@ use super::{Candidate, Known, end};
 use crate::db::PartAnswer;
 use crate::realtime::Inner;
 use crate::realtime::changes::change::Change;
-use crate::realtime::changes::{Action, Entry};
+use crate::realtime::changes::{Action, Entry, Shape};
 use crate::realtime::token::Identity;
 
 /// What PostgreSQL said of a row for a group.
@@ -63,7 +63,7 @@ pub(super) fn send(
     let mut writer = Writer::new(inner, changes);
     let mut again = Vec::new();
     let mut failed: Vec<u64> = Vec::new();
-    // Of one change a channel gets one message for all its subscriptions with the same columns.
+    // Of one change a channel gets one message for all its subscriptions of the same shape.
     let mut outgoing: Vec<Outgoing> = Vec::new();
     let mut index: HashMap<MessageKey, usize> = HashMap::new();
     for candidate in candidates {
@@ -106,8 +106,8 @@ pub(super) fn send(
                 Some(Sight::Unseen) | None => continue,
             },
         };
-        let select = entry.subscription.select.clone();
-        let place_of = index.entry((place, entry.member.id, select)).or_insert_with(|| {
+        let shape = entry.subscription.shape.clone();
+        let place_of = index.entry((place, entry.member.id, shape)).or_insert_with(|| {
             outgoing.push(Outgoing { change: place, entry: Arc::clone(&entry), group, verdict, ids: Vec::new() });
             outgoing.len() - 1
         });
@@ -132,5 +132,5 @@ pub(super) fn send(
     again
 }
 
-/// (change, channel, columns)
-type MessageKey = (usize, u64, Option<Arc<[String]>>);
+/// (change, channel, shape)
+type MessageKey = (usize, u64, Shape);

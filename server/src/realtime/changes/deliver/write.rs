@@ -10,14 +10,18 @@ use chrono::{DateTime, SecondsFormat};
 use serde_json::Value;
 
 use crate::realtime::Inner;
-use crate::realtime::changes::catalog::{Rights, Table};
+use crate::realtime::changes::catalog::{Rights, Table, TableColumn};
 use crate::realtime::changes::change::Change;
-use crate::realtime::changes::{Action, Entry, json};
+use crate::realtime::changes::json::Types;
+use crate::realtime::changes::{Action, Entry, Shape, json};
 use crate::realtime::metrics::Kind;
 use crate::realtime::protocol::{self, Ref, Version};
 
 /// Of a row that is too large only values of so many bytes stay.
 const SMALL: usize = 64;
+
+/// Types with numbers that are longer than a double's: int8, numeric.
+const LONG: [u32; 2] = [20, 1700];
 
 /// A message for one channel.
 pub(super) struct Outgoing {
@@ -38,8 +42,8 @@ pub(super) enum Shown {
     Unauthorized,
 }
 
-/// (change, role, columns, what is shown)
-type DataKey = (usize, String, Option<Arc<[String]>>, Shown);
+/// (change, role, shape, what is shown)
+type DataKey = (usize, String, Shape, Shown);
 
 /// Writes messages, each distinct one once.
 pub(super) struct Writer<'a> {
@@ -67,11 +71,12 @@ impl<'a> Writer<'a> {
             return;
         }
         let change = &self.changes[message.change];
-        let key = (message.change, role.to_owned(), subscription.select.clone(), message.verdict);
+        let key = (message.change, role.to_owned(), subscription.shape.clone(), message.verdict);
         let limit = self.inner.config.max_record_kb * 1024;
-        let data = self.data.entry(key).or_insert_with(|| {
-            data(change, table, rights, subscription.select.as_deref(), message.verdict, limit).into()
-        });
+        let data = self
+            .data
+            .entry(key)
+            .or_insert_with(|| data(change, table, rights, &subscription.shape, message.verdict, limit).into());
         // The same data is the same string.
         let identity = Arc::as_ptr(data).cast::<u8>() as usize;
         let frame_key =
@@ -93,14 +98,7 @@ impl<'a> Writer<'a> {
 }
 
 /// The `data` of a message, as JSON.
-fn data(
-    change: &Change,
-    table: &Table,
-    rights: &Rights,
-    select: Option<&[String]>,
-    verdict: Shown,
-    limit: usize,
-) -> String {
+fn data(change: &Change, table: &Table, rights: &Rights, shape: &Shape, verdict: Shown, limit: usize) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
     let time = DateTime::from_timestamp_micros(change.committed).unwrap_or_default();
     let mut out = format!(
@@ -123,13 +121,26 @@ fn data(
     }
     let is_shown = |name: &str| {
         rights.columns.contains(name)
-            && (select.is_none_or(|select| select.iter().any(|wanted| wanted == name))
+            && (shape.select.as_ref().is_none_or(|select| select.iter().any(|wanted| wanted == name))
                 || table.keys().any(|key| key.name == name))
+    };
+    // Clients convert by the types they are told.
+    let texts: Types;
+    let (types, type_of): (&Types, fn(&TableColumn) -> &str) = if shape.has_text_numbers {
+        texts = table
+            .types
+            .iter()
+            .map(|(oid, kind)| (*oid, kind.clone()))
+            .chain(LONG.map(|oid| (oid, json::Kind::Text)))
+            .collect();
+        (&texts, |column| if LONG.contains(&column.kind) { "text" } else { &column.type_name })
+    } else {
+        (&table.types, |column| &column.type_name)
     };
     out.push_str(r#","columns":["#);
     for (place, column) in table.columns.iter().filter(|column| is_shown(&column.name)).enumerate() {
         let comma = if place > 0 { "," } else { "" };
-        let _ = write!(out, r#"{comma}{{"name":{},"type":{}}}"#, quoted(&column.name), quoted(&column.type_name));
+        let _ = write!(out, r#"{comma}{{"name":{},"type":{}}}"#, quoted(&column.name), quoted(type_of(column)));
     }
     out.push(']');
     let is_too_large = limit > 0 && change.size() > limit;
@@ -149,7 +160,7 @@ fn data(
             let _ = write!(out, "{comma}{}:", quoted(&column.name));
             comma = ",";
             match cell.text() {
-                Some(value) => json::write(&table.types, column.kind, value, out),
+                Some(value) => json::write(types, column.kind, value, out),
                 None => out.push_str("null"),
             }
         }
