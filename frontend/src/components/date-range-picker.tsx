@@ -38,7 +38,7 @@ export function DateRangePicker({ id, value, onChange, ...props }: DateRangePick
   return (
     <Popover open={open} onOpenChange={setOpen}>
       <PopoverTrigger asChild>
-        <button type="button" id={id} className="input flex items-center gap-2 text-left" {...props}>
+        <button type="button" id={id} className="input flex items-center gap-2 text-start" {...props}>
           <CalendarDays aria-hidden="true" className="text-faint" />
           <span className="num truncate">{words}</span>
         </button>

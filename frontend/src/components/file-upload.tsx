@@ -1,9 +1,10 @@
 /** Choosing files: the spec's limits and toasts. It holds no upload: the caller sends what it is given. */
-import { FileText, FileWarning, Image as ImageIcon, Upload, X } from "lucide-react";
+import { Camera, FileText, FileWarning, Image as ImageIcon, Upload, X } from "lucide-react";
 import { useId, useRef, useState, type DragEvent } from "react";
 import { cn } from "@/lib/cn";
 import { DEFAULT_FILE_RULES, sortFiles, type FileRules, type Rejection } from "@/lib/files";
 import { formatMegabytes } from "@/lib/format";
+import { useMedia } from "@/lib/use-media";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/files";
@@ -72,6 +73,7 @@ export function FileUpload({
   const input = useRef<HTMLInputElement>(null);
   const fallbackId = useId();
   const inputId = id ?? fallbackId;
+  const onPhone = useMedia("(pointer: coarse)");
   const [over, setOver] = useState(false);
   /** Files that were not taken, each with the reason; until the next choice or until they are put away. */
   const [rejected, setRejected] = useState<readonly { name: string; why: string }[]>([]);
@@ -86,6 +88,17 @@ export function FileUpload({
       }),
     );
     if (accepted.length > 0) onChange([...files, ...accepted]);
+  };
+
+  /** The same input, for this once with the camera alone. */
+  const takePhoto = () => {
+    const chooser = input.current;
+    if (!chooser) return;
+    chooser.setAttribute("capture", "environment");
+    chooser.accept = "image/*";
+    chooser.click();
+    chooser.removeAttribute("capture");
+    chooser.accept = limits.accept.join(",");
   };
 
   const onDrop = (event: DragEvent) => {
@@ -133,6 +146,12 @@ export function FileUpload({
           <Upload aria-hidden="true" />
           {limits.maxFiles > 1 ? t("files.choose") : t("files.chooseOne")}
         </Button>
+        {onPhone && limits.accept.includes("image/jpeg") ? (
+          <Button onClick={takePhoto} disabled={disabled} aria-describedby={`${inputId}-limits`}>
+            <Camera aria-hidden="true" />
+            {t("files.takePhoto")}
+          </Button>
+        ) : null}
       </div>
       {rejected.length > 0 ? (
         <ul className="files mt-3" aria-label={t("files.notTaken")}>

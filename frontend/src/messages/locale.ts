@@ -19,6 +19,12 @@ const KEPT = "aidbridge-language";
 /** Set while a choice made here has not reached the person's profile. */
 const NEWS = "aidbridge-language-new";
 
+/**
+ * No language, but a test of the pages (`?lang=ar-XB`): every word of the catalogue turned round and read from the right, so that a
+ * text that is not in the catalogue, or a page that knows only left and right, is seen.
+ */
+const PSEUDO = "ar-XB";
+
 /** 'es-MX' → 'es'; null for a language that we do not have. */
 export function knownLocale(tag: string | null | undefined): Locale | null {
   const language = tag?.toLowerCase().split(/[-_]/)[0];
@@ -92,6 +98,12 @@ export function allWords(): Promise<void> {
 /** Settles the language before anything is shown; a language other than English brings its catalogue. */
 export async function startLocale(): Promise<void> {
   const { search } = window.location;
+  if (new URLSearchParams(search).get("lang") === PSEUDO) {
+    const { translatePseudo } = await import("./pseudo");
+    translatePseudo();
+    document.documentElement.dir = "rtl";
+    return;
+  }
   const locale = chooseLocale({ search, kept: readStored("browser", KEPT), browser: navigator.languages ?? [] });
   if (knownLocale(new URLSearchParams(search).get("lang")) && readStored("browser", KEPT) !== locale)
     keepLocale(locale);

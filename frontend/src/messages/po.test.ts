@@ -2,7 +2,7 @@ import { compileMessage } from "@lingui/message-utils/compileMessage";
 import { readFileSync } from "node:fs";
 import { afterEach, expect, it } from "vitest";
 import { t } from ".";
-import { setTranslator } from "./catalogue";
+import { setTranslator, type Messages } from "./catalogue";
 import "./en/auth";
 import "./en/requestForm";
 import { chooseLocale, locales, type Locale } from "./locale";
@@ -48,6 +48,19 @@ it("writes dates in Creole, which no engine knows", () => {
   expect(write({ weekday: "long", month: "long", day: "numeric" })).toBe("mèkredi 5 out");
   expect(write({ year: "numeric", month: "short", day: "numeric" })).toBe("5 out 2026");
   expect(daysOf("fr")).toBeNull();
+});
+
+it("the English catalogue says what the lists say (`npm run messages`)", async () => {
+  const lists = import.meta.glob<Record<string, Messages>>("./en/*.ts", { eager: true });
+  const source = await read("en");
+  const stale = Object.values(lists)
+    .flatMap((file) => Object.entries(file))
+    .flatMap(([feature, messages]) =>
+      Object.entries(messages).map(([key, words]) => [`${feature}.${key}`, words] as const),
+    )
+    .filter(([key, words]) => JSON.stringify(formsOf(source[key]?.translation ?? "")) !== JSON.stringify(words))
+    .map(([key]) => key);
+  expect(stale).toEqual([]);
 });
 
 it("the database's copy of the words is up to date (`npm run messages`)", async () => {

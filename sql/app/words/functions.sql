@@ -93,6 +93,7 @@ language sql immutable parallel safe as $words$
  "names.Education": "Educación",
  "names.Educational Supplies": "Útiles escolares",
  "names.Emergency Relief": "Ayuda de emergencia",
+ "names.Environment": "Medio ambiente",
  "names.Fees, books, uniforms": "Cuotas, libros, uniformes",
  "names.Food & Nutrition": "Comida y nutrición",
  "names.Food Assistance": "Ayuda con comida",
@@ -105,6 +106,7 @@ language sql immutable parallel safe as $words$
  "names.Medical Support": "Apoyo médico",
  "names.Needed documents were not available": "Faltaban documentos necesarios",
  "names.No capacity at this time": "Ahora no pueden atender más",
+ "names.No fixed address": "Sin dirección fija",
  "names.Other reason": "Otro motivo",
  "names.Outside the area served": "Fuera de la zona que atienden",
  "names.Outside what this program covers": "Este programa no lo cubre",
@@ -113,6 +115,7 @@ language sql immutable parallel safe as $words$
  "names.School Tuition": "Pago de la escuela",
  "names.Small Business Grants": "Ayudas para pequeños negocios",
  "names.Small Business Help": "Ayuda para pequeños negocios",
+ "names.Technology": "Tecnología",
  "names.The organization closed": "La organización cerró",
  "names.Tools, stock, a small grant": "Herramientas, mercancía, una pequeña ayuda"
 }'::jsonb
@@ -205,6 +208,7 @@ language sql immutable parallel safe as $words$
  "names.Education": "Éducation",
  "names.Educational Supplies": "Fournitures scolaires",
  "names.Emergency Relief": "Aide d’urgence",
+ "names.Environment": "Environnement",
  "names.Fees, books, uniforms": "Frais, livres, uniformes",
  "names.Food & Nutrition": "Alimentation",
  "names.Food Assistance": "Aide alimentaire",
@@ -217,6 +221,7 @@ language sql immutable parallel safe as $words$
  "names.Medical Support": "Soutien médical",
  "names.Needed documents were not available": "Il manquait des documents nécessaires",
  "names.No capacity at this time": "Pas de place en ce moment",
+ "names.No fixed address": "Sans adresse fixe",
  "names.Other reason": "Autre raison",
  "names.Outside the area served": "Hors de la zone desservie",
  "names.Outside what this program covers": "Ce programme ne couvre pas cela",
@@ -225,6 +230,7 @@ language sql immutable parallel safe as $words$
  "names.School Tuition": "Frais d’école",
  "names.Small Business Grants": "Aides aux petites entreprises",
  "names.Small Business Help": "Aide aux petites entreprises",
+ "names.Technology": "Technologie",
  "names.The organization closed": "L’organisation a fermé",
  "names.Tools, stock, a small grant": "Outils, marchandise, une petite aide"
 }'::jsonb
@@ -317,6 +323,7 @@ language sql immutable parallel safe as $words$
  "names.Education": "Edikasyon",
  "names.Educational Supplies": "Founiti lekòl",
  "names.Emergency Relief": "Èd ijans",
+ "names.Environment": "Anviwònman",
  "names.Fees, books, uniforms": "Frè, liv, inifòm",
  "names.Food & Nutrition": "Manje ak nitrisyon",
  "names.Food Assistance": "Èd pou manje",
@@ -329,6 +336,7 @@ language sql immutable parallel safe as $words$
  "names.Medical Support": "Sipò medikal",
  "names.Needed documents were not available": "Te manke papye ki nesesè",
  "names.No capacity at this time": "Yo pa ka pran plis kounye a",
+ "names.No fixed address": "San adrès fiks",
  "names.Other reason": "Lòt rezon",
  "names.Outside the area served": "Andeyò zòn yo sèvi a",
  "names.Outside what this program covers": "Pwogram sa a pa kouvri sa",
@@ -337,6 +345,7 @@ language sql immutable parallel safe as $words$
  "names.School Tuition": "Frè lekòl",
  "names.Small Business Grants": "Kòb pou ti biznis",
  "names.Small Business Help": "Èd pou ti biznis",
+ "names.Technology": "Teknoloji",
  "names.The organization closed": "Òganizasyon an fèmen",
  "names.Tools, stock, a small grant": "Zouti, machandiz, yon ti kòb"
 }'::jsonb

@@ -16,7 +16,7 @@ export function SheetContent({ title, children, ...props }: ComponentProps<typeo
     <Radix.Portal>
       <Radix.Overlay className="overlay" />
       <Radix.Content className="menu-sheet" aria-describedby={undefined} {...returnFocus} {...props}>
-        <div className="flex items-center justify-between pl-3">
+        <div className="flex items-center justify-between ps-3">
           <Radix.Title className="text-ui">{title}</Radix.Title>
           <Radix.Close asChild>
             <Button size="icon" aria-label={t("common.close")}>

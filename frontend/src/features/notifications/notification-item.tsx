@@ -52,7 +52,7 @@ export function NotificationItem({ item }: { item: Notification }) {
           ) : (
             title
           )}
-          {item.read ? null : <span className="tag ml-2 align-middle">{t("account.newMark")}</span>}
+          {item.read ? null : <span className="tag ms-2 align-middle">{t("account.newMark")}</span>}
         </h2>
         <p className="mt-1 text-ui text-soft">{message}</p>
         <p className="small faint mt-1">

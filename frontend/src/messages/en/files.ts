@@ -3,6 +3,7 @@ import { define } from "../catalogue";
 /** Choosing and sending files: sections 5, 8 and 9 of the specification. */
 export const files = define("files", {
   documents: "Documents",
+  takePhoto: "Take a photo",
   choose: "Choose files",
   chooseOne: "Choose a file",
   chosen: "Chosen files",

@@ -13,7 +13,7 @@ export const marketing = define("marketing", {
     "So we build one bridge: one form in plain words, a short way to the people who can say yes, and an honest answer either way. For food assistance, housing, healthcare, education, business support and emergency relief. It is free for everyone who asks.",
   storyTitle: "Our Story",
   story1:
-    "It began with a box of paper. A food bank, a rent fund and a school fund in one harbor town found out that they were helping the same families, each with its own form, each with its own waiting list.",
+    "It began with a box of paper. A food bank, a rent fund and a school fund in one harbor town found out that they were helping the same families. Each had its own form and its own waiting list.",
   story2:
     "They put their lists on one table. Half of the waiting was gone in a month, because nobody did the work twice. AidBridge is that table, made so that any nonprofit can sit down at it.",
   story3:

@@ -19,9 +19,9 @@ import { paths } from "../../paths";
 
 function Fact({ Icon, label, children }: { Icon: LucideIcon; label: string; children: ReactNode }) {
   return (
-    <div className="border-b border-line py-3 pl-8">
+    <div className="border-b border-line py-3 ps-8">
       <dt className="text-sm text-soft">
-        <Icon aria-hidden="true" className="absolute mt-1 -ml-8 text-faint" />
+        <Icon aria-hidden="true" className="absolute mt-1 -ms-8 text-faint" />
         {label}
       </dt>
       <dd className="break-words">{children}</dd>

@@ -49,7 +49,7 @@ export function Component() {
             <div>
               <div className="row justify-between">
                 <h2>{t("marketing.free")}</h2>
-                <span className="badge approved pl-[0.65rem]!">{t("marketing.availableNow")}</span>
+                <span className="badge approved ps-[0.65rem]!">{t("marketing.availableNow")}</span>
               </div>
               <Amount dollars={PRICES.free} />
               <Ticks items={[t("marketing.free1"), t("marketing.free2"), t("marketing.free3"), t("marketing.free4")]} />

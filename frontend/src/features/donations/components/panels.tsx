@@ -133,7 +133,7 @@ export function DonorOverview({ data, onSeeAll, onRead, donate }: OverviewProps)
                 <h3 className="wrap-anywhere">
                   <button
                     type="button"
-                    className="cursor-pointer text-left font-[inherit] after:absolute after:inset-0"
+                    className="cursor-pointer text-start font-[inherit] after:absolute after:inset-0"
                     onClick={() => onRead(message)}
                   >
                     {message.subject}

@@ -36,7 +36,7 @@ function Line({ subject, meta, preview, message, unread, onOpen }: LineProps) {
       <h3 className="wrap-anywhere">
         <button
           type="button"
-          className="cursor-pointer text-left font-[inherit]"
+          className="cursor-pointer text-start font-[inherit]"
           aria-expanded={open}
           onClick={() => {
             setOpen(!open);

@@ -4,6 +4,7 @@ import { FileText, Image as ImageIcon } from "lucide-react";
 import type { ReactNode } from "react";
 import { SectionHead } from "@/components/pages";
 import { Button } from "@/components/ui/button";
+import { addressLines } from "@/lib/address";
 import { errorMessage } from "@/lib/errors";
 import { formatDate, formatDateTime, formatMegabytes } from "@/lib/format";
 import { toast } from "@/lib/toast";
@@ -36,6 +37,7 @@ function Fact({ label, children }: { label: string; children: ReactNode }) {
 }
 
 export function RequestFacts({ opened: { request } }: { opened: VisibleRequest }) {
+  const [street, town] = addressLines(request.address, request.city, request.state, request.postal_code);
   return (
     <section>
       <SectionHead title={t("incoming.details")} />
@@ -54,9 +56,9 @@ export function RequestFacts({ opened: { request } }: { opened: VisibleRequest }
           </a>
         </Fact>
         <Fact label={t("incoming.detailAddress")}>
-          {request.address}
+          {street}
           <br />
-          {request.city}, {request.state} {request.postal_code}
+          {town}
         </Fact>
         {request.urgency ? (
           <Fact label={t("incoming.detailUrgency")}>{t(`incoming.urgency.${request.urgency}`)}</Fact>

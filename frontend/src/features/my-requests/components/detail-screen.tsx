@@ -16,6 +16,7 @@ import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { errorHint, errorMessage, isNotFound } from "@/lib/errors";
 import { formatDate, formatDateTime, formatMegabytes, formatMoney } from "@/lib/format";
+import { addressLines } from "@/lib/address";
 import { localName } from "@/lib/local-name";
 import { documentUrl } from "@/lib/request-documents";
 import { useUser } from "@/lib/session";
@@ -90,7 +91,7 @@ function DocumentLink({ document }: { document: RequestDocument }) {
     <span className="block">
       <button
         type="button"
-        className="link text-left break-all"
+        className="link text-start break-all"
         aria-busy={open.isPending}
         onClick={() => open.mutate()}
       >
@@ -131,10 +132,11 @@ function Facts({ detail: { request, documents }, downloads }: { detail: RequestD
       <div>
         <dt>{t("myRequests.rowAddress")}</dt>
         <dd>
-          {request.address}
-          <span className="block">
-            {request.city}, {request.state} {request.postal_code}
-          </span>
+          {addressLines(request.address, request.city, request.state, request.postal_code).map((line) => (
+            <span key={line} className="block">
+              {line}
+            </span>
+          ))}
         </dd>
       </div>
       <div>
@@ -270,6 +272,15 @@ export function Detail({ detail, guest, leave }: DetailProps) {
         {request.status === "declined" && request.denial_reason ? (
           <Notice tone="info" title={t("myRequests.deniedTitle")}>
             <p className="break-words whitespace-pre-line">{request.denial_reason}</p>
+            <h2 className="mt-4 text-base">{t("myRequests.nowTitle")}</h2>
+            <ul className="mt-1 list-disc ps-5">
+              <li>
+                <Link to={paths.requestSubmission}>{t("myRequests.nowAskOthers")}</Link>
+              </li>
+              <li>
+                <Link to={paths.blogPost("1")}>{t("myRequests.nowGuide")}</Link>
+              </li>
+            </ul>
           </Notice>
         ) : null}
         {request.status === "approved" ? (

@@ -67,7 +67,7 @@ export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
                 : t("myRequests.loading")}
           </h2>
           {filtered ? (
-            <Button variant="quiet" className="-mr-3" onClick={clear}>
+            <Button variant="quiet" className="-me-3" onClick={clear}>
               {t("myRequests.clearFilters")}
             </Button>
           ) : null}

@@ -1,9 +1,11 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { useLayoutEffect, useState } from "react";
-import { useForm } from "react-hook-form";
+import { lazy, Suspense, useLayoutEffect, useState } from "react";
+import { useForm, useFormContext, useWatch } from "react-hook-form";
 import { Link, useLocation } from "react-router-dom";
 import { Field, Form } from "@/components/form";
+import { FormSkeleton } from "@/components/states";
 import { Button } from "@/components/ui/button";
+import { TickLine } from "@/components/ui/checkbox";
 import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
@@ -12,9 +14,12 @@ import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import { isAnswered, type Answers } from "../answers";
+import { NO_ADDRESS, NO_POSTAL_CODE } from "@/lib/address";
 import { contactFields, contactSchema, personalFields, personalSchema, type Identity } from "../schema";
 import { email } from "@/schemas/atoms";
-import { AccountMatch } from "./account-match";
+
+/** Only some people look for their account: the first question does not wait for it. */
+const AccountMatch = lazy(() => import("./account-match").then((module) => ({ default: module.AccountMatch })));
 
 type TabName = "personal" | "contact";
 
@@ -51,9 +56,28 @@ export function IdentityFields({
   prefix?: "" | "identity.";
   readOnlyEmail?: boolean;
 }) {
+  const { control: form, setValue } = useFormContext();
+  const withoutAddress = useWatch({ control: form, name: `${prefix}address` }) === NO_ADDRESS;
+  const withAddress = fields.includes("address");
+  const shown = withoutAddress ? fields.filter((name) => name !== "address" && name !== "postalCode") : fields;
+  const setWithout = (without: boolean) => {
+    for (const [name, value] of [
+      ["address", NO_ADDRESS],
+      ["postalCode", NO_POSTAL_CODE],
+    ] as const)
+      setValue(`${prefix}${name}`, without ? value : "", { shouldDirty: true, shouldValidate: without });
+  };
   return (
     <div className="pair">
-      {fields.map((name) => (
+      {withAddress ? (
+        <div className="col-span-full">
+          <TickLine checked={withoutAddress} onCheckedChange={(on) => setWithout(on === true)}>
+            {t("requestForm.noAddress")}
+          </TickLine>
+          {withoutAddress ? <p className="hint mt-1">{t("requestForm.noAddressHint")}</p> : null}
+        </div>
+      ) : null}
+      {shown.map((name) => (
         <Field
           key={name}
           name={`${prefix}${name}`}
@@ -129,14 +153,16 @@ export function InfoStep({ answers, accountEmail, expired, onIdentity, onAccount
 
   if (matching) {
     return (
-      <AccountMatch
-        email={personal.getValues("email").trim()}
-        onChoose={(account) => {
-          onAccount(account);
-          setMatching(false);
-        }}
-        onLeave={() => setMatching(false)}
-      />
+      <Suspense fallback={<FormSkeleton fields={1} />}>
+        <AccountMatch
+          email={personal.getValues("email").trim()}
+          onChoose={(account) => {
+            onAccount(account);
+            setMatching(false);
+          }}
+          onLeave={() => setMatching(false)}
+        />
+      </Suspense>
     );
   }
 

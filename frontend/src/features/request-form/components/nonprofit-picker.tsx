@@ -6,6 +6,7 @@ import { TickCard } from "@/components/choice-card";
 import { Button } from "@/components/ui/button";
 import { Select } from "@/components/ui/select";
 import { Skeleton } from "@/components/ui/skeleton";
+import { localName } from "@/lib/local-name";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
@@ -62,7 +63,7 @@ export function Directory({ withFields, children }: DirectoryProps) {
             onChange={(value) => setCategory(value === "all" ? "" : value)}
             options={[
               { value: "all", label: t("requestForm.allFields") },
-              ...fieldsOfWork.map((field) => ({ value: field, label: field })),
+              ...fieldsOfWork.map((field) => ({ value: field, label: localName(field) })),
             ]}
           />
         ) : null}

@@ -9,6 +9,7 @@ import { Notice } from "@/components/ui/notice";
 import { paths } from "@/app/paths";
 import { errorDetails, errorHint, errorMessage } from "@/lib/errors";
 import { formatMegabytes, formatMoney } from "@/lib/format";
+import { addressLines } from "@/lib/address";
 import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
@@ -115,10 +116,11 @@ export function ReviewStep({ answers, hrefOf, onConsent, onSubmit, onRenew, busy
           <span className="num block">{identity.phone}</span>
         </Row>
         <Row name={t("requestForm.rowAddress")} href={hrefOf("info")}>
-          <span className="block">{identity.address}</span>
-          <span className="block">
-            {identity.city}, {identity.state} {identity.postalCode}
-          </span>
+          {addressLines(identity.address, identity.city, identity.state, identity.postalCode).map((line) => (
+            <span key={line} className="block">
+              {line}
+            </span>
+          ))}
         </Row>
         <Row name={t("requestForm.rowDetails")} href={hrefOf("details")}>
           <span className="whitespace-pre-line">{answers.description.trim()}</span>

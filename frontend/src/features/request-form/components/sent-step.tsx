@@ -1,3 +1,5 @@
+import { Printer, Share2 } from "lucide-react";
+import { useState } from "react";
 import { Link } from "react-router-dom";
 import { SentArt } from "@/components/art/sent";
 import { CopyButton } from "@/components/copy-button";
@@ -11,8 +13,20 @@ import "@/messages/en/requestForm";
 import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "@/lib/dates";
 import type { SentRequest } from "../storage";
 
+const statusOf = (number: string) => `${paths.requestStatusLookup}?id=${encodeURIComponent(number)}`;
+
+/** Hands the number, and where its state can be seen, to another app of the phone. Putting that away is no fault. */
+const share = (number: string) =>
+  navigator
+    .share({
+      text: t("requestForm.shareText", { number }),
+      url: new URL(statusOf(number), window.location.origin).href,
+    })
+    .catch(() => undefined);
+
 /** Step 5: the number, large, and what happens next. */
 export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: boolean }) {
+  const [mayShare] = useState(() => typeof navigator.share === "function");
   return (
     <>
       <SentArt
@@ -26,7 +40,19 @@ export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: bool
         <p className="no num" data-testid="request-number">
           {sent.number}
         </p>
-        <CopyButton value={sent.number} label={t("requestForm.copyNumber")} />
+        <span className="row">
+          <CopyButton value={sent.number} label={t("requestForm.copyNumber")} />
+          <Button variant="quiet" className="no-print" onClick={() => window.print()}>
+            <Printer aria-hidden="true" />
+            {t("requestForm.print")}
+          </Button>
+          {mayShare ? (
+            <Button variant="quiet" className="no-print" onClick={() => void share(sent.number)}>
+              <Share2 aria-hidden="true" />
+              {t("requestForm.share")}
+            </Button>
+          ) : null}
+        </span>
       </div>
       <p className="mt-4">
         <Words k="requestForm.sentMail" parts={{ email: <strong key="email">{sent.email}</strong> }} />
@@ -62,9 +88,7 @@ export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: bool
             ) : (
               <Link to={paths.signup}>{t("requestForm.createAccount")}</Link>
             )}
-            <Link to={`${paths.requestStatusLookup}?id=${encodeURIComponent(sent.number)}`}>
-              {t("requestForm.checkStatus")}
-            </Link>
+            <Link to={statusOf(sent.number)}>{t("requestForm.checkStatus")}</Link>
           </p>
         </section>
       )}

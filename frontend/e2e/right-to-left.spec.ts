@@ -1,0 +1,89 @@
+/**
+ * The pages read from the right, in a pseudo-language made of the catalogue (`?lang=ar-XB`): they fit, they are mirrored, and no
+ * text of theirs comes from outside the catalogue.
+ */
+import { DEMO_PASSWORD } from "./fixtures/api";
+import { expect, test } from "./fixtures/test";
+import type { Page } from "@playwright/test";
+
+test.describe.configure({ timeout: 900_000 });
+
+const PUBLIC = [
+  "/",
+  "/login",
+  "/signup",
+  "/forgot-password",
+  "/about-us",
+  "/how-it-works",
+  "/for-nonprofits",
+  "/faq",
+  "/features",
+];
+const MORE = [
+  "/partners",
+  "/pricing",
+  "/resource-library",
+  "/request-submission",
+  "/request-status",
+  "/open-request",
+  "/404",
+];
+const REQUESTER = ["/requester-dashboard", "/my-requests", "/request-drafts", "/request/REQ-004", "/profile-settings"];
+
+/** Names, addresses and what people wrote, as they stand on public pages. */
+const NAMES =
+  /^(AidBridge|Aid|Bridge|Facebook|Instagram|LinkedIn|REQ-\d+|Portland.*|.*@.*|.*\.example|Lakeside Food Bank|Harbor Relief Fund|Clinique Bon Repos|Open Door Learning Fund|Puente Pequeño|Marie-Thérèse D\.|Abdirahman Y\.|Ruth Okonkwo)$/;
+
+/** What the page shows of words that did not come through the catalogue. */
+const loose = (page: Page) =>
+  page.evaluate(() => {
+    const texts: string[] = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const { data, parentElement } = walker.currentNode as Text;
+      if (!parentElement?.checkVisibility() || parentElement.closest("script, style")) continue;
+      if (!/[\u202c\u202e]/.test(data) && /\p{L}{2}/u.test(data)) texts.push(data.trim());
+    }
+    return texts;
+  });
+
+async function looked(page: Page, path: string) {
+  await page.goto(`${path}${path.includes("?") ? "&" : "?"}lang=ar-XB`);
+  await expect(page.locator("h1")).toBeVisible();
+  await expect(page.locator("html")).toHaveAttribute("dir", "rtl");
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 860 });
+    const { over, logo } = await page.evaluate(() => ({
+      over: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      logo:
+        [...document.querySelectorAll("a.brand")].find((link) => link.checkVisibility())?.getBoundingClientRect()
+          .left ?? 0,
+    }));
+    expect({ path, width, over }).toEqual({ path, width, over: 0 });
+    expect(logo, `${path} at ${width}: the logo stands on the right`).toBeGreaterThan(width / 2);
+  }
+}
+
+test("public pages are mirrored, fit and say nothing beside the catalogue", async ({ page }) => {
+  for (const path of [...PUBLIC, ...MORE]) {
+    await looked(page, path);
+    if (path === "/request-submission") await expect(page.getByRole("listitem").first()).toBeVisible();
+    const data =
+      path === "/request-submission"
+        ? /assistance|food|rent|medic|school|business|fees|tools|doctor|help|support|aid/i
+        : /^$/;
+    expect({ path, loose: (await loose(page)).filter((text) => !NAMES.test(text) && !data.test(text)) }).toEqual({
+      path,
+      loose: [],
+    });
+  }
+});
+
+test("pages of people who ask are mirrored and fit", async ({ page, people }) => {
+  await people.signIn(page, { email: "requester@demo.aidbridge.test", password: DEMO_PASSWORD });
+  await page.waitForURL(/requester-dashboard/);
+  for (const path of REQUESTER) {
+    await page.setViewportSize({ width: 390, height: 860 });
+    await looked(page, path);
+  }
+});

@@ -1,0 +1,40 @@
+import { render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { useForm } from "react-hook-form";
+import { expect, it, vi } from "vitest";
+import { Form } from "@/components/form";
+import { contactFields } from "../schema";
+import { IdentityFields } from "./info-step";
+
+function Contact({ onSend }: { onSend: (values: object) => void }) {
+  const form = useForm({ defaultValues: { address: "", city: "Portland", state: "ME", postalCode: "" } });
+  return (
+    <Form form={form} onSubmit={onSend}>
+      <IdentityFields fields={contactFields} />
+      <button type="submit">Send</button>
+    </Form>
+  );
+}
+
+it("takes a town alone from a person without a fixed address, and the street again when they have one", async () => {
+  const onSend = vi.fn();
+  const user = userEvent.setup();
+  render(<Contact onSend={onSend} />);
+  await user.click(screen.getByRole("checkbox", { name: "I have no fixed address" }));
+  expect(screen.queryByLabelText("Street address")).toBeNull();
+  expect(screen.queryByLabelText("Postal/ZIP code")).toBeNull();
+  await user.click(screen.getByRole("button", { name: "Send" }));
+  expect(onSend.mock.lastCall?.[0]).toEqual({
+    address: "No fixed address",
+    city: "Portland",
+    state: "ME",
+    postalCode: "none",
+  });
+
+  await user.click(screen.getByRole("checkbox", { name: "I have no fixed address" }));
+  expect(screen.getByLabelText("Street address")).toHaveValue("");
+  await user.type(screen.getByLabelText("Street address"), "12 Wharf Street");
+  await user.type(screen.getByLabelText("Postal/ZIP code"), "04101");
+  await user.click(screen.getByRole("button", { name: "Send" }));
+  expect(onSend.mock.lastCall?.[0]).toMatchObject({ address: "12 Wharf Street", postalCode: "04101" });
+});
