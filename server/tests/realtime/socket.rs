@@ -48,6 +48,46 @@ async fn both_serializers_join_beat_and_leave() {
 }
 
 #[actix_web::test]
+async fn frames_that_come_with_the_handshake_are_not_lost() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let app = TestApp::start().await;
+    let address = app.base.trim_start_matches("http://");
+    // Clients mask their frames; this mask changes nothing.
+    let beat = |reference: u8| {
+        let text = format!(r#"[null,"{reference}","phoenix","heartbeat",{{}}]"#);
+        let mut frame = vec![0x81, 0x80 | u8::try_from(text.len()).expect("short"), 0, 0, 0, 0];
+        frame.extend_from_slice(text.as_bytes());
+        frame
+    };
+    let head = format!(
+        "GET /realtime/v1/websocket?apikey={}&vsn=2.0.0 HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        app.anon_key
+    );
+    // The first frame as a whole, the second cut in two.
+    for cut in [1, 20] {
+        let mut stream = tokio::net::TcpStream::connect(address).await.expect("a connection");
+        let second = beat(2);
+        let early = [head.as_bytes(), &beat(1), &second[..cut]].concat();
+        stream.write_all(&early).await.expect("sent");
+        let mut seen = String::new();
+        let mut is_cut = true;
+        while !seen.contains(r#"[null,"2","phoenix","phx_reply""#) {
+            let mut part = [0; 4096];
+            let read = tokio::time::timeout(std::time::Duration::from_secs(20), stream.read(&mut part)).await;
+            let length = read.expect("an answer").expect("open");
+            assert!(length > 0, "{seen}");
+            seen.push_str(&String::from_utf8_lossy(&part[..length]));
+            if is_cut && seen.contains(r#"[null,"1","phoenix","phx_reply""#) {
+                is_cut = false;
+                stream.write_all(&second[cut..]).await.expect("sent");
+            }
+        }
+        assert!(seen.starts_with("HTTP/1.1 101 "), "{seen}");
+    }
+}
+
+#[actix_web::test]
 async fn malformed_frames_are_dropped_and_the_socket_stays() {
     let app = TestApp::start().await;
     let mut client = Client::open(&app).await;
