@@ -25,6 +25,7 @@ import { formatDate } from "@/lib/format";
 import { can, useOrganization, useSession, useUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { replacing } from "@/lib/url-state";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import { paths } from "../../paths";
@@ -85,14 +86,17 @@ export function Component() {
     date: formatDate(request.submitted_at),
     ago: agoWords(request.submitted_at),
   })}`;
-  const title = t("incoming.dialogAboutNoName", { number: request.request_number, category: request.category });
+  const title = t("incoming.dialogAboutNoName", {
+    number: request.request_number,
+    category: localName(request.category),
+  });
 
   if (!query.data.visible) {
     return (
       <DetailPage
         title={title}
         crumb={request.request_number}
-        heading={request.category}
+        heading={localName(request.category)}
         back={back}
         meta={meta}
         badge={<IncomingBadge status={query.data.request.status} size="big" />}
@@ -119,7 +123,7 @@ export function Component() {
       <DetailPage
         title={title}
         crumb={request.request_number}
-        heading={request.category}
+        heading={localName(request.category)}
         back={back}
         meta={meta}
         badge={

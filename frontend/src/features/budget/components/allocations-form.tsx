@@ -10,6 +10,7 @@ import { Input } from "@/components/ui/input";
 import { formatMoney } from "@/lib/format";
 import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/budget";
 import { useSaveAllocations, type CategorySpending } from "../api";
@@ -77,7 +78,7 @@ export function AllocationsForm({ nonprofitId, spending, categories, onClose }: 
       >
         {fields.map((line, index) =>
           index < fixed ? (
-            <MoneyField<Values> key={line.id} name={`lines.${index}.amount`} label={line.category} />
+            <MoneyField<Values> key={line.id} name={`lines.${index}.amount`} label={localName(line.category)} />
           ) : (
             <div key={line.id} className="grid-2">
               <Field<Values> name={`lines.${index}.category`} label={t("budget.otherCategory")}>

@@ -5,6 +5,7 @@ import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Meter } from "@/components/ui/progress";
 import { formatMoney, formatPercent } from "@/lib/format";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/budget";
 import type { Budget } from "../api";
@@ -62,7 +63,7 @@ export function SpendingByCategory({ budget, onChange }: { budget: Budget; onCha
         <ul className="alloc list ruled">
           {budget.spendingByCategory.map((line) => (
             <li key={line.category}>
-              <strong className="wrap-anywhere">{line.category}</strong>
+              <strong className="wrap-anywhere">{localName(line.category)}</strong>
               <span className="num text-soft">
                 {line.allocated > 0
                   ? t("budget.ofAllocated", {

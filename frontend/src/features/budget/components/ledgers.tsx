@@ -14,6 +14,7 @@ import { Button } from "@/components/ui/button";
 import { errorMessage } from "@/lib/errors";
 import { formatDate, formatMoney } from "@/lib/format";
 import { toast } from "@/lib/toast";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/budget";
 import {
@@ -77,7 +78,7 @@ const transactionColumns = (): Column<Transaction>[] => [
         (row.donor ?? t("budget.anonymous"))
       ) : (
         <>
-          {row.category}{" "}
+          {row.category ? localName(row.category) : null}{" "}
           {row.request_id && row.request_number ? (
             <Link className="id no-underline" to={paths.nonprofitRequest(row.request_id)}>
               {row.request_number}
@@ -261,7 +262,7 @@ const grantColumns = (onPay: (grant: Grant) => void): Column<Grant>[] => [
           {row.request_number}
         </Link>
         <span className="block text-sm text-soft">
-          {row.category}, {row.requester_name}
+          {localName(row.category)}, {row.requester_name}
         </span>
       </>
     ),

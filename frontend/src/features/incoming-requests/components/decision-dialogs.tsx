@@ -13,6 +13,7 @@ import { errorDetails, errorHint, errorMessage } from "@/lib/errors";
 import { formatList, formatMoney } from "@/lib/format";
 import { forgetKept, readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import { parseAmount, parseDollars } from "@/schemas/amount";
@@ -59,7 +60,7 @@ const personOf = ({ request }: VisibleRequest) => request.first_name;
 const about = ({ request }: VisibleRequest) =>
   t("incoming.dialogAbout", {
     number: request.request_number,
-    category: request.category,
+    category: localName(request.category),
     name: `${request.first_name} ${request.last_name}`,
   });
 const openElsewhere = ({ also_sent_to }: VisibleRequest) =>
@@ -276,7 +277,7 @@ function DenyDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
               {...control}
               options={(reasons.data ?? [])
                 .filter((option) => option.code !== "organization_closed")
-                .map((option) => ({ value: option.code, label: option.label }))}
+                .map((option) => ({ value: option.code, label: localName(option.label) }))}
             />
           )}
         </Field>

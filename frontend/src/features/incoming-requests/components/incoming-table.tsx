@@ -2,6 +2,7 @@ import { Link } from "react-router-dom";
 import { DataTable, type Column, type Sort } from "@/components/data-table";
 import { Button } from "@/components/ui/button";
 import { formatDate } from "@/lib/format";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import { amountWords } from "../amount-words";
@@ -33,7 +34,7 @@ function incomingColumns({
       header: t("incoming.columnCategory"),
       sortable: true,
       card: "wide",
-      cell: (row) => <strong className="cat">{row.category}</strong>,
+      cell: (row) => <strong className="cat">{localName(row.category)}</strong>,
     },
     {
       key: "date",
@@ -75,7 +76,11 @@ function incomingColumns({
           <Button asChild variant={review ? "plain" : "quiet"}>
             <Link
               to={href(row.request_id)}
-              aria-label={t("incoming.aboutRequest", { action, category: row.category, number: row.request_number })}
+              aria-label={t("incoming.aboutRequest", {
+                action,
+                category: localName(row.category),
+                number: row.request_number,
+              })}
             >
               {action}
             </Link>

@@ -8,6 +8,7 @@ import { addressLines } from "@/lib/address";
 import { errorMessage } from "@/lib/errors";
 import { formatDate, formatDateTime, formatMegabytes } from "@/lib/format";
 import { toast } from "@/lib/toast";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
 import "@/styles/serif.css";
@@ -42,7 +43,7 @@ export function RequestFacts({ opened: { request } }: { opened: VisibleRequest }
     <section>
       <SectionHead title={t("incoming.details")} />
       <dl className="answers tight">
-        <Fact label={t("incoming.detailCategory")}>{request.category}</Fact>
+        <Fact label={t("incoming.detailCategory")}>{localName(request.category)}</Fact>
         <Fact label={t("incoming.detailAmount")}>
           <span className="num">{amountWords(request.amount)}</span>
         </Fact>

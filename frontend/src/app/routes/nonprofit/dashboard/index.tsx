@@ -16,6 +16,7 @@ import { firstName } from "@/lib/format";
 import { can, useSession, useUser, type Organization } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { useTab } from "@/lib/url-state";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/helpCategories";
 import "@/messages/en/incoming";
@@ -90,7 +91,7 @@ function CategoriesTab({ categories }: Pick<NonprofitDashboard, "categories">) {
         <ul className="list ruled">
           {categories.map((category) => (
             <li key={category.id} className="item">
-              <h3 className="text-base!">{category.name}</h3>
+              <h3 className="text-base!">{localName(category.name)}</h3>
               {category.is_active ? <Tag>{t("helpCategories.active")}</Tag> : null}
               <p className="meta num">
                 {category.requests > 0

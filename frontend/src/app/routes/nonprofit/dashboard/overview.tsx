@@ -10,6 +10,7 @@ import { IncomingBadge } from "@/features/incoming-requests/components/incoming-
 import type { DashboardBudget, DashboardCategory, NonprofitDashboard } from "@/features/nonprofit-dashboard/api";
 import { agoWords } from "@/lib/ago";
 import { formatDate, formatList, formatMoney, formatNumber, formatPercent } from "@/lib/format";
+import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
 import "@/messages/en/budget";
 import "@/messages/en/helpCategories";
@@ -43,7 +44,7 @@ function Next({ request }: { request: NonprofitDashboard["longest_waiting"] }) {
         <h2 id="next-heading">
           {t("nonprofitDashboard.nextWithAmount", {
             number: request.request_number,
-            category: request.category,
+            category: localName(request.category),
             amount: amountWords(request.amount),
           })}
         </h2>
@@ -95,7 +96,7 @@ export function BudgetSummary({ budget }: { budget: DashboardBudget }) {
             <ul className="bars">
               {spent.map((entry) => (
                 <li key={entry.category}>
-                  <span>{entry.category}</span>
+                  <span>{localName(entry.category)}</span>
                   <b>{formatMoney(entry.amount)}</b>
                   <i
                     style={{ "--v": `${Math.round((100 * entry.amount) / most)}%` } as React.CSSProperties}
@@ -117,7 +118,7 @@ function Categories({ categories }: { categories: readonly DashboardCategory[] }
     <ul className="list ruled">
       {categories.map((category) => (
         <li key={category.id} className="py-3">
-          <strong>{category.name}</strong>
+          <strong>{localName(category.name)}</strong>
           {category.description ? <p className="text-ui text-soft">{category.description}</p> : null}
         </li>
       ))}
@@ -155,7 +156,7 @@ export function Overview({ data, managed }: { data: NonprofitDashboard; managed:
                 {data.recent.map((request) => (
                   <li key={request.request_id} className="item">
                     <h3>
-                      <Link to={paths.nonprofitRequest(request.request_id)}>{request.category}</Link>
+                      <Link to={paths.nonprofitRequest(request.request_id)}>{localName(request.category)}</Link>
                     </h3>
                     <IncomingBadge status={request.status} needsMoreProof={request.needs_more_proof} />
                     <p className="meta num">
