@@ -13,6 +13,7 @@ mod mail;
 mod migrations;
 mod outages;
 mod process;
+mod project_copies;
 mod realtime;
 mod rest;
 mod rest_isolation;

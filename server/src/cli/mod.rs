@@ -56,6 +56,8 @@ enum Command {
     Start(project::StartArgs),
     /// Stop what 'start' has started; the data stays
     Stop(project::StopArgs),
+    /// Run a command, such as a test suite, with a fresh copy of this folder's project
+    Test(project::TestArgs),
     /// Show where the project of this folder is served, and its keys
     Status(project::StatusArgs),
     /// The project's database
@@ -125,7 +127,8 @@ pub fn run() -> ExitCode {
     });
     let outcome = source.and_then(|mut source| {
         connection::settle(&mut source, only)?;
-        match command {
+        let done: anyhow::Result<()> = match command {
+            Command::Test(args) => return project::test(args),
             Command::Serve(args) => serve::run(args, source),
             Command::Migrate(args) => migrate::migrate(args, &source),
             Command::Seed(args) => migrate::seed(args, &source),
@@ -141,10 +144,11 @@ pub fn run() -> ExitCode {
             Command::Migration(command) => project::migration(command),
             Command::Functions(command) => project::functions(&command),
             Command::Gen(GenCommand::Types { schema, .. }) => project::gen_types(schema),
-        }
+        };
+        done.map(|()| ExitCode::SUCCESS)
     });
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             complain(&format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" "));
             ExitCode::FAILURE

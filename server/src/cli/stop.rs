@@ -14,6 +14,11 @@ pub struct Stop {
 impl Stop {
     /// Begins to watch; call from a runtime.
     pub fn watch() -> anyhow::Result<Self> {
+        Self::watch_with(std::future::pending())
+    }
+
+    /// Begins to watch signals and `other`, whose end asks as much as a signal does.
+    pub fn watch_with(other: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be watched");
         let mut terminate = listen(SignalKind::terminate())?;
         let mut interrupt = listen(SignalKind::interrupt())?;
@@ -21,8 +26,14 @@ impl Stop {
         let mut hangup = if ignores_hangup() { None } else { Some(listen(SignalKind::hangup())?) };
         let (tell, asked) = watch::channel(0);
         tokio::spawn(async move {
+            let mut other = Box::pin(other);
+            let mut has_ended = false;
             loop {
                 let came = tokio::select! {
+                    () = &mut other, if !has_ended => {
+                        has_ended = true;
+                        Some(())
+                    }
                     came = terminate.recv() => came,
                     came = interrupt.recv() => came,
                     came = next(&mut hangup) => came,

@@ -37,6 +37,15 @@ const TRUSTED_TOO: [&str; 16] = [
     "xml2",
 ];
 
+/// Our own extensions' files, with their names.
+pub fn each_file(mut with: impl FnMut(&str, &[u8])) {
+    for name in Ours::iter() {
+        if let Some(file) = Ours::get(&name) {
+            with(&name, &file.data);
+        }
+    }
+}
+
 /// Writes the folder of extensions below `root` and yields the settings that make PostgreSQL look there; none before
 /// version 18.
 pub fn prepare(root: &Path, binaries: &Binaries, major: &str) -> Result<Vec<(String, String)>, EmbeddedError> {

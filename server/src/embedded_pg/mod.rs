@@ -24,8 +24,9 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 pub use account::Account;
-use binaries::Binaries;
+pub use binaries::Binaries;
 pub use error::EmbeddedError;
+pub use extensions::each_file as each_extension_file;
 use process::{Launch, Supervised};
 pub use roles::Passwords;
 use roles::Roles;
@@ -156,6 +157,11 @@ impl EmbeddedPostgres {
     pub async fn stop(mut self) {
         self.supervised.stop().await;
     }
+
+    /// Ends PostgreSQL at once and leaves a cluster that nobody is going to need.
+    pub async fn discard(mut self) {
+        self.supervised.discard().await;
+    }
 }
 
 /// A connection string; none of its parts needs escaping.
@@ -235,6 +241,41 @@ pub fn delete_cluster(data_root: &Path) -> Result<(), EmbeddedError> {
         }
     }
     Ok(())
+}
+
+/// Ends what a killed server has left running on the cluster below `root`.
+pub async fn end_leftovers(root: &Path) -> Result<(), EmbeddedError> {
+    cluster::clear_leftovers(&root.join("db")).await
+}
+
+/// Copies a stopped cluster, or any folder, to where there is none yet: with owners and modes, which PostgreSQL asks for.
+/// Copies share their blocks where the file system can do that.
+pub fn copy_folder(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
+    let metadata = std::fs::metadata(from).map_err(EmbeddedError::io("cannot read", from))?;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(metadata.mode() & 0o777).create(to).map_err(EmbeddedError::io("cannot create", to))?;
+    for entry in std::fs::read_dir(from).map_err(EmbeddedError::io("cannot read", from))? {
+        let entry = entry.map_err(EmbeddedError::io("cannot read", from))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().map_err(EmbeddedError::io("cannot read", &source))?;
+        if kind.is_dir() {
+            copy_folder(&source, &target)?;
+        } else if kind.is_file() {
+            std::fs::copy(&source, &target).map_err(EmbeddedError::io("cannot copy to", &target))?;
+            keep_owner(&source, &target)?;
+        }
+    }
+    keep_owner(from, to)
+}
+
+/// Only root can give files away; everybody else's copies are their own anyway.
+fn keep_owner(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let metadata = std::fs::metadata(from).map_err(EmbeddedError::io("cannot read", from))?;
+    std::os::unix::fs::lchown(to, Some(metadata.uid()), Some(metadata.gid()))
+        .map_err(EmbeddedError::io("cannot hand over", to))
 }
 
 /// The logins of the running cluster of a data root, wherever it lies.

@@ -91,6 +91,13 @@ impl Supervised {
         }
     }
 
+    /// Ends the postmaster without a checkpoint.
+    pub async fn discard(&mut self) {
+        // The watcher is told in the same breath, so it does not start another.
+        signal(self.pid.load(Ordering::Acquire), Signal::QUIT);
+        self.stop().await;
+    }
+
     /// Forgets the postmaster, which goes on running.
     pub fn abandon(&mut self) {
         if let Some(watcher) = self.watcher.take() {

@@ -29,3 +29,11 @@ pub use logins::{GivenUrls, PlatformUrls, prepare};
 pub use platform::platform;
 pub use runner::Applied;
 pub use seed::{Seeded, has_demo_accounts, seed};
+
+/// Everything that this binary may run on a project's database before the project's own files.
+pub fn embedded_files() -> Result<Vec<SqlFile>, MigrateError> {
+    let mut files = files::platform()?;
+    files.extend(files::auth()?);
+    files.push(SqlFile::new("webhooks.sql", project::WEBHOOKS.to_owned()));
+    Ok(files)
+}

@@ -12,6 +12,9 @@ use super::ledger::Ledger;
 use super::runner::{Plan, Set, Step, Unit, WhenChanged};
 use super::session::Session;
 
+/// What `supabase_functions` needs, on pg_net.
+pub(super) const WEBHOOKS: &str = include_str!("../../../sql/project/webhooks.sql");
+
 /// Where progress is told, a line at a time.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
 
@@ -96,7 +99,7 @@ pub async fn begin(admin_url: &str, url: &str, outset: &Outset<'_>) -> Result<()
     let is_ours = "select current_user = 'supabase_admin'
                      and exists (select from pg_available_extensions where name = 'pg_net')";
     if admin.client.query_one(is_ours, &[]).await?.get(0) {
-        admin.client.batch_execute(include_str!("../../../sql/project/webhooks.sql")).await?;
+        admin.client.batch_execute(WEBHOOKS).await?;
     }
     let session = Session::connect_alone(url).await?;
     session.reset().await?;

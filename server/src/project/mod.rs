@@ -51,6 +51,16 @@ pub struct Project {
     /// Sentences about what is in the configuration and is not served.
     pub warnings: Vec<String>,
     values: Values,
+    elsewhere: Option<Elsewhere>,
+}
+
+/// Where a throw-away copy of a project is served, in place of what its configuration says.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    pub data_dir: PathBuf,
+    pub api: u16,
+    pub db: u16,
+    pub inbox: u16,
 }
 
 impl Project {
@@ -82,7 +92,7 @@ impl Project {
             .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' })
             .take(40)
             .collect();
-        Ok(Self { root: root.to_owned(), id, warnings, values })
+        Ok(Self { root: root.to_owned(), id, warnings, values, elsewhere: None })
     }
 
     /// `supabase/`, to which most paths of the configuration are relative.
@@ -90,9 +100,29 @@ impl Project {
         self.root.join("supabase")
     }
 
+    /// The same project, served elsewhere.
+    pub fn served_at(&self, elsewhere: Elsewhere) -> Self {
+        Self { elsewhere: Some(elsewhere), ..self.clone() }
+    }
+
+    /// Whether this is a copy, served elsewhere than the configuration says.
+    pub fn is_copy(&self) -> bool {
+        self.elsewhere.is_some()
+    }
+
     /// Where the server keeps this project's database and files.
     pub fn data_dir(&self) -> PathBuf {
+        self.elsewhere.as_ref().map_or_else(|| self.own_dir(), |elsewhere| elsewhere.data_dir.clone())
+    }
+
+    /// What every server of this project may share, wherever it is served.
+    pub fn own_dir(&self) -> PathBuf {
         self.root.join(".ferrobase")
+    }
+
+    /// The configuration as text, to tell whether it has changed.
+    pub fn configuration(&self) -> String {
+        format!("{:?}", self.values)
     }
 
     /// Whether the migrations are to be applied.

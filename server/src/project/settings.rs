@@ -33,15 +33,15 @@ const NO_LIMIT: &str = "360000";
 
 impl Project {
     pub fn api_port(&self) -> u16 {
-        self.port("api.port", 54321)
+        self.elsewhere.as_ref().map_or_else(|| self.port("api.port", 54321), |elsewhere| elsewhere.api)
     }
 
     pub fn db_port(&self) -> u16 {
-        self.port("db.port", 54322)
+        self.elsewhere.as_ref().map_or_else(|| self.port("db.port", 54322), |elsewhere| elsewhere.db)
     }
 
     pub fn inbox_port(&self) -> u16 {
-        self.port("local_smtp.port", 54324)
+        self.elsewhere.as_ref().map_or_else(|| self.port("local_smtp.port", 54324), |elsewhere| elsewhere.inbox)
     }
 
     fn port(&self, path: &str, default: u16) -> u16 {
@@ -50,9 +50,13 @@ impl Project {
 
     /// `http://127.0.0.1:<port>`, or what the configuration calls the API from outside.
     pub fn api_url(&self) -> String {
-        self.values
-            .text("api.external_url")
+        self.outside_url("api.external_url")
             .map_or_else(|| format!("http://127.0.0.1:{}", self.api_port()), |url| url.trim_end_matches('/').to_owned())
+    }
+
+    /// An address that the configuration names for the world outside; of a copy served elsewhere it leads astray.
+    fn outside_url(&self, path: &str) -> Option<String> {
+        self.values.text(path).filter(|_| self.elsewhere.is_none())
     }
 
     pub fn jwt_secret(&self) -> String {
@@ -123,7 +127,7 @@ impl Project {
         let size = values.text("storage.file_size_limit").and_then(|text| parse_size(&text)).unwrap_or(50 << 20);
         settings.set("FILE_SIZE_LIMIT", size.to_string());
         settings.set("SITE_URL", values.text_or("auth.site_url", "http://127.0.0.1:3000"));
-        let external = values.text("auth.external_url").unwrap_or_else(|| format!("{}/auth/v1", self.api_url()));
+        let external = self.outside_url("auth.external_url").unwrap_or_else(|| format!("{}/auth/v1", self.api_url()));
         settings.set("API_EXTERNAL_URL", external.trim_end_matches('/').trim_end_matches("/auth/v1"));
         settings.set("GOTRUE_JWT_ISSUER", values.text("auth.jwt_issuer").unwrap_or(external));
         if let Some(urls) = values.list("auth.additional_redirect_urls") {
@@ -142,6 +146,7 @@ impl Project {
             settings.set(&format!("GOTRUE_RATE_LIMIT_{limit}"), NO_LIMIT);
         }
         settings.set("GOTRUE_MFA_RATE_LIMIT_CHALLENGE_AND_VERIFY", NO_LIMIT);
+        settings.set("FERROBASE_GUESS_LIMITS", "false");
     }
 
     fn keys_and_tokens(&self, settings: &mut Settings) -> Result<(), ProjectError> {
@@ -344,11 +349,33 @@ mod tests {
             ("FILE_SIZE_LIMIT", "52428800"),
             ("FERROBASE_MAIL", "inbox"),
             ("GOTRUE_RATE_LIMIT_EMAIL_SENT", "360000"),
+            ("FERROBASE_GUESS_LIMITS", "false"),
         ] {
             assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
         }
         let keys: Vec<serde_json::Value> = serde_json::from_str(&found["GOTRUE_JWT_KEYS"]).expect("keys");
         assert_eq!((keys[0]["kid"].as_str(), keys.len()), (Some("b81269f1-21d8-4f2e-b719-c2240a840d90"), 2));
+    }
+
+    #[test]
+    fn a_copy_served_elsewhere_names_its_own_addresses() {
+        let config =
+            "[api]\nport = 1\nexternal_url = \"https://x.example\"\n[auth]\nexternal_url = \"https://y.example\"\n";
+        let project = Folder::new("elsewhere", &[("supabase/config.toml", config)]).load(&[]);
+        let data_dir = "/tmp/copy".into();
+        let copy = project.served_at(super::super::Elsewhere { data_dir, api: 7, db: 8, inbox: 9 });
+        let found = settings(&copy);
+        for (name, value) in [
+            ("FERROBASE_LISTEN", "127.0.0.1:7"),
+            ("FERROBASE_DB_PORT", "8"),
+            ("FERROBASE_INBOX_LISTEN", "127.0.0.1:9"),
+            ("FERROBASE_DATA_DIR", "/tmp/copy"),
+            ("API_EXTERNAL_URL", "http://127.0.0.1:7"),
+            ("GOTRUE_JWT_ISSUER", "http://127.0.0.1:7/auth/v1"),
+        ] {
+            assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        assert_eq!(settings(&project)["API_EXTERNAL_URL"], "https://y.example");
     }
 
     #[test]

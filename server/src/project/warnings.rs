@@ -26,7 +26,26 @@ pub fn warnings(values: &Values) -> Vec<String> {
             Some(_) => {}
         }
     }
+    let limits: Vec<&str> = values.iter().filter_map(|(path, value)| other_limit(path, value)).collect();
+    if !limits.is_empty() {
+        warnings.push(format!(
+            "supabase/config.toml: auth.rate_limit has no effect on a local server, which has no limits ({})",
+            limits.join(", ")
+        ));
+    }
     warnings
+}
+
+/// The name of a limit that the configuration changes.
+fn other_limit<'a>(path: &'a str, value: &Value) -> Option<&'a str> {
+    let name = path.strip_prefix("auth.rate_limit.")?;
+    // What `supabase init` writes says nothing.
+    let default = match name {
+        "email_sent" => "2",
+        "token_refresh" => "150",
+        _ => "30",
+    };
+    (*value != Value::Text(default.to_owned())).then_some(name)
 }
 
 #[cfg(test)]
@@ -43,6 +62,13 @@ mod tests {
             &BTreeMap::new(),
         )
         .expect("values");
+        let limits = "[auth.rate_limit]\nemail_sent = 2\nsms_sent = 5\nweb3 = 30\ntoken_refresh = 1\n";
+        assert_eq!(
+            warnings(&Values::parse(limits, &BTreeMap::new()).expect("values")),
+            [
+                "supabase/config.toml: auth.rate_limit has no effect on a local server, which has no limits (sms_sent, token_refresh)"
+            ]
+        );
         assert_eq!(
             warnings(&values),
             [

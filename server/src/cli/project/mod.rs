@@ -1,12 +1,14 @@
 //! Commands for a folder that contains `supabase/`, with the Supabase CLI's names.
 
 mod database;
+mod ephemeral;
 mod functions;
 mod init;
 mod migration;
 mod running;
 mod serve;
 mod start;
+mod test;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +16,7 @@ pub use database::{DbCommand, SeedTarget};
 pub use functions::FunctionsCommand;
 pub use migration::MigrationCommand;
 pub use start::{StartArgs, StatusArgs, StopArgs};
+pub use test::TestArgs;
 
 use crate::config::Source;
 use crate::project::Project;
@@ -23,10 +26,15 @@ pub use functions::functions;
 pub use init::new_migration;
 pub use migration::migration;
 pub use start::{start, status, stop};
+pub use test::test;
 
 /// Settings that a project's server takes from the environment beside its own configuration. Others, such as
 /// `DATABASE_URL` or `SITE_URL`, are likely to be the application's.
 const PASSED: [&str; 5] = ["FERROBASE_", "GOTRUE_", "PGRST_", "PG_BIN_DIR", "RUST_LOG"];
+
+/// Those among them that name a place, of which a copy has its own.
+const OF_ONE_PLACE: [&str; 5] =
+    ["FERROBASE_LISTEN", "FERROBASE_INBOX_LISTEN", "FERROBASE_ADMIN_LISTEN", "FERROBASE_DB_PORT", "FERROBASE_DATA_DIR"];
 
 /// The project of the current folder; what its configuration asks for in vain is told on standard error.
 fn open() -> anyhow::Result<Project> {
@@ -48,6 +56,7 @@ fn source(project: &Project) -> anyhow::Result<Source> {
     let mut pairs: BTreeMap<String, String> = project.settings()?.into_iter().collect();
     for (name, value) in std::env::vars_os() {
         if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
+            && !(project.is_copy() && OF_ONE_PLACE.contains(&name.as_str()))
             && PASSED.iter().any(|prefix| name.starts_with(prefix))
         {
             pairs.insert(name, value);

@@ -2,7 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -24,6 +24,11 @@ pub struct Place {
 impl Place {
     pub fn of(project: &Project) -> Self {
         Self { folder: project.data_dir() }
+    }
+
+    /// Of a copy in `folder`.
+    pub fn at(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
     }
 
     /// Makes the folder; git leaves it alone.

@@ -71,7 +71,7 @@ fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow:
 }
 
 /// Brings the database to the state that the project's files describe. Yields the server's logins.
-async fn prepare(
+pub async fn prepare(
     project: &Project,
     extent: &Extent,
     source: &Source,
@@ -215,7 +215,7 @@ pub enum Progress {
 }
 
 impl Progress {
-    fn from_environment() -> Self {
+    pub fn from_environment() -> Self {
         std::env::var_os("FERROBASE_PROGRESS_FILE").map_or(Self::Terminal, |path| Self::File(path.into()))
     }
 

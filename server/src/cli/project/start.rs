@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,7 +12,7 @@ use clap::Args;
 
 use super::running::{FAILED, Place, READY};
 use super::serve::{self, Extent};
-use super::{find, open, say, source};
+use super::{ephemeral, find, open, say, source};
 use crate::app::Settings;
 use crate::embedded_pg;
 use crate::gateway::ApiKeys;
@@ -28,6 +29,21 @@ pub struct StartArgs {
     /// Serve in this process until it is stopped, instead of in the background
     #[arg(long)]
     foreground: bool,
+    /// Serve a copy that nobody keeps: on free ports, in a temporary folder, until this command ends
+    #[arg(long, conflicts_with = "foreground")]
+    ephemeral: bool,
+    /// With --ephemeral, what is printed once it is ready: pretty, env, json, yaml or toml
+    #[arg(short, long, default_value = "pretty", requires = "ephemeral")]
+    output: Format,
+    /// With --ephemeral, end when standard input does, as it does with the program that started this one
+    #[arg(long, requires = "ephemeral")]
+    until_eof: bool,
+    /// The server of a copy
+    #[arg(long, value_name = "FOLDER", hide = true, requires = "foreground")]
+    copy_in: Option<PathBuf>,
+    /// With --copy-in, make what copies are made of
+    #[arg(long, hide = true)]
+    template: bool,
     /// Apply migrations up to this version only
     #[arg(long, value_name = "VERSION", hide = true)]
     until: Option<String>,
@@ -57,10 +73,17 @@ pub struct StatusArgs {
 }
 
 pub fn start(args: &StartArgs) -> anyhow::Result<()> {
-    let project = open()?;
+    // Whoever started the server of a copy has told the warnings.
+    let project = if args.copy_in.is_some() { find()? } else { open()? };
     let place = Place::of(&project);
     place.prepare()?;
     let extent = Extent { until: args.until.clone(), has_seeds: !args.no_seed };
+    if let Some(folder) = &args.copy_in {
+        return ephemeral::serve(&project, folder, args.template);
+    }
+    if args.ephemeral {
+        return ephemeral::start(&project, args.output, args.until_eof);
+    }
     if args.foreground {
         return serve::run(&project, &extent);
     }
@@ -90,6 +113,11 @@ pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
     // A group of its own: Ctrl-C in this terminal is not meant for it.
     command.stdin(Stdio::null()).stdout(log).stderr(errors).process_group(0);
     let mut server = command.spawn().context("the server cannot be started")?;
+    follow(&mut server, &place).map(drop)
+}
+
+/// Tells the steps of a server that starts in `place`, until it is ready. Yields what it says with that.
+pub fn follow(server: &mut Child, place: &Place) -> anyhow::Result<String> {
     let mut told = 0;
     loop {
         let ended = server.try_wait()?;
@@ -100,8 +128,8 @@ pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         told += whole as u64;
         for line in text[..whole].lines() {
-            if line == READY {
-                return Ok(());
+            if let Some(said) = line.strip_prefix(READY) {
+                return Ok(said.trim().to_owned());
             }
             match line.strip_prefix(FAILED) {
                 Some(why) => {
@@ -117,7 +145,7 @@ pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
             let log = place.log();
             anyhow::bail!("the server ended ({status}); its log is {}", log.display());
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

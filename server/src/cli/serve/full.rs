@@ -2,10 +2,11 @@
 //! end.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use actix_web::dev::ServerHandle;
+use anyhow::Context;
 
 use super::listen::{DRAIN_SECONDS, bind, until_stopped};
 use super::rights::{self, Belongings};
@@ -54,6 +55,18 @@ pub struct Listeners {
 }
 
 impl Listeners {
+    /// On loopback, wherever there is room.
+    pub fn anywhere() -> anyhow::Result<Self> {
+        let bind = || TcpListener::bind(("127.0.0.1", 0)).context("cannot listen on 127.0.0.1");
+        Ok(Self { api: bind()?, admin: bind()?, inbox: Some(bind()?) })
+    }
+
+    /// Of the API and of the inbox.
+    pub fn ports(&self) -> std::io::Result<(u16, u16)> {
+        let inbox = self.inbox.as_ref().map_or(Ok(0), |inbox| inbox.local_addr().map(|address| address.port()))?;
+        Ok((self.api.local_addr()?.port(), inbox))
+    }
+
     pub fn bind(config: &ServerConfig, mail: &MailConfig) -> anyhow::Result<Self> {
         let has_inbox = matches!(mail, MailConfig::Inbox(_));
         Ok(Self {
@@ -241,6 +254,18 @@ impl Database {
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
         }
+    }
+
+    /// Ends it at once: nobody needs the data.
+    pub async fn discard(self) {
+        if let Some(embedded) = self.embedded {
+            embedded.discard().await;
+        }
+    }
+
+    /// Where the cluster lies, if that could not be in its data folder.
+    pub fn relocated(&self) -> Option<&Path> {
+        self.embedded.as_ref().and_then(|embedded| embedded.relocated.as_deref())
     }
 }
 

@@ -35,8 +35,10 @@ pub struct EdgeConfig {
     pub deno: Option<PathBuf>,
     /// What they find in their environment beside names of the platform.
     pub environment: BTreeMap<String, String>,
-    /// Where Deno keeps what it has fetched, and functions their temporary files.
+    /// Where functions keep their temporary files.
     pub cache: PathBuf,
+    /// `DENO_DIR`: what Deno has fetched, in the cache unless it is shared by several servers.
+    pub deno_dir: PathBuf,
     /// Whether changed files are seen while the server runs.
     pub is_watched: bool,
     /// Addresses on this machine that functions may not reach.
@@ -111,13 +113,15 @@ impl EdgeConfig {
                 "there is no Deno, so edge functions are not served: run 'npm ci --prefix tools/deno', or name one in FERROBASE_DENO"
             );
         }
+        // Deno wants whole paths.
+        let cache = std::path::absolute(data_dir.join("functions")).unwrap_or_else(|_| data_dir.join("functions"));
         Some(Self {
             folder: project.functions_dir(),
             root: project.root.clone(),
             deno,
             environment,
-            // Deno wants whole paths.
-            cache: std::path::absolute(data_dir.join("functions")).unwrap_or_else(|_| data_dir.join("functions")),
+            deno_dir: cache.join("deno"),
+            cache,
             is_watched,
             closed_ports,
             limits,

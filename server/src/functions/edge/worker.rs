@@ -86,7 +86,7 @@ impl Worker {
                 ("NO_COLOR", "1"),
                 ("DENO_NO_UPDATE_CHECK", "1"),
             ])
-            .env("DENO_DIR", config.cache.join("deno"))
+            .env("DENO_DIR", &config.deno_dir)
             .env("TMPDIR", &scratch)
             .env("FERROBASE_WORKER_ENTRY", file_url(&function.entrypoint))
             .stdin(Stdio::piped())
@@ -365,7 +365,7 @@ fn arguments(config: &EdgeConfig, function: &FunctionConfig, scratch: &Path, boo
         arguments.push(format!("--deny-net={}", closed.join(",")));
     }
     let mut readable =
-        vec![config.folder.display().to_string(), config.cache.display().to_string(), scratch.display().to_string()];
+        [&config.folder, &config.cache, &config.deno_dir].map(|folder| folder.display().to_string()).to_vec();
     readable.extend(function.static_files.iter().filter_map(|pattern| {
         // Up to the first part with a wildcard.
         let text = pattern.display().to_string();

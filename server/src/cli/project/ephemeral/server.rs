@@ -1,0 +1,165 @@
+//! The server of a copy: a process of its own, which ends, and removes the copy, once the process that started it has.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::folder::{Folder, end_marked};
+use crate::app::Settings;
+use crate::cli::project::running::{FAILED, Place, READY};
+use crate::cli::project::serve::{Extent, Progress, fill_buckets, prepare};
+use crate::cli::project::source;
+use crate::cli::serve::{Database, Listeners, raise_descriptors, serve};
+use crate::cli::stop::Stop;
+use crate::config::Reader;
+use crate::embedded_pg::EmbeddedError;
+use crate::gateway::ApiKeys;
+use crate::migrate::{self, GivenUrls};
+use crate::project::{Elsewhere, Project};
+use crate::telemetry;
+
+/// What the starting process writes into the pipe before it lets go of it in order.
+pub const DONE: &str = "done";
+
+/// Settings of PostgreSQL for data that nobody keeps.
+const THROW_AWAY: [(&str, &str); 7] = [
+    ("fsync", "off"),
+    ("synchronous_commit", "off"),
+    ("full_page_writes", "off"),
+    ("wal_recycle", "off"),
+    ("min_wal_size", "32MB"),
+    ("max_wal_size", "256MB"),
+    // Several copies run beside each other.
+    ("shared_buffers", "64MB"),
+];
+
+/// How often another port of PostgreSQL is tried, where somebody else was faster.
+const PORTS: usize = 5;
+
+/// Serves the copy in `folder` until standard input ends, or makes the template there and ends.
+pub fn run(project: &Project, folder: &Path, is_template: bool) -> anyhow::Result<()> {
+    let folder = Folder::hold(folder)?.context("the folder of this copy is being removed")?;
+    let _taken = Place::at(&folder.path).take()?;
+    let progress = Progress::from_environment();
+    let telemetry = telemetry::init("info", &telemetry::Settings::default());
+    raise_descriptors();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let outcome = actix_web::rt::System::new().block_on(async {
+        let (ended, end) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let mut said = String::new();
+            let _ = std::io::stdin().read_to_string(&mut said);
+            let _ = ended.send(said.trim() == DONE);
+        });
+        let (left_alone, is_left_alone) = tokio::sync::watch::channel(false);
+        let stop = Stop::watch_with(async move {
+            let is_done = end.await.unwrap_or(false);
+            let _ = left_alone.send(!is_done);
+        })?;
+        let outcome = serve_copy(project, &folder.path, is_template, &progress, &stop).await;
+        if *is_left_alone.borrow() && !is_template {
+            end_marked(&folder.path).await;
+        }
+        // A template that is complete is taken from there.
+        if !matches!(outcome, Ok(Ended::Complete)) {
+            folder.remove().await?;
+        }
+        outcome.map(drop)
+    });
+    telemetry.close();
+    if let Err(error) = &outcome {
+        let line = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+        progress.tell(&format!("{FAILED} {line}"));
+    }
+    outcome
+}
+
+async fn serve_copy(
+    project: &Project,
+    folder: &Path,
+    is_template: bool,
+    progress: &Progress,
+    stop: &Stop,
+) -> anyhow::Result<Ended> {
+    let listeners = Listeners::anywhere()?;
+    let (api, inbox) = listeners.ports()?;
+    let mut tries = 0;
+    let (project, source, settings, database) = loop {
+        tries += 1;
+        let db = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let project = project.served_at(Elsewhere { data_dir: folder.to_owned(), api, db, inbox });
+        let mut source = source(&project)?;
+        let mut settings = Settings::read(&mut source)?;
+        if let Some(edge) = &mut settings.edge {
+            // What Deno has fetched is good for every copy.
+            edge.deno_dir = project.own_dir().join("functions/deno");
+        }
+        let mut own = project.db_settings();
+        own.extend(THROW_AWAY.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let Some(opened) = stop.before(Database::open_with(&settings.server, own)).await else {
+            return Ok(Ended::Stopped);
+        };
+        match opened {
+            Ok(database) => break (project, source, settings, database),
+            Err(error) => match error.downcast_ref() {
+                Some(EmbeddedError::PortTaken { .. }) if tries < PORTS => {}
+                _ => return Err(error),
+            },
+        }
+    };
+    let outcome = async {
+        if let Some(place) = database.relocated() {
+            anyhow::bail!(
+                "the user that PostgreSQL runs as cannot enter {} (the database went to {}): set TMPDIR to a folder open \
+                 to all",
+                folder.display(),
+                place.display()
+            );
+        }
+        let prepared = async {
+            if is_template {
+                let extent = Extent { until: None, has_seeds: true };
+                return prepare(&project, &extent, &source, &settings, &database, progress).await;
+            }
+            let given = GivenUrls::read(&Reader::new(&source));
+            Ok(migrate::prepare(&database.logins.admin_url, settings.server.jwt_secret.reveal(), &given).await?)
+        };
+        let Some(urls) = stop.before(prepared).await else { return Ok(Ended::Stopped) };
+        let urls = urls?;
+        let has_files = project.buckets().iter().any(|bucket| !bucket.files().is_empty());
+        if is_template && !has_files {
+            return Ok(Ended::Complete);
+        }
+        let api = format!("http://{}", settings.server.listen);
+        let (filled, is_filled) = tokio::sync::oneshot::channel();
+        let ready = async |keys: &ApiKeys| {
+            if is_template {
+                let _ = filled.send(fill_buckets(&project, &api, keys, progress).await);
+            } else {
+                progress.tell(&format!("{READY} {} {} {}", project.api_port(), project.db_port(), project.inbox_port()));
+            }
+        };
+        let served = serve(&source, &settings, &database.logins, &urls, listeners, stop, ready);
+        tokio::select! {
+            Ok(filled) = is_filled => filled.map(|()| Ended::Complete),
+            served = served => served.map(|()| Ended::Stopped),
+        }
+    }
+    .await;
+    if matches!(outcome, Ok(Ended::Complete)) {
+        database.close().await;
+        progress.tell(READY);
+    } else {
+        database.discard().await;
+    }
+    outcome
+}
+
+/// How serving ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Stopped,
+    /// The template is there.
+    Complete,
+}

@@ -1,0 +1,80 @@
+//! `ferrobase test -- COMMAND`: a command, with a fresh copy of the project for as long as it runs.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
+
+use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::ephemeral::Copy;
+use super::open;
+use crate::cli::complain;
+use crate::cli::database::block_on;
+
+/// What shells answer for a program that is not there, or is none.
+const NOT_FOUND: u8 = 127;
+const NOT_RUNNABLE: u8 = 126;
+
+#[derive(Args)]
+pub struct TestArgs {
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Yields the exit code of the command.
+pub fn test(args: TestArgs) -> anyhow::Result<ExitCode> {
+    let project = open()?;
+    block_on(async {
+        // Until then a signal ends this process at once, and the server removes the copy.
+        let mut copy = Copy::start(&project).await?;
+        // From here on it ends the command first.
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        // Ctrl-C reaches the command by itself.
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let (program, arguments) = args.command.split_first().ok_or_else(|| anyhow::anyhow!("a command is missing"))?;
+        let mut command = tokio::process::Command::new(program);
+        command.args(arguments).envs(copy.environment());
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                complain(&format!("cannot run '{program}': {error}"));
+                copy.end().await?;
+                let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+                return Ok(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_RUNNABLE }));
+            }
+        };
+        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let tell = |signal: Signal| {
+            if let Some(pid) = pid {
+                let _ = kill_process(pid, signal);
+            }
+        };
+        let mut has_lost_server = false;
+        let status = loop {
+            tokio::select! {
+                status = child.wait() => break status?,
+                _ = terminate.recv() => tell(Signal::TERM),
+                _ = hangup.recv() => tell(Signal::HUP),
+                _ = interrupt.recv() => {}
+                error = copy.ended(), if !has_lost_server => {
+                    has_lost_server = true;
+                    complain(&format!("{error:#}, so the command is ended"));
+                    tell(Signal::TERM);
+                }
+            }
+        };
+        copy.end().await?;
+        Ok(if has_lost_server { ExitCode::FAILURE } else { code(status) })
+    })
+}
+
+fn code(status: ExitStatus) -> ExitCode {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        (None, Some(signal)) => ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)),
+        (None, None) => ExitCode::FAILURE,
+    }
+}
