@@ -11,10 +11,12 @@
 //! A job is `{"address","connections","seconds","pause_ms","requests":[{"method","path","headers":{},"body","status","expect",
 //! "capture"}],"initial":[…]}`. `expect` must occur in the body. `capture` names a JSON string of the answer that
 //! replaces `{{value}}` in the bodies of that connection's later requests; `initial` holds each connection's first.
+//! `{{count}}` in a path is another number in each request.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,9 @@ struct Job {
     requests: Vec<Request>,
     #[serde(default)]
     initial: Vec<String>,
+    /// Requests whose path was counted.
+    #[serde(skip)]
+    counted: AtomicU64,
 }
 
 #[derive(Deserialize)]
@@ -55,12 +60,18 @@ struct Request {
 }
 
 impl Request {
-    fn bytes(&self, address: &str, value: &str) -> io::Result<Vec<u8>> {
-        let body = match &self.body_file {
-            Some(path) => std::fs::read_to_string(path)?,
-            None => self.body.replace("{{value}}", value),
+    fn varies(&self) -> bool {
+        self.capture.is_some() || self.body.contains("{{value}}") || self.path.contains("{{count}}")
+    }
+
+    fn bytes(&self, job: &Job, value: &str) -> Vec<u8> {
+        let body = if self.body_file.is_some() { self.body.clone() } else { self.body.replace("{{value}}", value) };
+        let path = if self.path.contains("{{count}}") {
+            self.path.replace("{{count}}", &job.counted.fetch_add(1, Ordering::Relaxed).to_string())
+        } else {
+            self.path.clone()
         };
-        let mut text = format!("{} {} HTTP/1.1\r\nHost: {address}\r\n", self.method, self.path);
+        let mut text = format!("{} {path} HTTP/1.1\r\nHost: {}\r\n", self.method, job.address);
         for (name, value) in &self.headers {
             text += &format!("{name}: {value}\r\n");
         }
@@ -68,7 +79,7 @@ impl Request {
             text += &format!("Content-Length: {}\r\n", body.len());
         }
         text += "\r\n";
-        Ok([text.into_bytes(), body.into_bytes()].concat())
+        [text.into_bytes(), body.into_bytes()].concat()
     }
 }
 
@@ -113,7 +124,12 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn read_job(path: &str) -> anyhow::Result<Job> {
-    let job: Job = serde_json::from_slice(&std::fs::read(path)?)?;
+    let mut job: Job = serde_json::from_slice(&std::fs::read(path)?)?;
+    for request in &mut job.requests {
+        if let Some(path) = &request.body_file {
+            request.body = std::fs::read_to_string(path)?;
+        }
+    }
     anyhow::ensure!(!job.requests.is_empty(), "a job without requests");
     Ok(job)
 }
@@ -159,15 +175,16 @@ async fn connection(job: Arc<Job>, number: usize, end: Instant) -> anyhow::Resul
     let mut wire = Wire::open(&job.address).await?;
     let mut seen = Seen::default();
     let mut value = job.initial.get(number).cloned().unwrap_or_default();
-    let fixed: Vec<Vec<u8>> = job.requests.iter().map(|r| r.bytes(&job.address, "")).collect::<io::Result<_>>()?;
+    let fixed: Vec<Vec<u8>> =
+        job.requests.iter().map(|r| if r.varies() { Vec::new() } else { r.bytes(&job, "") }).collect();
     // Each connection begins elsewhere and strides, so that neighbours on the wire ask for different roles.
     let mut turn = number * 37;
     // At least one request, however short the time.
     loop {
         let request = &job.requests[turn % job.requests.len()];
         let sent = Instant::now();
-        if request.capture.is_some() || request.body.contains("{{value}}") {
-            wire.send(&request.bytes(&job.address, &value)?).await?;
+        if request.varies() {
+            wire.send(&request.bytes(&job, &value)).await?;
         } else {
             wire.send(&fixed[turn % job.requests.len()]).await?;
         }
@@ -203,7 +220,7 @@ async fn connection(job: Arc<Job>, number: usize, end: Instant) -> anyhow::Resul
 
 async fn once(job: Job) -> anyhow::Result<()> {
     let request = &job.requests[0];
-    let bytes = request.bytes(&job.address, "")?;
+    let bytes = request.bytes(&job, "");
     let mut wire = Wire::open(&job.address).await?;
     let begin = Instant::now();
     wire.send(&bytes).await?;

@@ -226,6 +226,7 @@ struct Unfinished {
     location: String,
     /// Bytes that the server said it has.
     offset: usize,
+    upsert: bool,
 }
 
 struct Worker {
@@ -370,19 +371,23 @@ impl Worker {
         request.header("x-amz-content-sha256", hash).body(body.to_vec()).send().await
     }
 
-    fn tus(&self, method: Method, path: &str) -> RequestBuilder {
-        self.request(method, path).header("tus-resumable", "1.0.0").header("x-upsert", "true")
+    fn tus(&self, method: Method, path: &str, upsert: bool) -> RequestBuilder {
+        self.request(method, path).header("tus-resumable", "1.0.0").header("x-upsert", upsert.to_string())
     }
 
     async fn resumable(&mut self, key: String, content: Content) -> Outcome {
         let metadata = format!("bucketName {},objectName {}", STANDARD.encode("crash"), STANDARD.encode(&key));
-        let created = self.tus(Method::POST, "/upload/resumable").header("upload-length", content.length.to_string());
+        let upsert = self.random.random_ratio(2, 3);
+        let created = self.tus(Method::POST, "/upload/resumable", upsert);
+        let created = created.header("upload-length", content.length.to_string());
         let Ok(created) = created.header("upload-metadata", metadata).send().await else { return Outcome::Unknown };
-        if created.status() != 201 {
-            return Outcome::Unknown;
+        match created.status().as_u16() {
+            201 => {}
+            409 if !upsert => return Outcome::Refused,
+            _ => return Outcome::Unknown,
         }
         let location = created.headers()["location"].to_str().expect("an address").to_owned();
-        self.unfinished = Some(Unfinished { key, content, location, offset: 0 });
+        self.unfinished = Some(Unfinished { key, content, location, offset: 0, upsert });
         self.resume().await
     }
 
@@ -394,7 +399,7 @@ impl Worker {
         while upload.offset < bytes.len() {
             let end = (upload.offset + piece).min(bytes.len());
             let patch = self
-                .tus(Method::PATCH, &upload.location)
+                .tus(Method::PATCH, &upload.location, upload.upsert)
                 .header("content-type", "application/offset+octet-stream")
                 .header("upload-offset", upload.offset.to_string())
                 .body(bytes[upload.offset..end].to_vec());

@@ -155,6 +155,7 @@ impl Storage {
             metadata,
             user_metadata,
             upsert,
+            completes: None,
         };
         self.land(file, landing).await
     }

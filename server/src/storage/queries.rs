@@ -210,6 +210,27 @@ pub async fn write_object(
     Ok((object(&row)?, row.try_get("whole")?))
 }
 
+/// Ends a resumable upload in the transaction that writes its object; it is remembered for those whose answer was lost.
+/// False if it is over already.
+pub async fn finish_resumable(tx: &Transaction, id: uuid::Uuid) -> Result<bool, StorageError> {
+    let client = tx.client()?;
+    let finish = client
+        .prepare_cached(
+            "update ferrobase.resumable_uploads set finished_at = now() where id = $1 and finished_at is null",
+        )
+        .await?;
+    let clear = client.prepare_cached("delete from ferrobase.resumable_parts where upload = $1").await?;
+    let finished = client.execute(&finish, &[&id]).await?;
+    client.execute(&clear, &[&id]).await?;
+    Ok(finished > 0)
+}
+
+/// Removes a multipart upload and its parts; false if there is none any more.
+pub async fn delete_multipart(tx: &Transaction, id: &str) -> Result<bool, StorageError> {
+    let statement = tx.client()?.prepare_cached("delete from storage.s3_multipart_uploads where id = $1").await?;
+    Ok(tx.client()?.execute(&statement, &[&id]).await? > 0)
+}
+
 /// Where an object goes.
 pub struct Destination<'a> {
     pub bucket: &'a str,

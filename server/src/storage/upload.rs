@@ -154,6 +154,7 @@ async fn store(
         metadata: described.metadata(&file.etag(), file.size),
         user_metadata: described.user_metadata,
         upsert,
+        completes: None,
     };
     storage.land(file, landing).await
 }
@@ -168,6 +169,14 @@ pub struct Landing {
     pub metadata: Value,
     pub user_metadata: Value,
     pub upsert: bool,
+    pub completes: Option<Completed>,
+}
+
+/// The upload in parts whose object this is. It ends in the transaction that writes the row, so nobody completes it
+/// again over what came later.
+pub enum Completed {
+    Resumable(Uuid),
+    Multipart(String),
 }
 
 /// Why no row was written.
@@ -225,6 +234,22 @@ impl Storage {
             user_metadata: Some(&landing.user_metadata),
         };
         let written = queries::write_object(&tx, &row, landing.upsert).await?;
+        match &landing.completes {
+            None => {}
+            Some(Completed::Multipart(id)) => {
+                if !queries::delete_multipart(&tx, id).await? {
+                    tx.rollback().await.map_err(StorageError::from)?;
+                    return Err(StorageError::NoSuchUpload.into());
+                }
+            }
+            Some(Completed::Resumable(id)) => {
+                if !queries::finish_resumable(&tx, *id).await? {
+                    tx.rollback().await.map_err(StorageError::from)?;
+                    // The upload's version is the object's: whoever was first needs the file.
+                    return Err(NotLanded { error: StorageError::LockTimeout, unknown: true });
+                }
+            }
+        }
         tx.commit().await.map_err(|error| NotLanded { unknown: is_unknown(&error), error: error.into() })?;
         let replaced = before.and_then(|object| object.version);
         Ok((written, replaced.filter(|version| *version != landing.version.to_string())))

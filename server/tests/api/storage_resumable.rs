@@ -284,9 +284,50 @@ async fn an_upload_whose_last_step_meets_a_lock_keeps_its_bytes_and_is_done_when
     assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
     assert_eq!(alice.actor.get(&format!("/storage/v1/object/private/{key}")).await.body, "hello world");
 
+    // What writes repeats `x-upsert`, what asks need not: the upload may still overwrite.
+    let again = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "11").header("x-upsert", "true");
+    let path = path_of(&answered(again.header("upload-metadata", metadata(&key, "text/plain"))).await, &app);
+    refuse("55P03").await;
+    let last = patch(alice.actor.request(Method::PATCH, &path), 0, "HELLO WORLD").header("x-upsert", "true");
+    assert_eq!(answered(last).await.status(), 423);
+    app.owner.batch_execute("drop trigger refuse on storage.objects").await.expect("gone");
+    let done = head(&path).await;
+    assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
+    assert_eq!(alice.actor.get(&format!("/storage/v1/object/private/{key}")).await.body, "HELLO WORLD");
+
     // A refusal stays one.
     refuse("PT422").await;
     let path = begin(&format!("{}/refused.txt", alice.id)).await;
     assert_eq!(whole(&path).await, 422);
     assert_eq!(head(&path).await.status(), 404);
+}
+
+#[actix_web::test]
+async fn an_upload_ends_in_the_transaction_that_writes_its_object() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let alice = app.user("alice@test.example").await;
+    app.owner
+        .batch_execute(
+            "create function public.refuse() returns trigger language plpgsql as $$ begin
+               raise exception 'not now' using errcode = '55P03'; end $$;
+             create trigger refuse before update on ferrobase.resumable_uploads
+               for each row when (new.finished_at is not null) execute function public.refuse()",
+        )
+        .await
+        .expect("a trigger");
+    let key = format!("{}/x.txt", alice.id);
+    let begin = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "11");
+    let path = path_of(&answered(begin.header("upload-metadata", metadata(&key, "text/plain"))).await, &app);
+    assert_eq!(answered(patch(alice.actor.request(Method::PATCH, &path), 0, "hello world")).await.status(), 423);
+    let object = format!("/storage/v1/object/private/{key}");
+    assert_eq!(alice.actor.get(&object).await.body["message"], "Object not found");
+
+    // Without `x-upsert`: an object of its own would be in its way.
+    app.owner.batch_execute("drop trigger refuse on ferrobase.resumable_uploads").await.expect("gone");
+    let done = answered(tus(alice.actor.request(Method::HEAD, &path))).await;
+    assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
+    assert_eq!(alice.actor.get(&object).await.body, "hello world");
+    let parts = "select count(*) from ferrobase.resumable_parts";
+    assert_eq!(app.owner.query_one(parts, &[]).await.expect("count").get::<_, i64>(0), 0);
 }

@@ -28,7 +28,7 @@ use super::key::ObjectKey;
 use super::queries::{self, Bucket};
 use super::receive::{Described, check_mime, hand_on, unreadable};
 use super::signed::Scope as UrlScope;
-use super::upload::{Landing, Trial, wants_upsert};
+use super::upload::{Completed, Landing, Trial, wants_upsert};
 use super::{Scope, Storage, StorageError, header_text};
 use crate::jwt::caller::Caller;
 pub use rows::{expired, known_uploads};
@@ -188,7 +188,7 @@ async fn create(
     if header_text(request, "upload-concat").is_some() {
         return Err(TusError::Concatenation);
     }
-    let announced = Announced::of_request(request)?;
+    let mut announced = Announced::of_request(request)?;
     let key = ObjectKey::parse(&announced.object_name)?;
     let scope = Scope::of(request, "storage.tus.upload.create");
     let permitted = permission.look(storage, scope, &announced.bucket_name, &key, &announced).await?;
@@ -199,6 +199,7 @@ async fn create(
     if !key.is_placeholder() {
         check_mime(announced.mime(), &permitted.rules)?;
     }
+    announced.upsert = permitted.upsert;
     let id = UploadId { bucket: announced.bucket_name.clone(), key, version: Uuid::new_v4() };
     rows::insert(storage, &id, &announced, permitted.owner.as_deref()).await?;
     let location = protocol::location(storage, request, &id, matches!(permission, Permission::Link { .. }));
@@ -231,6 +232,13 @@ async fn tell(
     let (mut upload, lease) = Lease::acquire(storage, &id).await?;
     lease.release().await;
     if upload.lacks_object() {
+        // `x-upsert` is repeated by what writes, and this request only asks.
+        let permission = match permission {
+            Permission::Caller { caller, upsert } => {
+                Permission::Caller { caller, upsert: upsert || upload.announced.upsert }
+            }
+            link @ Permission::Link { .. } => link,
+        };
         upload = make_object(storage, request, id, upload, &permission).await?;
     }
     let mut response = answer(StatusCode::OK);
@@ -448,46 +456,39 @@ where
 
 /// Makes the object of the parts.
 async fn complete(storage: &Storage, id: &UploadId, permitted: &Permitted, upload: &Upload) -> Result<(), TusError> {
-    let version = id.version.to_string();
     let parts = rows::parts(storage, id.version).await?;
-    // It may have been done before, and the answer of PostgreSQL lost.
-    let tx = storage.as_service().await?;
-    let there = queries::find_object(&tx, &id.bucket, id.key.as_str()).await?;
-    tx.rollback().await?;
-    if there.and_then(|object| object.version).as_deref() != Some(&version) {
-        let place = Place::object(&id.bucket, &id.key, &version);
-        let sources: Vec<Place> = parts.iter().map(|part| part.place(id.version)).collect();
-        // Left by an attempt that was cut off.
-        if let Some((_, error)) = storage.files.remove(std::slice::from_ref(&place)).await.pop() {
-            return Err(error.into());
-        }
-        let detected = storage.files.assemble(&sources, &place).await?;
-        let file = StoredFile { place, size: upload.offset, md5: [0; 16], detected };
-        let described = Described {
-            mime: upload.announced.mime().to_owned(),
-            cache_control: upload.announced.cache_control(),
-            robots: None,
-            user_metadata: upload.announced.user_metadata().unwrap_or_else(|| json!({})),
-        };
-        let landing = Landing {
-            operation: permitted.operation.clone(),
-            bucket: id.bucket.clone(),
-            key: id.key.clone(),
-            owner: permitted.owner.clone(),
-            version: id.version,
-            metadata: described.metadata(&etag(&parts), upload.offset),
-            user_metadata: described.user_metadata,
-            upsert: permitted.upsert,
-        };
-        if let Err(error) = storage.land(file, landing).await {
-            // What is refused will be refused again; what met a lock or a fault may be asked for again.
-            if !error.may_pass() {
-                forget(storage, id).await?;
-            }
-            return Err(error.into());
-        }
+    let place = Place::object(&id.bucket, &id.key, &id.version.to_string());
+    let sources: Vec<Place> = parts.iter().map(|part| part.place(id.version)).collect();
+    // Left by an attempt that was cut off.
+    if let Some((_, error)) = storage.files.remove(std::slice::from_ref(&place)).await.pop() {
+        return Err(error.into());
     }
-    rows::finish(storage, id.version).await?;
+    let detected = storage.files.assemble(&sources, &place).await?;
+    let file = StoredFile { place, size: upload.offset, md5: [0; 16], detected };
+    let described = Described {
+        mime: upload.announced.mime().to_owned(),
+        cache_control: upload.announced.cache_control(),
+        robots: None,
+        user_metadata: upload.announced.user_metadata().unwrap_or_else(|| json!({})),
+    };
+    let landing = Landing {
+        operation: permitted.operation.clone(),
+        bucket: id.bucket.clone(),
+        key: id.key.clone(),
+        owner: permitted.owner.clone(),
+        version: id.version,
+        metadata: described.metadata(&etag(&parts), upload.offset),
+        user_metadata: described.user_metadata,
+        upsert: permitted.upsert,
+        completes: Some(Completed::Resumable(id.version)),
+    };
+    if let Err(error) = storage.land(file, landing).await {
+        // What is refused will be refused again; what met a lock or a fault may be asked for again.
+        if !error.may_pass() {
+            forget(storage, id).await?;
+        }
+        return Err(error.into());
+    }
     storage.files.discard(parts.iter().map(|part| part.place(id.version))).await;
     Ok(())
 }

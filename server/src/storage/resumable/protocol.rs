@@ -53,6 +53,8 @@ pub struct Announced {
     pub cache_control: Option<String>,
     /// User metadata: text that is JSON.
     pub metadata: Option<String>,
+    /// What is there may be overwritten.
+    pub upsert: bool,
     #[serde(skip)]
     pub size: Option<u64>,
 }

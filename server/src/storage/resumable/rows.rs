@@ -215,14 +215,6 @@ pub async fn parts(storage: &Storage, id: Uuid) -> Result<Vec<Part>, StorageErro
     rows.iter().map(|row| Ok(Part { id: row.try_get("id")?, md5: row.try_get("md5")? })).collect()
 }
 
-/// The object is there; its upload is remembered for those whose answer was lost.
-pub async fn finish(storage: &Storage, id: Uuid) -> Result<(), StorageError> {
-    let tx = storage.as_service().await?;
-    query(&tx, "update ferrobase.resumable_uploads set finished_at = now() where id = $1", &[&id]).await?;
-    query(&tx, "delete from ferrobase.resumable_parts where upload = $1", &[&id]).await?;
-    Ok(tx.commit().await?)
-}
-
 pub async fn delete(storage: &Storage, id: Uuid) -> Result<(), StorageError> {
     let tx = storage.as_service().await?;
     query(&tx, "delete from ferrobase.resumable_uploads where id = $1", &[&id]).await?;
@@ -252,12 +244,12 @@ pub async fn expired(storage: &Storage, most: i64) -> Result<Vec<UploadId>, Stor
         .collect()
 }
 
-/// Those of these uploads, resumable or of S3, that are not over.
+/// Those of these uploads, resumable or of S3, that are not over and need their parts.
 pub async fn known_uploads(storage: &Storage, ids: &[String]) -> Result<HashSet<String>, StorageError> {
     let tx = storage.as_service().await?;
     let rows = query(
         &tx,
-        "select id::text from ferrobase.resumable_uploads where id::text = any($1) \
+        "select id::text from ferrobase.resumable_uploads where id::text = any($1) and finished_at is null \
          union all select id from storage.s3_multipart_uploads where id = any($1)",
         &[&ids],
     )

@@ -21,7 +21,7 @@ use crate::storage::key::ObjectKey;
 use crate::storage::queries::{self, Bucket};
 use crate::storage::receive::{Described, check_mime};
 use crate::storage::sigv4::encoded_path;
-use crate::storage::upload::{Landing, Trial};
+use crate::storage::upload::{Completed, Landing, Trial};
 
 const MOST_PARTS: i64 = 10_000;
 /// Longest part, bytes.
@@ -285,6 +285,8 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
     let rules = look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.complete_multipart").await?;
     let there = parts_of(&call, 0, MOST_PARTS).await?;
     let asked = if body.is_empty() { Vec::new() } else { xml::read(&body, "CompleteMultipartUpload", "Part")?.0 };
+    let id = upload_id(&call);
+    let all: Vec<Place> = there.iter().map(|part| Place::part(&id, part.id)).collect();
     let parts = if asked.is_empty() { there } else { chosen(&asked, there)? };
     let size: i64 = parts.iter().map(|part| part.size).sum();
     let size = u64::try_from(size).unwrap_or(u64::MAX);
@@ -300,7 +302,7 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
     }
     let etag = format!("\"{}-{}\"", hex::encode(digest.finalize()), parts.len());
     // A version of its own: of two requests that complete one upload neither touches the other's file.
-    let (id, version) = (upload_id(&call), Uuid::new_v4());
+    let version = Uuid::new_v4();
     let place = Place::object(&call.bucket, &key, &version.to_string());
     let sources: Vec<Place> = parts.iter().map(|part| Place::part(&id, part.id)).collect();
     let detected = call.storage.files.assemble(&sources, &place).await?;
@@ -320,9 +322,10 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
         metadata: described.metadata(&etag, size),
         user_metadata: described.user_metadata,
         upsert: true,
+        completes: Some(Completed::Multipart(id)),
     };
     call.storage.land(StoredFile { place, size, md5: [0; 16], detected }, landing).await?;
-    forget(&call).await?;
+    call.storage.files.discard(all).await;
     let mut xml = Xml::new("CompleteMultipartUploadResult");
     xml.element("Location", format!("{}/{}", call.bucket, key.as_str()));
     xml.element("Bucket", &call.bucket).element("Key", key.as_str()).element("ETag", etag);
@@ -357,8 +360,7 @@ async fn forget(call: &Call) -> Result<(), StorageError> {
     let id = upload_id(call);
     let parts = parts_of(call, 0, i64::MAX).await?;
     let tx = call.storage.as_service().await?;
-    let statement = tx.client()?.prepare_cached("delete from storage.s3_multipart_uploads where id = $1").await?;
-    tx.client()?.execute(&statement, &[&id]).await?;
+    queries::delete_multipart(&tx, &id).await?;
     tx.commit().await?;
     call.storage.files.discard(parts.iter().map(|part| Place::part(&id, part.id))).await;
     Ok(())

@@ -106,6 +106,7 @@ pub async fn put(mut call: Call, key: ObjectKey) -> Result<HttpResponse, Storage
         metadata: described.metadata(&etag, file.size),
         user_metadata: described.user_metadata,
         upsert,
+        completes: None,
     };
     call.storage.land(file, landing).await.map_err(taken)?;
     Ok(HttpResponse::Ok().insert_header((header::ETAG, etag)).finish())
