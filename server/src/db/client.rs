@@ -75,6 +75,25 @@ impl Client {
         Ok(statement)
     }
 
+    /// Statements that are all prepared already.
+    pub fn prepared_each<const N: usize>(&self, statements: [&str; N]) -> Option<[Statement; N]> {
+        let known = self.prepared.lock();
+        let found: Option<Vec<Statement>> = statements.iter().map(|sql| known.get(*sql).cloned()).collect();
+        found.and_then(|found| found.try_into().ok())
+    }
+
+    /// [`Client::prepare_cached`] for several.
+    pub async fn prepare_each<const N: usize>(&self, statements: [&str; N]) -> Result<[Statement; N], Error> {
+        let mut prepared = Vec::with_capacity(N);
+        for sql in statements {
+            prepared.push(self.prepare_cached(sql).await?);
+        }
+        match prepared.try_into() {
+            Ok(prepared) => Ok(prepared),
+            Err(_) => unreachable!("there is one for each"),
+        }
+    }
+
     pub async fn prepare(&self, sql: &str) -> Result<Statement, Error> {
         self.ask(self.inner.prepare(sql)).await
     }

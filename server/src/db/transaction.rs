@@ -6,11 +6,12 @@
 use std::error::Error as StdError;
 
 use bytes::BytesMut;
-use futures_util::future::try_join;
+use futures_util::join;
+use tokio_postgres::Statement;
 use tokio_postgres::error::{DbError as DbRefusal, SqlState};
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
-use super::{Client, DbError, Lease, Param, Pool, Query};
+use super::{Client, DbError, Lease, Param, Pool, Query, Value};
 use crate::jwt::caller::Caller;
 
 /// An open transaction on a connection of its own.
@@ -22,30 +23,55 @@ impl Pool {
     /// A transaction as `caller`: BEGIN and the settings leave in one round trip. `settings` are further
     /// transaction-local settings (`request.method`, `request.headers`, …), set before the role.
     pub async fn as_caller(&self, caller: &Caller, settings: &[(&str, &str)]) -> Result<Transaction, DbError> {
-        let mut names_and_values: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(settings.len() * 2 + 4);
+        let (transaction, ()) = self.as_caller_with(caller, settings, [], async |_, []| ()).await?;
+        Ok(transaction)
+    }
+
+    /// The same with its first statements, all in one round trip: `ask` gets them prepared, and sends all of them before
+    /// it awaits an answer.
+    pub async fn as_caller_with<T, const N: usize>(
+        &self,
+        caller: &Caller,
+        settings: &[(&str, &str)],
+        statements: [&str; N],
+        ask: impl AsyncFnOnce(&Client, [Statement; N]) -> T,
+    ) -> Result<(Transaction, T), DbError> {
         let mut pairs: Vec<(&str, &str)> = settings.to_vec();
         pairs.push(("request.jwt.claims", &caller.claims));
         pairs.push(("role", &caller.role));
-        let mut sql = String::from("select ");
-        for (position, (name, value)) in pairs.iter().enumerate() {
-            if position > 0 {
-                sql.push_str(", ");
-            }
-            sql.push_str(&format!("set_config(${}, ${}, true)", position * 2 + 1, position * 2 + 2));
-            names_and_values.push(name);
-            names_and_values.push(value);
-        }
         let transaction = Transaction { lease: self.lease().await? };
         let client = &transaction.lease;
-        let settings_statement = client.prepare_cached(&sql).await?;
-        let begun = try_join(client.batch_execute("begin"), client.query(&settings_statement, &names_and_values)).await;
-        if let Err(error) = begun {
-            return Err(match error.as_db_error() {
-                Some(refusal) if is_about_role(refusal) => DbError::Role(refusal.message().to_owned()),
-                _ => error.into(),
-            });
-        }
-        Ok(transaction)
+        let settings = client.prepare_cached(&settings_sql(pairs.len())).await?;
+        let values: Vec<Value<'_>> =
+            pairs.iter().flat_map(|(name, value)| [name as Value<'_>, value as Value<'_>]).collect();
+        let begin = async { join!(client.batch_execute("begin"), client.query(&settings, &values)) };
+        let (begun, asked) = match client.prepared_each(statements) {
+            Some(prepared) => join!(begin, ask(client, prepared)),
+            // The login itself may see none of what they name, so they are prepared as the caller.
+            None => {
+                check_begun(begin.await)?;
+                let prepared = client.prepare_each(statements).await?;
+                ((Ok(()), Ok(Vec::new())), ask(client, prepared).await)
+            }
+        };
+        check_begun(begun)?;
+        Ok((transaction, asked))
+    }
+
+    /// Statements as `caller` of which nothing stays; ROLLBACK leaves with them, in one round trip. `ask` is as above.
+    pub async fn look_as_caller<T, const N: usize>(
+        &self,
+        caller: &Caller,
+        settings: &[(&str, &str)],
+        statements: [&str; N],
+        ask: impl AsyncFnOnce(&Client, [Statement; N]) -> T,
+    ) -> Result<T, DbError> {
+        let with_end = async |client: &Client, prepared: [Statement; N]| {
+            join!(ask(client, prepared), client.batch_execute("rollback"))
+        };
+        let (_, (asked, undone)) = self.as_caller_with(caller, settings, statements, with_end).await?;
+        undone?;
+        Ok(asked)
     }
 
     /// A transaction that begins with these statements, one after another; what they answer is not kept.
@@ -67,6 +93,21 @@ impl Pool {
         transaction.lease.batch_execute("begin").await?;
         Ok(transaction)
     }
+}
+
+type Begun = (Result<(), tokio_postgres::Error>, Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>);
+
+fn check_begun((begun, set): Begun) -> Result<(), DbError> {
+    begun.and(set.map(drop)).map_err(|error| match error.as_db_error() {
+        Some(refusal) if is_about_role(refusal) => DbError::Role(refusal.message().to_owned()),
+        _ => error.into(),
+    })
+}
+
+/// Sets so many names to values, for the transaction.
+fn settings_sql(count: usize) -> String {
+    let each = (0..count).map(|at| format!("set_config(${}, ${}, true)", at * 2 + 1, at * 2 + 2));
+    format!("select {}", each.collect::<Vec<_>>().join(", "))
 }
 
 /// Of the settings that a transaction begins with, only the role can be refused so.

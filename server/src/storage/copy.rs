@@ -5,6 +5,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
+use tokio_postgres::Statement;
 use uuid::Uuid;
 
 use super::backend::{Place, StoredFile};
@@ -16,10 +17,11 @@ use super::queries::{self, Bucket, Destination, NewObject, Object};
 use super::receive::{self, check_mime, metadata_in_header};
 use super::upload::{Landing, is_unknown, wants_upsert};
 use super::{Scope, Storage, header_text, sniff};
+use crate::db::Client;
 use crate::jwt::caller::Caller;
 
-/// How often a move begins anew because its source was replaced meanwhile.
-const MOVE_TRIES: usize = 3;
+/// How often a copy or a move begins anew because its source was replaced meanwhile.
+const TRIES: usize = 5;
 
 /// From where to where.
 #[derive(Clone, Debug)]
@@ -100,6 +102,23 @@ impl Storage {
         changes: Option<Changes>,
         upsert: bool,
     ) -> Result<(Object, Value), StorageError> {
+        for _ in 0..TRIES {
+            if let Some(copied) = self.try_copy(caller, scope, route, changes.clone(), upsert).await? {
+                return Ok(copied);
+            }
+        }
+        Err(StorageError::Locked)
+    }
+
+    /// `None` if the source was replaced meanwhile.
+    async fn try_copy(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        route: &Route,
+        changes: Option<Changes>,
+        upsert: bool,
+    ) -> Result<Option<(Object, Value)>, StorageError> {
         let owner = caller.subject();
         let tx = self.as_caller(caller, scope).await?;
         let source = queries::find_object(&tx, &route.from_bucket, &route.from_key).await?;
@@ -130,7 +149,9 @@ impl Storage {
             user_metadata: Some(&user_metadata),
         };
         queries::set_role(&tx, "service_role").await?;
-        let tried = queries::try_insert(&tx, &caller.role, &row, upsert).await;
+        let statements = if upsert { queries::TRY_UPSERT } else { queries::TRY_INSERT };
+        let prepared = tx.client()?.prepare_each(statements).await?;
+        let tried = queries::try_insert(tx.client()?, prepared, &caller.role, &row).await;
         tx.rollback().await?;
         let (rules, permitted) = tried?;
         let mime = metadata.get("mimetype").and_then(Value::as_str).unwrap_or("application/octet-stream");
@@ -141,7 +162,8 @@ impl Storage {
         let from = Place::named(&route.from_bucket, &route.from_key, source.version());
         let to = Place::object(&route.to_bucket, &route.to_key, &version.to_string());
         if !self.files.copy(&from, &to).await? {
-            return Err(StorageError::NoSuchFile);
+            self.check_replaced(&route.from_bucket, &route.from_key, &source).await?;
+            return Ok(None);
         }
         metadata["lastModified"] = json!(receive::now());
         let detected = self.detect(&to).await?;
@@ -157,7 +179,20 @@ impl Storage {
             upsert,
             completes: None,
         };
-        self.land(file, landing).await
+        self.land(file, landing).await.map(Some)
+    }
+
+    /// A file that is not there is no fault if its row names another one by now.
+    ///
+    /// Errors: the row is gone, or it is as it was.
+    pub(super) async fn check_replaced(&self, bucket: &str, key: &str, before: &Object) -> Result<(), StorageError> {
+        let ask =
+            async |client: &Client, [read]: [Statement; 1]| queries::read_object(client, &read, bucket, key).await;
+        match self.look_as_service([queries::FIND_OBJECT], ask).await? {
+            None => Err(StorageError::NoSuchKey),
+            Some(now) if now.version == before.version => Err(StorageError::NoSuchFile),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Whether a bucket takes what was stored in another one.
@@ -193,7 +228,7 @@ pub async fn rename(
     let caller = storage.require_caller(&request)?;
     let route = Route::of_body(&Fields::of_body(&body)?)?;
     let scope = Scope::of(&request, "storage.object.move");
-    for _ in 0..MOVE_TRIES {
+    for _ in 0..TRIES {
         if storage.move_object(&caller, &scope, &route).await? {
             return Ok(HttpResponse::Ok().json(json!({ "message": "Successfully moved" })));
         }
@@ -238,7 +273,8 @@ impl Storage {
         let first = Place::named(&route.from_bucket, &route.from_key, source.version());
         let second = Place::object(&route.to_bucket, &route.to_key, &version);
         if !self.files.copy(&first, &second).await? {
-            return Err(StorageError::NoSuchFile);
+            self.check_replaced(&route.from_bucket, &route.from_key, &source).await?;
+            return Ok(false);
         }
         let (storage, route, scope) = (self.clone(), route.clone(), scope.clone());
         let task = actix_web::rt::spawn(async move {
@@ -274,14 +310,15 @@ impl Storage {
     ) -> Result<bool, (StorageError, bool)> {
         let moved = async {
             // Not a landing: the bytes were judged when they came.
-            let tx = self.as_service_landing(&scope.operation, "").await?;
+            let (tx, [lock]) =
+                self.as_service_landing(&scope.operation, "", [queries::LOCK_KEY], async |_, lock| Ok(lock)).await?;
             let mut keys = [
                 (route.from_bucket.as_str(), route.from_key.as_str()),
                 (route.to_bucket.as_str(), route.to_key.as_str()),
             ];
             keys.sort_unstable();
             for (bucket, name) in keys {
-                queries::lock_key(&tx, bucket, name).await?;
+                queries::lock_key(tx.client()?, &lock, bucket, name).await?;
             }
             let now = queries::find_object(&tx, &route.from_bucket, &route.from_key).await?;
             let now = now.ok_or(StorageError::NoSuchKey)?;

@@ -6,14 +6,16 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use tokio_postgres::Statement;
 
 use super::backend::Place;
 use super::error::StorageError;
 use super::key::{self, ObjectKey};
-use super::queries::{self, Object};
+use super::queries::{self, Bucket, Object};
 use super::signed::Scope as UrlScope;
 use super::upload::token_in_query;
 use super::{Scope, Storage, bucket_and_key, header_text};
+use crate::db::Client;
 
 /// What `encodeURIComponent` encodes.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -142,10 +144,11 @@ impl Storage {
         let scope = Scope::of(request, operation);
         let (object, audience) = match caller {
             Some(caller) => {
-                let tx = self.before_caller(&caller, &scope).await?;
-                let found = queries::find_bucket_and_object(&tx, &bucket, key.as_str(), &caller.role).await;
-                tx.rollback().await?;
-                let (rules, object) = found?;
+                let ask = async |client: &Client, prepared| {
+                    queries::find_bucket_and_object(client, prepared, &bucket, key.as_str(), &caller.role).await
+                };
+                let statements = queries::FIND_BUCKET_AND_OBJECT;
+                let (rules, object) = self.look_before_caller(&caller, &scope, statements, ask).await?;
                 (object, if rules.public { Audience::Everyone } else { Audience::Caller })
             }
             None => (self.find_in_public(&bucket, &key).await?, Audience::Everyone),
@@ -161,13 +164,22 @@ impl Storage {
     }
 
     async fn find_in_public(&self, bucket: &str, key: &ObjectKey) -> Result<Option<Object>, StorageError> {
-        let tx = self.as_service().await?;
-        let found = queries::find_bucket_and_object(&tx, bucket, key.as_str(), "service_role").await;
-        tx.rollback().await?;
-        match found? {
+        match self.find_bucket_and_object(bucket, key).await? {
             (rules, object) if rules.public => Ok(object),
             _ => Err(StorageError::NoSuchBucket),
         }
+    }
+
+    /// A bucket and an object, whoever asks.
+    pub async fn find_bucket_and_object(
+        &self,
+        bucket: &str,
+        key: &ObjectKey,
+    ) -> Result<(Bucket, Option<Object>), StorageError> {
+        let ask = async |client: &Client, prepared| {
+            queries::find_bucket_and_object(client, prepared, bucket, key.as_str(), "service_role").await
+        };
+        self.look_as_service(queries::FIND_BUCKET_AND_OBJECT, ask).await
     }
 
     /// The object of a signed URL, and the transformations that it is bound to.
@@ -179,9 +191,10 @@ impl Storage {
         let (bucket, key) = bucket_and_key(request, literal)?;
         let token = token_in_query(request)?;
         let claims = self.signer.verify(&token, UrlScope::Download, &format!("{bucket}/{}", key.as_str()))?;
-        let tx = self.as_service().await?;
-        let object = queries::find_object(&tx, &bucket, key.as_str()).await?;
-        tx.rollback().await?;
+        let ask = async |client: &Client, [read]: [Statement; 1]| {
+            queries::read_object(client, &read, &bucket, key.as_str()).await
+        };
+        let object = self.look_as_service([queries::FIND_OBJECT], ask).await?;
         let object = object.ok_or(StorageError::NoSuchKey)?;
         Ok((Found { bucket, key, object, audience: Audience::Link(claims.exp) }, claims.transformations))
     }

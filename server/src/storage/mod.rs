@@ -28,9 +28,10 @@ pub mod sweep;
 mod upload;
 
 use actix_web::HttpRequest;
+use tokio_postgres::Statement;
 
 use crate::config::Secret;
-use crate::db::{Pool, Transaction};
+use crate::db::{Client, Pool, Transaction};
 use crate::http::span;
 use crate::jwt::bearer::{Bearer, BearerError};
 use crate::jwt::caller::Caller;
@@ -45,6 +46,9 @@ use signed::UrlSigner;
 
 /// How long a writer waits for another one of the same key.
 const LOCK_WAIT: &str = "5s";
+
+/// What every transaction of the server's own sets.
+const SERVICE_SETTINGS: [(&str, &str); 2] = [("storage.allow_delete_query", "true"), ("lock_timeout", LOCK_WAIT)];
 
 /// What the handlers share. Cheap to clone.
 #[derive(Clone)]
@@ -104,42 +108,76 @@ impl Storage {
     }
 
     async fn as_service(&self) -> Result<Transaction, StorageError> {
-        let settings = [("storage.allow_delete_query", "true"), ("lock_timeout", LOCK_WAIT)];
-        Ok(self.db.as_caller(&Caller::anonymous("service_role"), &settings).await?)
+        Ok(self.db.as_caller(&Caller::anonymous("service_role"), &SERVICE_SETTINGS).await?)
     }
 
-    /// The transaction that writes the row of a file whose bytes are there. Triggers on `storage.objects` read what
-    /// the bytes show in `storage.detected_mimetype`; at a trial of permission it is not set.
-    async fn as_service_landing(&self, operation: &str, detected: &str) -> Result<Transaction, StorageError> {
-        let settings = [
-            ("storage.operation", operation),
-            ("storage.allow_delete_query", "true"),
-            ("storage.detected_mimetype", detected),
-            ("lock_timeout", LOCK_WAIT),
-        ];
-        Ok(self.db.as_caller(&Caller::anonymous("service_role"), &settings).await?)
+    /// Reads as service_role, in one round trip. `ask` sends its statements before it awaits an answer.
+    async fn look_as_service<T, const N: usize>(
+        &self,
+        statements: [&str; N],
+        ask: impl AsyncFnOnce(&Client, [Statement; N]) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        let service = Caller::anonymous("service_role");
+        self.db.look_as_caller(&service, &SERVICE_SETTINGS, statements, ask).await?
+    }
+
+    /// The transaction that writes the row of a file whose bytes are there, and what its first statements answered.
+    /// Triggers on `storage.objects` read what the bytes show in `storage.detected_mimetype`; at a trial of permission it
+    /// is not set. `ask` sends its statements before it awaits an answer.
+    async fn as_service_landing<T, const N: usize>(
+        &self,
+        operation: &str,
+        detected: &str,
+        statements: [&str; N],
+        ask: impl AsyncFnOnce(&Client, [Statement; N]) -> Result<T, StorageError>,
+    ) -> Result<(Transaction, T), StorageError> {
+        let [allow_delete, lock_timeout] = SERVICE_SETTINGS;
+        let settings =
+            [("storage.operation", operation), allow_delete, ("storage.detected_mimetype", detected), lock_timeout];
+        let service = Caller::anonymous("service_role");
+        let (tx, asked) = self.db.as_caller_with(&service, &settings, statements, ask).await?;
+        match asked {
+            Ok(asked) => Ok((tx, asked)),
+            Err(error) => {
+                tx.rollback().await?;
+                Err(error)
+            }
+        }
     }
 
     /// A transaction with the caller's claims and role, and all that policies may ask of the request.
     async fn as_caller(&self, caller: &Caller, scope: &Scope) -> Result<Transaction, StorageError> {
         let subject = caller.subject().unwrap_or_default();
-        let settings = [
-            ("request.jwt.claim.role", caller.role.as_str()),
-            ("request.jwt.claim.sub", &subject),
-            ("request.headers", &scope.headers),
-            ("request.method", &scope.method),
-            ("request.path", &scope.path),
-            ("storage.operation", &scope.operation),
-            ("storage.allow_delete_query", "true"),
-        ];
-        Ok(self.db.as_caller(caller, &settings).await?)
+        Ok(self.db.as_caller(caller, &scope.settings(caller, &subject)).await?)
+    }
+
+    /// Statements as the caller of which nothing stays, in one round trip. `ask` sends them before it awaits an answer.
+    async fn look_as_caller<T, const N: usize>(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        statements: [&str; N],
+        ask: impl AsyncFnOnce(&Client, [Statement; N]) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        let subject = caller.subject().unwrap_or_default();
+        self.db.look_as_caller(caller, &scope.settings(caller, &subject), statements, ask).await?
     }
 
     /// The same, begun as service_role: for statements that need no permission and precede one that does, as
     /// [`queries::set_role`] then says.
+    async fn look_before_caller<T, const N: usize>(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        statements: [&str; N],
+        ask: impl AsyncFnOnce(&Client, [Statement; N]) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        self.look_as_caller(&as_service(caller), scope, statements, ask).await
+    }
+
+    /// A transaction that begins as service_role and goes on as [`queries::set_role`] says.
     async fn before_caller(&self, caller: &Caller, scope: &Scope) -> Result<Transaction, StorageError> {
-        let begun = Caller { role: "service_role".to_owned(), claims: caller.claims.clone() };
-        self.as_caller(&begun, scope).await
+        self.as_caller(&as_service(caller), scope).await
     }
 
     /// The most bytes an object of this bucket may have.
@@ -158,7 +196,25 @@ struct Scope {
     headers: String,
 }
 
+/// service_role with the claims of a caller.
+fn as_service(caller: &Caller) -> Caller {
+    Caller { role: "service_role".to_owned(), claims: caller.claims.clone() }
+}
+
 impl Scope {
+    /// The settings of a transaction; `subject` is the caller's.
+    fn settings<'a>(&'a self, caller: &'a Caller, subject: &'a str) -> [(&'a str, &'a str); 7] {
+        [
+            ("request.jwt.claim.role", caller.role.as_str()),
+            ("request.jwt.claim.sub", subject),
+            ("request.headers", &self.headers),
+            ("request.method", &self.method),
+            ("request.path", &self.path),
+            ("storage.operation", &self.operation),
+            ("storage.allow_delete_query", "true"),
+        ]
+    }
+
     fn of(request: &HttpRequest, operation: &str) -> Self {
         let headers: serde_json::Map<String, serde_json::Value> = request
             .headers()

@@ -1,13 +1,12 @@
 //! The fixed statements of storage: typed arguments in, typed rows out, the transaction first.
 
-use futures_util::future::try_join3;
+use futures_util::join;
 use serde_json::Value;
-use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement};
 
 use super::error::StorageError;
-use crate::db::Transaction;
+use crate::db::{Client, Transaction, Value as Param};
 
 /// What a bucket allows.
 #[derive(Clone, Debug)]
@@ -56,6 +55,16 @@ pub struct NewObject<'a> {
     pub user_metadata: Option<&'a Value>,
 }
 
+impl NewObject<'_> {
+    fn owner_uuid(&self) -> Option<uuid::Uuid> {
+        self.owner.and_then(|owner| uuid::Uuid::parse_str(owner).ok())
+    }
+
+    fn values<'a>(&'a self, owner: &'a Option<uuid::Uuid>) -> [Param<'a>; 7] {
+        [&self.bucket, &self.name, owner, &self.owner, &self.version, &self.metadata, &self.user_metadata]
+    }
+}
+
 const OBJECT_COLUMNS: &str = "id, name, version, coalesce(metadata, '{}') as metadata, \
      coalesce(user_metadata, '{}') as user_metadata, created_at, updated_at";
 
@@ -79,12 +88,12 @@ fn bucket(row: &Row) -> Result<Bucket, StorageError> {
     })
 }
 
-const FIND_BUCKET: &str = "select public, file_size_limit, allowed_mime_types from storage.buckets where id = $1";
+pub const FIND_BUCKET: &str = "select public, file_size_limit, allowed_mime_types from storage.buckets where id = $1";
 const SET_ROLE: &str = "select set_config('role', $1, true)";
 
 pub async fn find_bucket(tx: &Transaction, id: &str) -> Result<Option<Bucket>, StorageError> {
     let statement = tx.client()?.prepare_cached(FIND_BUCKET).await?;
-    tx.client()?.query_opt(&statement, &[&id]).await?.as_ref().map(bucket).transpose()
+    read_bucket(tx.client()?, &statement, id).await
 }
 
 /// Goes on as another role of the same login.
@@ -105,37 +114,79 @@ fn about_role(error: tokio_postgres::Error) -> StorageError {
     }
 }
 
-const FIND_OBJECT: &str = "select id, name, version, coalesce(metadata, '{}') as metadata, \
+pub const FIND_OBJECT: &str = "select id, name, version, coalesce(metadata, '{}') as metadata, \
      coalesce(user_metadata, '{}') as user_metadata, created_at, updated_at \
      from storage.objects where bucket_id = $1 and name = $2";
 
 pub async fn find_object(tx: &Transaction, bucket: &str, name: &str) -> Result<Option<Object>, StorageError> {
     let statement = tx.client()?.prepare_cached(FIND_OBJECT).await?;
-    tx.client()?.query_opt(&statement, &[&bucket, &name]).await?.as_ref().map(object).transpose()
+    read_object(tx.client()?, &statement, bucket, name).await
 }
 
-/// The bucket as it is, and the object as `role` sees it: in a public bucket as it is, too, if `open` says so. The
-/// transaction begins as service_role and may end as `role`. One round trip.
+pub const FIND_BUCKET_AND_OBJECT: [&str; 3] = [
+    FIND_BUCKET,
+    "select set_config('role', case \
+       when coalesce((select public from storage.buckets where id = $2), false) then current_setting('role') else $1 \
+     end, true)",
+    FIND_OBJECT,
+];
+
+/// [`find_object`] with its statement prepared.
+pub async fn read_object(
+    client: &Client,
+    statement: &Statement,
+    bucket: &str,
+    name: &str,
+) -> Result<Option<Object>, StorageError> {
+    client.query_opt(statement, &[&bucket, &name]).await?.as_ref().map(object).transpose()
+}
+
+/// [`find_bucket`] with its statement prepared.
+pub async fn read_bucket(client: &Client, statement: &Statement, id: &str) -> Result<Option<Bucket>, StorageError> {
+    client.query_opt(statement, &[&id]).await?.as_ref().map(bucket).transpose()
+}
+
+/// The bucket as it is, and the object as `role` sees it, or as it is if the bucket is public. The transaction begins as
+/// service_role and may end as `role`.
 pub async fn find_bucket_and_object(
-    tx: &Transaction,
+    client: &Client,
+    [find, switch, read]: [Statement; 3],
     id: &str,
     name: &str,
     role: &str,
 ) -> Result<(Bucket, Option<Object>), StorageError> {
-    const ROLE_UNLESS_PUBLIC: &str = "select set_config('role', case \
-         when coalesce((select public from storage.buckets where id = $2), false) then current_setting('role') else $1 \
-         end, true)";
-    let client = tx.client()?;
-    // Prepared first, so that the three leave together and in order.
-    let find = client.prepare_cached(FIND_BUCKET).await?;
-    let switch = client.prepare_cached(ROLE_UNLESS_PUBLIC).await?;
-    let read = client.prepare_cached(FIND_OBJECT).await?;
-    let switched = async { client.query(&switch, &[&role, &id]).await.map_err(about_role) };
-    let found = async { Ok(client.query_opt(&find, &[&id]).await?) };
-    let seen = async { Ok(client.query_opt(&read, &[&id, &name]).await?) };
-    let (found, _, seen) = try_join3(found, switched, seen).await?;
-    let found = found.as_ref().map(bucket).transpose()?.ok_or(StorageError::NoSuchBucket)?;
-    Ok((found, seen.as_ref().map(object).transpose()?))
+    let (of_bucket, of_switch, of_object): ([Param<'_>; 1], [Param<'_>; 2], [Param<'_>; 2]) =
+        ([&id], [&role, &id], [&id, &name]);
+    let (found, switched, seen) = join!(
+        client.query_opt(&find, &of_bucket),
+        client.query(&switch, &of_switch),
+        client.query_opt(&read, &of_object),
+    );
+    let found = found?.as_ref().map(bucket).transpose()?.ok_or(StorageError::NoSuchBucket)?;
+    switched.map_err(about_role)?;
+    Ok((found, seen?.as_ref().map(object).transpose()?))
+}
+
+pub const FIND_AS_CALLER: [&str; 3] = [FIND_BUCKET, SET_ROLE, FIND_OBJECT];
+
+/// The object as `role` sees it, whether its bucket is public or not. The transaction begins as service_role.
+pub async fn find_as_caller(
+    client: &Client,
+    [find, switch, read]: [Statement; 3],
+    id: &str,
+    name: &str,
+    role: &str,
+) -> Result<Option<Object>, StorageError> {
+    let (of_bucket, of_role, of_object): ([Param<'_>; 1], [Param<'_>; 1], [Param<'_>; 2]) =
+        ([&id], [&role], [&id, &name]);
+    let (found, switched, seen) = join!(
+        client.query_opt(&find, &of_bucket),
+        client.query(&switch, &of_role),
+        client.query_opt(&read, &of_object),
+    );
+    found?.ok_or(StorageError::NoSuchBucket)?;
+    switched.map_err(about_role)?;
+    seen?.as_ref().map(object).transpose()
 }
 
 /// Names among these that the caller sees.
@@ -146,67 +197,78 @@ pub async fn visible_names(tx: &Transaction, bucket: &str, names: &[String]) -> 
     rows.iter().map(|row| Ok(row.try_get("name")?)).collect()
 }
 
+pub const LOCK_KEY: &str = "select pg_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))";
+
 /// Serialises writers of one key until the transaction ends. Whoever locks two does it in the order of their names.
-pub async fn lock_key(tx: &Transaction, bucket: &str, name: &str) -> Result<(), StorageError> {
-    let statement =
-        tx.client()?.prepare_cached("select pg_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))").await?;
-    match tx.client()?.query(&statement, &[&bucket, &name]).await.map_err(StorageError::from) {
+pub async fn lock_key(client: &Client, statement: &Statement, bucket: &str, name: &str) -> Result<(), StorageError> {
+    match client.query(statement, &[&bucket, &name]).await.map_err(StorageError::from) {
         Err(StorageError::Locked) => Err(StorageError::LockTimeout),
         outcome => outcome.map(drop),
     }
 }
 
-const INSERT: &str = "insert into storage.objects (bucket_id, name, owner, owner_id, version, metadata, user_metadata) \
-     values ($1, $2, $3, $4, $5, $6, $7)";
-const ON_CONFLICT: &str = " on conflict (name, bucket_id) do update set owner = excluded.owner, \
-     owner_id = excluded.owner_id, version = excluded.version, metadata = excluded.metadata, \
-     user_metadata = excluded.user_metadata returning id";
+macro_rules! insert {
+    ($further:literal) => {
+        concat!(
+            "insert into storage.objects (bucket_id, name, owner, owner_id, version, metadata, user_metadata) \
+             values ($1, $2, $3, $4, $5, $6, $7)",
+            $further
+        )
+    };
+}
+
+macro_rules! upsert {
+    ($further:literal) => {
+        concat!(
+            insert!(
+                " on conflict (name, bucket_id) do update set owner = excluded.owner, owner_id = excluded.owner_id, \
+                 version = excluded.version, metadata = excluded.metadata, user_metadata = excluded.user_metadata \
+                 returning "
+            ),
+            $further
+        )
+    };
+}
+
+pub const TRY_INSERT: [&str; 3] = [FIND_BUCKET, SET_ROLE, insert!("")];
+pub const TRY_UPSERT: [&str; 3] = [FIND_BUCKET, SET_ROLE, upsert!("id")];
 
 /// What the bucket allows, and whether the caller may write this row. The transaction begins as service_role, which reads
-/// the bucket; `role` then inserts. To be undone, whatever comes of it. One round trip.
+/// the bucket; `role` then inserts. To be undone, whatever comes of it.
 pub async fn try_insert(
-    tx: &Transaction,
+    client: &Client,
+    [find, switch, insert]: [Statement; 3],
     role: &str,
     new: &NewObject<'_>,
-    upsert: bool,
 ) -> Result<(Bucket, Result<(), StorageError>), StorageError> {
-    let client = tx.client()?;
-    let sql = if upsert { format!("{INSERT}{ON_CONFLICT}") } else { INSERT.to_owned() };
-    // Prepared first, so that the three leave together and in order.
-    let find = client.prepare_cached(FIND_BUCKET).await?;
-    let switch = client.prepare_cached(SET_ROLE).await?;
-    let insert = client.prepare_cached(&sql).await?;
-    let owner_uuid = new.owner.and_then(|o| uuid::Uuid::parse_str(o).ok());
-    let values: [&(dyn ToSql + Sync); 7] =
-        [&new.bucket, &new.name, &owner_uuid, &new.owner, &new.version, &new.metadata, &new.user_metadata];
-    let (find_values, switch_values): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 1]) = ([&new.bucket], [&role]);
-    let (found, switched, inserted) = futures_util::join!(
-        client.query_opt(&find, &find_values),
-        client.query(&switch, &switch_values),
-        client.query(&insert, &values),
-    );
+    let owner = new.owner_uuid();
+    let (of_bucket, of_role): ([Param<'_>; 1], [Param<'_>; 1]) = ([&new.bucket], [&role]);
+    let of_row = new.values(&owner);
+    let (found, switched, inserted) =
+        join!(client.query_opt(&find, &of_bucket), client.query(&switch, &of_role), client.query(&insert, &of_row),);
     let found = found?.as_ref().map(bucket).transpose()?.ok_or(StorageError::NoSuchBucket)?;
     let permitted = switched.map_err(about_role).and_then(|_| Ok(inserted.map(drop)?));
     Ok((found, permitted))
 }
 
-/// Writes a row as the transaction's role. A key that exists already is a unique violation, unless `upsert`.
+pub const WRITE_NEW: &str = insert!(
+    " returning id, name, version, coalesce(metadata, '{}') as metadata, coalesce(user_metadata, '{}') as user_metadata, \
+     created_at, updated_at, to_jsonb(objects) as whole"
+);
+pub const WRITE: &str = upsert!(
+    "id, name, version, coalesce(metadata, '{}') as metadata, coalesce(user_metadata, '{}') as user_metadata, \
+     created_at, updated_at, to_jsonb(objects) as whole"
+);
+
+/// Writes a row as the transaction's role. A key that exists already is a unique violation, unless the statement is
+/// [`WRITE`].
 pub async fn write_object(
-    tx: &Transaction,
+    client: &Client,
+    statement: &Statement,
     new: &NewObject<'_>,
-    upsert: bool,
 ) -> Result<(Object, Value), StorageError> {
-    let on_conflict = if upsert { ON_CONFLICT.trim_end_matches(" returning id") } else { "" };
-    let sql = format!("{INSERT}{on_conflict} returning {OBJECT_COLUMNS}, to_jsonb(objects) as whole");
-    let owner_uuid = new.owner.and_then(|o| uuid::Uuid::parse_str(o).ok());
-    let statement = tx.client()?.prepare_cached(&sql).await?;
-    let row = tx
-        .client()?
-        .query_one(
-            &statement,
-            &[&new.bucket, &new.name, &owner_uuid, &new.owner, &new.version, &new.metadata, &new.user_metadata],
-        )
-        .await?;
+    let owner = new.owner_uuid();
+    let row = client.query_one(statement, &new.values(&owner)).await?;
     Ok((object(&row)?, row.try_get("whole")?))
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
+use tokio_postgres::Statement;
 
 use super::error::StorageError;
 use super::fields::Fields;
@@ -12,6 +13,7 @@ use super::receive::metadata_in_header;
 use super::signed::SignedUrl;
 use super::upload::{Trial, wants_upsert};
 use super::{Scope, Storage, bucket_and_key, bucket_in, header_text};
+use crate::db::Client;
 
 /// Most paths of one call.
 const MAX_PATHS: usize = 1000;
@@ -46,9 +48,11 @@ pub async fn sign_download(
     let route = if transformations.is_some() { "/render/image/sign" } else { "/object/sign" };
     let path = format!("{bucket}/{}", key.as_str());
     let token = download_token(&storage, &path, seconds, transformations)?;
-    let tx = storage.as_caller(&caller, &Scope::of(&request, "storage.object.sign")).await?;
-    let found = queries::find_object(&tx, &bucket, key.as_str()).await?;
-    tx.rollback().await?;
+    let ask = async |client: &Client, [read]: [Statement; 1]| {
+        queries::read_object(client, &read, &bucket, key.as_str()).await
+    };
+    let scope = Scope::of(&request, "storage.object.sign");
+    let found = storage.look_as_caller(&caller, &scope, [queries::FIND_OBJECT], ask).await?;
     found.ok_or(StorageError::NoSuchKey)?;
     Ok(HttpResponse::Ok().json(json!({ "signedURL": format!("{route}/{path}?token={token}") })))
 }

@@ -4,7 +4,9 @@
 //! undone) → bytes to a new version, counted → row as service_role under the key's lock → the old version goes.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::join;
 use serde_json::{Value, json};
+use tokio_postgres::Statement;
 use uuid::Uuid;
 
 use super::backend::{Place, StoredFile};
@@ -14,7 +16,7 @@ use super::queries::{self, Bucket, NewObject, Object};
 use super::receive::Incoming;
 use super::signed::Scope as UrlScope;
 use super::{Scope, Storage, bucket_and_key, header_text};
-use crate::db::DbError;
+use crate::db::{Client, DbError};
 use crate::jwt::caller::Caller;
 
 /// `POST`: a new object, or any with `x-upsert: true`. Answers `{Id, Key}`.
@@ -75,11 +77,9 @@ pub async fn upload_signed(
     let path = format!("{bucket}/{}", key.as_str());
     let claims = storage.signer.verify(&token_in_query(&request)?, UrlScope::Upload, &path)?;
     let incoming = Incoming::of_request(&request, body).await?;
-    let tx = storage.as_service().await?;
-    let rules = queries::find_bucket(&tx, &bucket).await?;
-    let taken = !claims.upsert && queries::find_object(&tx, &bucket, key.as_str()).await?.is_some();
-    tx.rollback().await?;
-    let limit = incoming.check(&storage, &rules.ok_or(StorageError::NoSuchBucket)?, &key)?;
+    let (rules, there) = storage.find_bucket_and_object(&bucket, &key).await?;
+    let taken = !claims.upsert && there.is_some();
+    let limit = incoming.check(&storage, &rules, &key)?;
     if taken {
         return Err(StorageError::AlreadyExists);
     }
@@ -122,11 +122,9 @@ impl Trial<'_> {
             metadata: &self.metadata,
             user_metadata: self.user_metadata,
         };
-        let tx = storage.before_caller(caller, scope).await?;
-        let tried = queries::try_insert(&tx, &caller.role, &row, self.upsert).await;
-        // Refused or not, the connection is as good as before.
-        tx.rollback().await?;
-        tried
+        let statements = if self.upsert { queries::TRY_UPSERT } else { queries::TRY_INSERT };
+        let attempt = async |client: &Client, prepared| queries::try_insert(client, prepared, &caller.role, &row).await;
+        storage.look_before_caller(caller, scope, statements, attempt).await
     }
 }
 
@@ -221,19 +219,29 @@ impl Storage {
         file: &StoredFile,
         landing: &Landing,
     ) -> Result<((Object, Value), Option<String>), NotLanded> {
-        let tx = self.as_service_landing(&landing.operation, file.detected).await?;
         let (bucket, name) = (landing.bucket.as_str(), landing.key.as_str());
-        queries::lock_key(&tx, bucket, name).await?;
-        let before = queries::find_object(&tx, bucket, name).await?;
+        let version = landing.version.to_string();
         let row = NewObject {
             bucket,
             name,
             owner: landing.owner.as_deref(),
-            version: &landing.version.to_string(),
+            version: &version,
             metadata: &landing.metadata,
             user_metadata: Some(&landing.user_metadata),
         };
-        let written = queries::write_object(&tx, &row, landing.upsert).await?;
+        let write = if landing.upsert { queries::WRITE } else { queries::WRITE_NEW };
+        let statements = [queries::LOCK_KEY, queries::FIND_OBJECT, write];
+        let write = async |client: &Client, [lock, find, write]: [Statement; 3]| {
+            let (locked, before, written) = join!(
+                queries::lock_key(client, &lock, bucket, name),
+                queries::read_object(client, &find, bucket, name),
+                queries::write_object(client, &write, &row),
+            );
+            locked?;
+            Ok((before?, written?))
+        };
+        let (tx, (before, written)) =
+            self.as_service_landing(&landing.operation, file.detected, statements, write).await?;
         match &landing.completes {
             None => {}
             Some(Completed::Multipart(id)) => {
@@ -252,7 +260,7 @@ impl Storage {
         }
         tx.commit().await.map_err(|error| NotLanded { unknown: is_unknown(&error), error: error.into() })?;
         let replaced = before.and_then(|object| object.version);
-        Ok((written, replaced.filter(|version| *version != landing.version.to_string())))
+        Ok((written, replaced.filter(|replaced| *replaced != version)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Files that move: from one store to another, and with a dump of the database to another project.
 
 use crate::support::cluster::{Database, Template};
+use crate::support::dump::restore;
 use crate::support::{TestApp, send};
 use ferrobase::config::{Reader, Source};
 use ferrobase::db::{Pool, PoolOptions};
@@ -107,44 +108,58 @@ fn walk(root: &str) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// What `pg_dump --data-only` writes of schema `storage` in a project of Supabase: rows with the columns of its newest
-/// migrations, and files below `stub/stub` as its server lays them out.
+/// What `pg_dump --data-only` writes of schema `storage` in a project of Supabase, and files below `stub/stub` as its
+/// server lays them out.
 #[actix_web::test]
 async fn rows_of_another_projects_dump_and_its_files_are_served_here() {
     let source = folder("supabase");
-    let version = "5a1f0b7e-6f0e-4a0e-9a53-0c3c7f2a9d11";
-    let place = format!("{source}/stub/stub/avatars/u 1/me.txt");
-    std::fs::create_dir_all(&place).expect("folder");
-    std::fs::write(format!("{place}/{version}"), "it is me").expect("file");
     let database = Database::new(Template::App).await;
     let settings =
         [("STORAGE_FILE_BACKEND_PATH", source.as_str()), ("GLOBAL_S3_BUCKET", "stub"), ("TENANT_ID", "stub")];
     let app = TestApp::on(database, &settings).await;
-    let dump = format!(
-        "set session_replication_role = replica;
-         insert into storage.buckets (id, name, owner, created_at, updated_at, public, avif_autodetection, file_size_limit,
-           allowed_mime_types, owner_id, type) values
-           ('avatars', 'avatars', null, '2026-01-01', '2026-01-01', true, false, null, null, null, 'STANDARD');
-         insert into storage.objects (id, bucket_id, name, owner, created_at, updated_at, last_accessed_at, metadata, version,
-           owner_id, user_metadata) values
-           ('11111111-1111-4111-8111-111111111111', 'avatars', 'u 1/me.txt', null, '2026-01-01', '2026-01-01', '2026-01-01',
-            '{{\"eTag\": \"\\\"6cd4\\\"\", \"size\": 8, \"mimetype\": \"text/plain\", \"cacheControl\": \"max-age=3600\",
-               \"lastModified\": \"2026-01-01T00:00:00.000Z\", \"contentLength\": 8, \"httpStatusCode\": 200}}',
-            '{version}', null, '{{}}');
-         set session_replication_role = origin;"
-    );
-    app.owner.batch_execute(&dump).await.expect("restored");
+    // Whoever the rows belong to.
+    let ada = app.user("ada@test.example").await;
+    let rows = include_str!("storage_dump/rows.sql").replace("00000001-0000-4000-8000-000000000001", &ada.id);
+    restore(&app.owner, &rows).await;
+    let letter = format!("papers/{}/letter.txt", ada.id);
+    for (key, version, bytes) in [
+        ("avatars/u 1/me.txt", "5a1f0b7e-6f0e-4a0e-9a53-0c3c7f2a9d11", "it is me"),
+        (&letter, "6b2f0b7e-6f0e-4a0e-9a53-0c3c7f2a9d22", "Dear Ada\n"),
+        ("avatars/u 1/.emptyFolderPlaceholder", "7c3f0b7e-6f0e-4a0e-9a53-0c3c7f2a9d33", ""),
+    ] {
+        let place = format!("{source}/stub/stub/{key}");
+        std::fs::create_dir_all(&place).expect("folder");
+        std::fs::write(format!("{place}/{version}"), bytes).expect("file");
+    }
+    app.owner
+        .batch_execute(
+            "create policy own on storage.objects for all to authenticated
+               using (bucket_id = 'papers' and owner_id = auth.uid()::text)",
+        )
+        .await
+        .expect("a policy");
     let read = send(app.plain(Method::GET, "/storage/v1/object/public/avatars/u 1/me.txt")).await;
     assert_eq!((read.status, &read.body), (200, &json!("it is me")));
     let listed = app.service().post("/storage/v1/object/list/avatars", json!({ "prefix": "u 1" })).await;
-    assert_eq!(listed.body[0]["name"], "me.txt");
+    let names: Vec<_> = listed.body.as_array().expect("rows").iter().map(|row| row["name"].clone()).collect();
+    assert_eq!(names, [".emptyFolderPlaceholder", "me.txt"]);
+    // Its owner goes on with what they have.
+    let letter = format!("/storage/v1/object/authenticated/{letter}");
+    let owned = ada.actor.get(&letter).await;
+    assert_eq!(
+        (owned.status, &owned.body, owned.header("etag")),
+        (200, &json!("Dear Ada\n"), "\"5f6557e89d3365adbafdd90211fb711e\"")
+    );
+    let info = app.service().get(&letter.replace("/object/", "/object/info/")).await;
+    assert_eq!(info.body["metadata"], json!({ "to": "Ada\tL." }), "{}", info.body);
+    assert_eq!(app.user("other@test.example").await.actor.get(&letter).await.body["message"], "Object not found");
     let route = json!({ "bucketId": "avatars", "sourceKey": "u 1/me.txt", "destinationKey": "u 1/again.txt" });
     assert_eq!(app.service().post("/storage/v1/object/copy", route).await.status, 200);
     // And on into a folder of our own.
     let own = folder("own");
     let (from, to) = (store(&settings), store(&[("FERROBASE_STORAGE_DIR", &own)]));
     let moved = move_files(&pool(&app), &from, &to, |_| ()).await.expect("moved");
-    assert_eq!((moved.copied, moved.is_whole()), (2, true), "{moved:?}");
+    assert_eq!((moved.copied, moved.is_whole()), (4, true), "{moved:?}");
     let served = app.another(&[("FERROBASE_STORAGE_DIR", &own)]).await;
     assert_eq!(get(&served, "avatars/u 1/again.txt").await, "it is me");
     for path in [source, own] {

@@ -4,6 +4,7 @@ use crate::support::TestApp;
 use chrono::Utc;
 use hmac::{Hmac, Mac};
 use reqwest::{Method, Response};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 const SCHEMA: &str = "
@@ -346,4 +347,47 @@ async fn parts_become_one_object_when_the_client_says_so() {
     assert_eq!(code(&text(large).await), (413, "EntityTooLarge"));
     assert_eq!(s3.send(Method::DELETE, "/private/other", &format!("uploadId={id}"), &[], b"").await.status(), 204);
     assert!(!s3.get("/private", "uploads=").await.1.contains("other"));
+}
+
+/// Found by a copy beside uploads of its source: it answered that the file was not there.
+#[actix_web::test]
+async fn what_is_copied_or_moved_while_it_is_replaced_is_one_of_its_versions() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let s3 = Signer::project(&app);
+    let body = |number: usize| format!("{number:06}").repeat(2000);
+    let is_whole = |text: &str| text.len() == 12_000 && text == text[..6].repeat(2000);
+    assert_eq!(s3.put("/private/source", &[], body(0).as_bytes()).await.0, 200);
+    let begun = text(s3.send(Method::POST, "/private/parts", "uploads=", &[], b"").await).await;
+    let query = format!("partNumber=1&uploadId={}", between(&begun.1, "UploadId"));
+    let is_over = std::cell::Cell::new(false);
+    let replace = async {
+        let mut number = 0;
+        while !is_over.get() {
+            number += 1;
+            assert_eq!(s3.put("/private/source", &[], body(number).as_bytes()).await.0, 200);
+        }
+    };
+    let copy = async {
+        let from = [("x-amz-copy-source", "private/source")];
+        for number in 0..40 {
+            let copied = s3.put("/private/copy", &from, b"").await;
+            assert_eq!(copied.0, 200, "{}", copied.1);
+            let part = text(s3.send(Method::PUT, "/private/parts", &query, &from, b"").await).await;
+            assert_eq!(part.0, 200, "{}", part.1);
+            assert!(is_whole(&s3.get("/private/copy", "").await.1));
+            // It may be replaced again and again, but its file is never missing.
+            let route =
+                json!({ "bucketId": "private", "sourceKey": "source", "destinationKey": format!("moved/{number}") });
+            let moved = app.service().post("/storage/v1/object/move", route).await;
+            let refused = &moved.body["code"];
+            assert!(moved.status == 200 || refused == "NoSuchKey" || refused == "ResourceLocked", "{}", moved.body);
+            if moved.status == 200 {
+                assert!(is_whole(&s3.get(&format!("/private/moved/{number}"), "").await.1));
+                assert_eq!(s3.put("/private/source", &[], body(0).as_bytes()).await.0, 200);
+            }
+        }
+        is_over.set(true);
+    };
+    futures_util::join!(replace, copy);
 }

@@ -5,6 +5,7 @@
 
 pub mod alone;
 pub mod cluster;
+pub mod dump;
 pub mod outside;
 pub mod valve;
 pub mod wire;

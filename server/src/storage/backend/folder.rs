@@ -12,6 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::stream;
+use md5::{Digest, Md5};
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::gathering::{Gathering, Room};
@@ -21,8 +23,12 @@ use crate::storage::sniff::{self, HEAD_BYTES};
 
 /// How often a folder that was removed meanwhile is made anew.
 const FOLDER_TRIES: usize = 100;
-/// Bytes that are gathered before they are written.
+/// Bytes that are gathered while as many are written.
 const WRITE_BYTES: usize = 512 * 1024;
+/// Bytes after which the disk is asked to begin with them.
+const SYNC_BYTES: usize = 16 << 20;
+/// Bytes of all uploads that are gathered at once; as many are being written.
+const GATHERED: usize = 16 << 20;
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 * 1024;
 /// Files of one page of the sweep.
@@ -44,13 +50,41 @@ pub struct FolderFile {
     folder: Folder,
     place: Place,
     gathering: Gathering,
-    temporary: Option<Temporary>,
+    /// What was gathered before, on its way to the disk.
+    writing: Option<JoinHandle<std::io::Result<(Written, Vec<u8>)>>>,
+}
+
+/// What a file being written holds so far.
+struct Written {
+    temporary: Temporary,
+    digest: Md5,
+    unsynced: usize,
+    syncing: Option<JoinHandle<()>>,
+}
+
+impl Written {
+    fn begin(folder: &Folder) -> std::io::Result<Self> {
+        Ok(Self { temporary: folder.temporary()?, digest: Md5::new(), unsynced: 0, syncing: None })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.digest.update(bytes);
+        (&*self.temporary.file).write_all(bytes)?;
+        self.unsynced += bytes.len();
+        if self.unsynced >= SYNC_BYTES && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.unsynced = 0;
+            let file = Arc::clone(&self.temporary.file);
+            // The disk works while further bytes come. The sync at the end is the one that counts, and tells of a fault.
+            self.syncing = Some(tokio::task::spawn_blocking(move || drop(file.sync_data())));
+        }
+        Ok(())
+    }
 }
 
 /// A file under its temporary name.
 struct Temporary {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     renamed: bool,
 }
 
@@ -74,7 +108,7 @@ impl Drop for Temporary {
 
 impl Folder {
     pub fn new(root: PathBuf) -> Self {
-        Self { root: Arc::new(root), room: Room::default() }
+        Self { root: Arc::new(root), room: Room::of(GATHERED) }
     }
 
     /// Closes the folder to other accounts. Files written before this was done stay as readable as they were, but
@@ -91,12 +125,7 @@ impl Folder {
     }
 
     pub(super) fn create(&self, place: &Place) -> FolderFile {
-        FolderFile {
-            folder: self.clone(),
-            place: place.clone(),
-            gathering: Gathering::new(&self.room),
-            temporary: None,
-        }
+        FolderFile { folder: self.clone(), place: place.clone(), gathering: Gathering::new(&self.room), writing: None }
     }
 
     pub(super) async fn open(
@@ -150,8 +179,8 @@ impl Folder {
                 Err(error) if is_conflict(&error) => Err(error),
                 // Not every file system has links.
                 Err(_) => {
-                    let mut temporary = folder.temporary()?;
-                    std::io::copy(&mut File::open(&source)?, &mut temporary.file)?;
+                    let temporary = folder.temporary()?;
+                    std::io::copy(&mut File::open(&source)?, &mut &*temporary.file)?;
                     folder.land(temporary, &target).map(|()| true)
                 }
             }
@@ -173,9 +202,9 @@ impl Folder {
             if let [only] = sources.as_slice() {
                 folder.put_into_folder(&target, |target| fs::hard_link(only, target))?;
             } else {
-                let mut temporary = folder.temporary()?;
+                let temporary = folder.temporary()?;
                 for source in &sources {
-                    std::io::copy(&mut File::open(source)?, &mut temporary.file)?;
+                    std::io::copy(&mut File::open(source)?, &mut &*temporary.file)?;
                 }
                 folder.land(temporary, &target)?;
             }
@@ -284,7 +313,7 @@ impl Folder {
             }
             outcome => outcome?,
         };
-        Ok(Temporary { path, file, renamed: false })
+        Ok(Temporary { path, file: Arc::new(file), renamed: false })
     }
 
     /// Syncs a file and gives it its name.
@@ -340,33 +369,46 @@ impl FolderFile {
         if !self.gathering.take(&bytes, WRITE_BYTES) {
             return Ok(());
         }
-        let (folder, temporary, buffer) = (self.folder.clone(), self.temporary.take(), self.gathering.give());
-        let (temporary, buffer) = blocking(move || {
-            let mut temporary = temporary.map_or_else(|| folder.temporary(), Ok)?;
-            temporary.file.write_all(&buffer)?;
-            Ok((temporary, buffer))
-        })
-        .await?;
-        self.temporary = Some(temporary);
-        self.gathering.give_back(buffer);
+        let before = written(self.writing.take()).await?;
+        let (folder, buffer) = (self.folder.clone(), self.gathering.give());
+        let before = before.map(|(written, buffer)| {
+            self.gathering.give_back(buffer);
+            written
+        });
+        self.writing = Some(tokio::task::spawn_blocking(move || {
+            let mut written = before.map_or_else(|| Written::begin(&folder), Ok)?;
+            written.write(&buffer)?;
+            Ok((written, buffer))
+        }));
         Ok(())
     }
 
-    pub(super) async fn finish(self) -> Result<Place, StorageError> {
-        let Self { folder, place, mut gathering, temporary } = self;
+    /// Where the file is, and the hash of its bytes.
+    pub(super) async fn finish(self) -> Result<(Place, [u8; 16]), StorageError> {
+        let Self { folder, place, mut gathering, writing } = self;
+        let before = written(writing).await?;
         let target = folder.path(&place);
         let buffer = gathering.give();
         let landed = blocking(move || {
-            let mut temporary = temporary.map_or_else(|| folder.temporary(), Ok)?;
-            temporary.file.write_all(&buffer)?;
-            folder.land(temporary, &target)
+            let mut written = before.map_or_else(|| Written::begin(&folder), |(written, _)| Ok(written))?;
+            written.write(&buffer)?;
+            folder.land(written.temporary, &target)?;
+            Ok(written.digest.finalize().into())
         })
         .await;
         match landed {
-            Ok(()) => Ok(place),
+            Ok(md5) => Ok((place, md5)),
             Err(error) => Err(refused(error, &place)),
         }
     }
+}
+
+/// What was on its way, once it is written.
+async fn written(
+    writing: Option<JoinHandle<std::io::Result<(Written, Vec<u8>)>>>,
+) -> std::io::Result<Option<(Written, Vec<u8>)>> {
+    let Some(writing) = writing else { return Ok(None) };
+    writing.await.unwrap_or_else(|error| Err(std::io::Error::other(error))).map(Some)
 }
 
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
@@ -467,15 +509,18 @@ mod tests {
         let place = place("a");
         let mut file = folder.create(&place);
         file.write(vec![7; WRITE_BYTES + 1].into()).await.expect("write");
-        assert_eq!(fs::read_dir(root.join(TEMPORARY)).expect("folder").count(), 1);
-        drop(file);
-        for _ in 0..200 {
-            if fs::read_dir(root.join(TEMPORARY)).expect("folder").count() == 0 {
-                break;
+        let count_of = async |wanted: usize| {
+            for _ in 0..500 {
+                if fs::read_dir(root.join(TEMPORARY)).is_ok_and(|entries| entries.count() == wanted) {
+                    return true;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        assert_eq!(fs::read_dir(root.join(TEMPORARY)).expect("folder").count(), 0);
+            false
+        };
+        assert!(count_of(1).await, "it is written under another name");
+        drop(file);
+        assert!(count_of(0).await, "and gone");
         assert!(read(&folder, &place, None).await.is_none());
         fs::remove_dir_all(&root).expect("clean");
     }

@@ -24,7 +24,7 @@ impl Default for Room {
 }
 
 impl Room {
-    fn of(most: usize) -> Self {
+    pub fn of(most: usize) -> Self {
         Self { most, used: Arc::default() }
     }
 }

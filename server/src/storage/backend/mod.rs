@@ -89,7 +89,6 @@ pub struct Listed {
 /// A file that is being written. Dropped before [`NewFile::finish`], it leaves nothing.
 pub struct NewFile {
     writer: Writer,
-    digest: Md5,
     size: u64,
     /// The first bytes, for the media type.
     head: Vec<u8>,
@@ -97,7 +96,7 @@ pub struct NewFile {
 
 enum Writer {
     Folder(FolderFile),
-    S3(Box<S3File>),
+    S3(Box<S3File>, Md5),
 }
 
 /// A file that is complete and durable, and that no row names yet.
@@ -139,9 +138,9 @@ impl Store {
         inside(place)?;
         let writer = match self {
             Self::Folder(folder) => Writer::Folder(folder.create(place)),
-            Self::S3(store) => Writer::S3(Box::new(store.create(place))),
+            Self::S3(store) => Writer::S3(Box::new(store.create(place)), Md5::new()),
         };
-        Ok(NewFile { writer, digest: Md5::new(), size: 0, head: Vec::new() })
+        Ok(NewFile { writer, size: 0, head: Vec::new() })
     }
 
     /// The bytes from `first` to `last`, or all; `None` if there is no such file. Both must lie inside.
@@ -236,21 +235,25 @@ impl NewFile {
 
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StorageError> {
         self.size += bytes.len() as u64;
-        self.digest.update(&bytes);
         let wanted = HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..wanted]);
         match &mut self.writer {
             Writer::Folder(file) => file.write(bytes).await,
-            Writer::S3(file) => file.write(bytes).await,
+            Writer::S3(file, digest) => {
+                digest.update(&bytes);
+                file.write(bytes).await
+            }
         }
     }
 
     /// Makes the file durable under its name.
     pub async fn finish(self) -> Result<StoredFile, StorageError> {
-        let md5: [u8; 16] = self.digest.finalize().into();
-        let place = match self.writer {
+        let (place, md5) = match self.writer {
             Writer::Folder(file) => file.finish().await?,
-            Writer::S3(file) => file.finish(&md5).await?,
+            Writer::S3(file, digest) => {
+                let md5: [u8; 16] = digest.finalize().into();
+                (file.finish(&md5).await?, md5)
+            }
         };
         Ok(StoredFile { place, size: self.size, md5, detected: sniff::detect(&self.head) })
     }

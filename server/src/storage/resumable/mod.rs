@@ -25,7 +25,7 @@ use self::protocol::{Announced, UploadId, number_in};
 use self::rows::Upload;
 use super::backend::{Place, StoredFile};
 use super::key::ObjectKey;
-use super::queries::{self, Bucket};
+use super::queries::Bucket;
 use super::receive::{Described, check_mime, hand_on, unreadable};
 use super::signed::Scope as UrlScope;
 use super::upload::{Completed, Landing, Trial, wants_upsert};
@@ -145,13 +145,9 @@ impl Permission {
             }
             Self::Link { token } => {
                 let claims = storage.signer.verify(token, UrlScope::Upload, &format!("{bucket}/{}", key.as_str()))?;
-                let tx = storage.as_service().await?;
-                let rules = queries::find_bucket(&tx, bucket).await?;
-                let there = queries::find_object(&tx, bucket, key.as_str()).await?.is_some();
-                tx.rollback().await?;
-                let rules = rules.ok_or(StorageError::NoSuchBucket)?;
+                let (rules, there) = storage.find_bucket_and_object(bucket, key).await?;
                 // The reference overwrites here what the token does not allow to overwrite.
-                if there && !claims.upsert {
+                if there.is_some() && !claims.upsert {
                     return Err(StorageError::AlreadyExists.into());
                 }
                 let operation = format!("{}_signed", scope.operation);

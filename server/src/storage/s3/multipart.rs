@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use md5::{Digest, Md5};
 use serde_json::{Value, json};
-use tokio_postgres::Row;
+use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
 use super::body::Body;
@@ -14,6 +14,7 @@ use super::listing::time;
 use super::objects::Said;
 use super::xml::{self, Xml};
 use super::{Call, copy_source, refused};
+use crate::db::Client;
 use crate::storage::StorageError;
 use crate::storage::backend::{Place, StoredFile};
 use crate::storage::download::parse_range;
@@ -26,6 +27,8 @@ use crate::storage::upload::{Completed, Landing, Trial};
 const MOST_PARTS: i64 = 10_000;
 /// Longest part, bytes.
 const LONGEST_PART: u64 = 5 << 30;
+/// How often the source of a part is looked up anew because it was replaced meanwhile.
+const SOURCE_TRIES: usize = 5;
 /// Most entries of one page.
 const PAGE: i64 = 1000;
 
@@ -170,16 +173,27 @@ pub async fn upload_part(mut call: Call, key: ObjectKey) -> Result<HttpResponse,
 pub async fn copy_part(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     let number = part_number(&call)?;
     let (bucket, name) = copy_source(&call)?;
-    let tx = call.storage.as_caller(&call.caller, &call.scope("upload.part_copy")).await?;
-    let source = queries::find_object(&tx, &bucket, &name).await?;
-    tx.rollback().await?;
-    let source = source.ok_or(StorageError::NoSuchKey)?;
-    let range = match call.header("x-amz-copy-source-range") {
-        Some(text) => Some(parse_range(text, source.size()).ok_or(StorageError::InvalidRange)?),
-        None => None,
+    let mut tries = 0;
+    let (file, range) = loop {
+        let ask =
+            async |client: &Client, [read]: [Statement; 1]| queries::read_object(client, &read, &bucket, &name).await;
+        let scope = call.scope("upload.part_copy");
+        let source = call.storage.look_as_caller(&call.caller, &scope, [queries::FIND_OBJECT], ask).await?;
+        let source = source.ok_or(StorageError::NoSuchKey)?;
+        let range = match call.header("x-amz-copy-source-range") {
+            Some(text) => Some(parse_range(text, source.size()).ok_or(StorageError::InvalidRange)?),
+            None => None,
+        };
+        let place = Place::named(&bucket, &name, source.version());
+        if let Some(file) = call.storage.files.open(&place, range).await? {
+            break (file, range);
+        }
+        tries += 1;
+        if tries == SOURCE_TRIES {
+            return Err(StorageError::Locked);
+        }
+        call.storage.check_replaced(&bucket, &name, &source).await?;
     };
-    let place = Place::named(&bucket, &name, source.version());
-    let file = call.storage.files.open(&place, range).await?.ok_or(StorageError::NoSuchFile)?;
     let length = range.map_or(file.size, |(first, last)| last - first + 1);
     let body: Body = Box::pin(file.bytes.map_err(StorageError::from));
     let part = take_part(&call, &key, number, length, body, "upload.part_copy").await?;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::listing::time;
 use super::xml::{self, Xml};
 use super::{Call, copy_source, refused};
+use crate::db::Client;
 use crate::storage::StorageError;
 use crate::storage::backend::Place;
 use crate::storage::copy::{Changes, Route};
@@ -130,12 +131,11 @@ fn incomplete() -> StorageError {
 
 /// An object as the caller sees it.
 async fn find(call: &Call, key: &ObjectKey, operation: &str) -> Result<Object, StorageError> {
-    let tx = call.storage.before_caller(&call.caller, &call.scope(operation)).await?;
-    let bucket = queries::find_bucket(&tx, &call.bucket).await?;
-    queries::set_role(&tx, &call.caller.role).await?;
-    let object = queries::find_object(&tx, &call.bucket, key.as_str()).await?;
-    tx.rollback().await?;
-    bucket.ok_or(StorageError::NoSuchBucket)?;
+    let ask = async |client: &Client, prepared| {
+        queries::find_as_caller(client, prepared, &call.bucket, key.as_str(), &call.caller.role).await
+    };
+    let scope = call.scope(operation);
+    let object = call.storage.look_before_caller(&call.caller, &scope, queries::FIND_AS_CALLER, ask).await?;
     object.ok_or(StorageError::NoSuchKey)
 }
 

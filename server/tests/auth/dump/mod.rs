@@ -1,6 +1,5 @@
 //! A project that moves here as pg_dump wrote it: its rows into our schema, and a whole database that Supabase Auth made.
 
-use futures_util::SinkExt as _;
 use serde_json::json;
 
 use crate::auth::import::{counted_token, holder};
@@ -8,6 +7,7 @@ use crate::auth::sessions::refresh;
 use crate::auth::text;
 use crate::auth::tokens::{claims_of, signed};
 use crate::support::TestApp;
+use crate::support::dump::restore;
 
 const BEFORE: &str = include_str!("before.sql");
 const ROWS: &str = include_str!("rows.sql");
@@ -23,24 +23,6 @@ const SETTINGS: [(&str, &str); 3] = [
 /// The ids of `rows.sql`: of users below 100, sessions of user `n` are `200 + n`.
 fn id(number: u32) -> String {
     format!("{number:08}-0000-4000-8000-{number:012}")
-}
-
-/// Loads a dump as psql would: statements, and rows from `COPY … FROM stdin` up to `\.`.
-async fn restore(client: &tokio_postgres::Client, dump: &'static str) {
-    let mut rest = dump;
-    while let Some(start) = rest.find("\nCOPY ") {
-        let (statements, copy) = rest.split_at(start + 1);
-        client.batch_execute(statements).await.unwrap_or_else(|error| panic!("{error:?}\n{statements}"));
-        let (command, rows) = copy.split_once('\n').expect("rows follow");
-        let (rows, after) = rows.split_once("\\.\n").expect("the end of the rows");
-        let sink = client.copy_in::<_, &'static [u8]>(command).await.unwrap_or_else(|e| panic!("{e:?}\n{command}"));
-        let mut sink = std::pin::pin!(sink);
-        sink.send(rows.as_bytes()).await.expect("the rows are sent");
-        sink.finish().await.unwrap_or_else(|error| panic!("{error:?}\n{command}"));
-        rest = after;
-    }
-    client.batch_execute(rest).await.unwrap_or_else(|error| panic!("{error:?}\n{rest}"));
-    client.batch_execute("reset all").await.expect("our own search path again");
 }
 
 /// Whoever was in the dump goes on as before.
