@@ -242,21 +242,17 @@ impl Storage {
         };
         let (tx, (before, written)) =
             self.as_service_landing(&landing.operation, file.detected, statements, write).await?;
-        match &landing.completes {
-            None => {}
-            Some(Completed::Multipart(id)) => {
-                if !queries::delete_multipart(&tx, id).await? {
-                    tx.rollback().await.map_err(StorageError::from)?;
-                    return Err(StorageError::NoSuchUpload.into());
-                }
-            }
-            Some(Completed::Resumable(id)) => {
-                if !queries::finish_resumable(&tx, *id).await? {
-                    tx.rollback().await.map_err(StorageError::from)?;
-                    // The upload's version is the object's: whoever was first needs the file.
-                    return Err(NotLanded { error: StorageError::LockTimeout, unknown: true });
-                }
-            }
+        let is_first = match &landing.completes {
+            None => true,
+            Some(Completed::Multipart(id)) => queries::delete_multipart(&tx, id).await?,
+            Some(Completed::Resumable(id)) => queries::finish_resumable(&tx, *id).await?,
+        };
+        if !is_first {
+            tx.rollback().await.map_err(StorageError::from)?;
+            // The version of a resumable upload is its object's: whoever was first needs the file.
+            let needs_file = matches!(landing.completes, Some(Completed::Resumable(_)));
+            let error = if needs_file { StorageError::LockTimeout } else { StorageError::NoSuchUpload };
+            return Err(NotLanded { error, unknown: needs_file });
         }
         tx.commit().await.map_err(|error| NotLanded { unknown: is_unknown(&error), error: error.into() })?;
         let replaced = before.and_then(|object| object.version);

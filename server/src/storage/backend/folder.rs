@@ -51,8 +51,11 @@ pub struct FolderFile {
     place: Place,
     gathering: Gathering,
     /// What was gathered before, on its way to the disk.
-    writing: Option<JoinHandle<std::io::Result<(Written, Vec<u8>)>>>,
+    writing: Option<Writing>,
 }
+
+/// A write on its way: the file afterwards, and the buffer that was written.
+type Writing = JoinHandle<std::io::Result<(Written, Vec<u8>)>>;
 
 /// What a file being written holds so far.
 struct Written {
@@ -404,9 +407,7 @@ impl FolderFile {
 }
 
 /// What was on its way, once it is written.
-async fn written(
-    writing: Option<JoinHandle<std::io::Result<(Written, Vec<u8>)>>>,
-) -> std::io::Result<Option<(Written, Vec<u8>)>> {
+async fn written(writing: Option<Writing>) -> std::io::Result<Option<(Written, Vec<u8>)>> {
     let Some(writing) = writing else { return Ok(None) };
     writing.await.unwrap_or_else(|error| Err(std::io::Error::other(error))).map(Some)
 }
