@@ -58,7 +58,14 @@ export function startCluster(further = []) {
   ];
   owner("pg_ctl", ["-D", data, "-s", "-w", "-l", join(folder, "log"), "-o", settings.join(" "), "start"]);
   process.on("exit", () => {
-    for (const child of running) child.kill("SIGKILL");
+    // Each leads a group of its own: nginx's workers would outlive their master.
+    for (const child of running) {
+      try {
+        process.kill(-child.pid, "SIGKILL");
+      } catch {
+        // It has just ended.
+      }
+    }
     try {
       owner("pg_ctl", ["-D", data, "-m", "immediate", "-s", "stop"]);
     } finally {
