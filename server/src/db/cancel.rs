@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tracing::Instrument as _;
 
 use super::DbError;
+use crate::http::context;
 
 /// Asks PostgreSQL to give up what a connection is doing.
 pub(super) trait Cancel: Send + Sync {
@@ -42,7 +43,7 @@ impl Registration {
     pub fn cancel(mut self) {
         self.stays = true;
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(self.cancelled().in_current_span());
+        runtime.spawn(context::kept(self.cancelled()).in_current_span());
     }
 }
 

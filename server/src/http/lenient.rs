@@ -14,6 +14,7 @@
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ const LONGEST_HEAD: usize = 128 << 10;
 /// A client that sends no more is taken to have hung up when it has been owed an answer for so long without a byte of it
 /// being written, or when it is owed none and the last byte has had time to leave.
 const HALF_CLOSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(50));
+
+static END_OF_HEAD: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\r\n\r\n"));
 
 /// Mends the request targets read from `S`; writes go through untouched.
 pub struct Lenient<S> {
@@ -200,7 +203,7 @@ impl Mender {
                 true
             }
             Part::Head => {
-                let Some(end) = memmem::find(&self.gathered, b"\r\n\r\n") else {
+                let Some(end) = END_OF_HEAD.find(&self.gathered) else {
                     if is_strange(&self.gathered) {
                         self.part = Part::Opaque;
                         return true;

@@ -2,6 +2,7 @@
 
 pub mod bodies;
 pub mod client;
+pub mod context;
 pub mod cors;
 mod gate;
 pub mod lenient;

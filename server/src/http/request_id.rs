@@ -3,13 +3,11 @@
 use actix_web::HttpMessage;
 use actix_web::http::header::HeaderMap;
 
-/// The id of a request that is being answered, among its extensions.
-pub struct RequestId(pub String);
+use super::context;
 
-/// The id that the request was given, or what its headers say.
+/// The id of the request that is being answered, or what its headers say.
 pub fn id_of(request: &impl HttpMessage) -> String {
-    let given = request.extensions().get::<RequestId>().map(|id| id.0.clone());
-    given.unwrap_or_else(|| request_id(request.headers()))
+    context::current().map_or_else(|| request_id(request.headers()), |current| current.id.clone())
 }
 
 /// The id under which a request is logged and answered (`X-Request-Id`).

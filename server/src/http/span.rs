@@ -1,7 +1,8 @@
-//! A span per request: every line that is written on its behalf, in whatever room, carries its id, method, path and
-//! role, and the last one its status.
+//! What surrounds a request: every line that is written on its behalf, in whatever room, names it ([`super::context`]), and
+//! where spans are exported it has one of its own.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
@@ -14,9 +15,10 @@ use bytes::Bytes;
 use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
-use super::request_id::{RequestId, request_id};
+use super::context::{self, RequestContext};
+use super::request_id::request_id;
 
-/// Whether spans are exported. Fields that only exports need are not recorded otherwise.
+/// Whether spans are exported. Otherwise none are made.
 static EXPORTED: AtomicBool = AtomicBool::new(false);
 
 /// Notes that spans are exported from now on.
@@ -24,29 +26,17 @@ pub fn exported() {
     EXPORTED.store(true, Ordering::Relaxed);
 }
 
-/// Middleware: answers within a span of the request. The path comes without its query, which may hold tokens.
-///
-/// The span is there at every log level, so that an error says whose it was.
+/// Middleware: answers within the context and the span of the request.
 pub async fn in_span<B: MessageBody + Unpin + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let id = request_id(request.headers());
-    let span = tracing::error_span!(
-        "request",
-        id,
-        method = request.method().as_str(),
-        path = request.path(),
-        role = Empty,
-        status = Empty,
-        route = Empty,
-        outcome = Empty,
-        // The status under OpenTelemetry's name.
-        http.response.status_code = Empty,
-    );
-    request.extensions_mut().insert(RequestId(id));
+    let known = RequestContext::new(id, request.method().as_str().to_owned(), request.path().to_owned());
+    let span = if EXPORTED.load(Ordering::Relaxed) { span_of(&known) } else { Span::none() };
+    let known = Some(Arc::new(known));
     let mut end = End::of(&span);
-    let answer = next.call(request).instrument(span.clone()).await;
+    let answer = context::within(known.clone(), next.call(request).instrument(span.clone())).await;
     match &answer {
         Ok(response) => end.answered(response.status(), || {
             let request = response.request();
@@ -55,17 +45,39 @@ pub async fn in_span<B: MessageBody + Unpin + 'static>(
         Err(error) => end.answered(error.as_response_error().status_code(), || None),
     }
     let response = answer?;
-    Ok(response.map_body(|_, body| InSpan { body, span }))
+    Ok(response.map_body(|_, body| InSpan { body, known, span }))
 }
 
-/// Notes in the request's span who it acts as.
+/// There at every log level, so that an error says whose it was.
+fn span_of(known: &RequestContext) -> Span {
+    tracing::error_span!(
+        "request",
+        id = known.id,
+        method = known.method,
+        path = known.path,
+        role = Empty,
+        status = Empty,
+        route = Empty,
+        outcome = Empty,
+        // The status under OpenTelemetry's name.
+        http.response.status_code = Empty,
+    )
+}
+
+/// Notes who the request acts as.
 pub fn acts_as(role: &str) {
-    Span::current().record("role", role);
+    context::acts_as(role);
+    if EXPORTED.load(Ordering::Relaxed) {
+        Span::current().record("role", role);
+    }
 }
 
-/// Notes in the request's span how it ended.
+/// Notes how the request ended.
 pub fn answered(status: u16) {
-    Span::current().record("status", status);
+    context::answered(status);
+    if EXPORTED.load(Ordering::Relaxed) {
+        Span::current().record("status", status);
+    }
 }
 
 /// The route of a request that its API has matched itself.
@@ -82,9 +94,8 @@ pub fn routed(request: &HttpRequest, route: impl FnOnce() -> String) {
 struct End(Option<Span>);
 
 impl End {
-    /// Records nothing unless spans are exported.
     fn of(span: &Span) -> Self {
-        Self(EXPORTED.load(Ordering::Relaxed).then(|| span.clone()))
+        Self((!span.is_none()).then(|| span.clone()))
     }
 
     fn answered(&mut self, status: StatusCode, route: impl FnOnce() -> Option<String>) {
@@ -112,9 +123,10 @@ impl Drop for End {
     }
 }
 
-/// A body whose parts are made within the request's span.
+/// A body whose parts are made within the request's context and span.
 struct InSpan<B> {
     body: B,
+    known: Option<Arc<RequestContext>>,
     span: Span,
 }
 
@@ -127,12 +139,13 @@ impl<B: MessageBody + Unpin> MessageBody for InSpan<B> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
         let this = &mut *self;
+        let _working = context::enter(&this.known);
         let _entered = this.span.enter();
         Pin::new(&mut this.body).poll_next(cx)
     }
 
     fn try_into_bytes(self) -> Result<Bytes, Self> {
-        let Self { body, span } = self;
-        body.try_into_bytes().map_err(|body| Self { body, span })
+        let Self { body, known, span } = self;
+        body.try_into_bytes().map_err(|body| Self { body, known, span })
     }
 }

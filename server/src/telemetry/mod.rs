@@ -5,15 +5,18 @@
 
 #[cfg(feature = "otel")]
 mod export;
+mod lines;
 mod otlp;
 
 use std::io::IsTerminal;
 
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::{Layered, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::config::Reader;
+use lines::Lines;
 pub use otlp::Otlp;
 
 /// How log lines look.
@@ -72,9 +75,9 @@ type Filtered = Layered<EnvFilter, Registry>;
 /// Installs the process-wide subscriber; a second call changes nothing (tests start many servers).
 pub fn init(default_filter: &str, settings: &Settings) -> Telemetry {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(Lines(settings.format));
     let lines: Box<dyn Layer<Filtered> + Send + Sync> = match settings.format {
-        Format::Json => lines.json().boxed(),
+        Format::Json => lines.fmt_fields(JsonFields::new()).with_ansi(false).boxed(),
         // A file or a log collector wants no escape sequences.
         Format::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
     };

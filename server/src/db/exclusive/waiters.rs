@@ -59,8 +59,8 @@ struct Lines {
 
 /// Requests of one role.
 struct Line {
-    /// Clients in the order of their turns.
-    turns: VecDeque<Option<IpAddr>>,
+    /// Clients in the order of their turns, and since when the first request of each has waited.
+    turns: VecDeque<(Option<IpAddr>, Instant)>,
     clients: HashMap<Option<IpAddr>, VecDeque<Waiter>>,
     length: usize,
 }
@@ -73,7 +73,7 @@ impl Line {
     fn push(&mut self, client: Option<IpAddr>, waiter: Waiter) {
         let own = self.clients.entry(client).or_default();
         if own.is_empty() {
-            self.turns.push_back(client);
+            self.turns.push_back((client, waiter.since));
         }
         own.push_back(waiter);
         self.length += 1;
@@ -81,19 +81,18 @@ impl Line {
 
     /// The position of the first client in turn that `may` be served, and since when it has waited.
     fn front(&self, may: &dyn Fn(Option<IpAddr>) -> bool) -> Option<(usize, Instant)> {
-        let place = self.turns.iter().position(|client| may(*client))?;
-        Some((place, self.clients.get(&self.turns[place])?.front()?.since))
+        let place = self.turns.iter().position(|(client, _)| may(*client))?;
+        Some((place, self.turns[place].1))
     }
 
     fn pop(&mut self, place: usize) -> Option<(Option<IpAddr>, Waiter)> {
-        let client = self.turns.remove(place)?;
+        let (client, _) = self.turns.remove(place)?;
         let own = self.clients.get_mut(&client)?;
         let waiter = own.pop_front()?;
         self.length -= 1;
-        if own.is_empty() {
-            self.clients.remove(&client);
-        } else {
-            self.turns.push_back(client);
+        match own.front() {
+            Some(next) => self.turns.push_back((client, next.since)),
+            None => drop(self.clients.remove(&client)),
         }
         Some((client, waiter))
     }
@@ -103,9 +102,17 @@ impl Line {
             own.retain(|waiter| !waiter.to.is_closed());
         }
         self.clients.retain(|_, own| !own.is_empty());
+        self.renew_turns();
+        self.length = self.clients.values().map(VecDeque::len).sum();
+    }
+
+    /// Drops the turns of clients that wait no more, and looks anew since when the others have.
+    fn renew_turns(&mut self) {
         let clients = &self.clients;
-        self.turns.retain(|client| clients.contains_key(client));
-        self.length = clients.values().map(VecDeque::len).sum();
+        self.turns.retain_mut(|(client, since)| {
+            let first = clients.get(client).and_then(VecDeque::front);
+            first.inspect(|waiter| *since = waiter.since).is_some()
+        });
     }
 }
 
@@ -209,18 +216,20 @@ impl Waiters {
     /// For tests: makes every request have waited for `longer`.
     #[cfg(test)]
     pub fn have_waited(&mut self, longer: Duration) {
-        let lines = self.quick.roles.iter_mut().chain(&mut self.slow.roles);
-        for waiter in lines.flat_map(|(_, line)| line.clients.values_mut().flatten()) {
-            waiter.since -= longer;
-        }
+        self.change_since(|since| since - longer);
     }
 
     /// For tests: makes every request have waited since `since`.
     #[cfg(test)]
     pub fn set_since(&mut self, since: Instant) {
-        let lines = self.quick.roles.iter_mut().chain(&mut self.slow.roles);
-        for waiter in lines.flat_map(|(_, line)| line.clients.values_mut().flatten()) {
-            waiter.since = since;
+        self.change_since(|_| since);
+    }
+
+    #[cfg(test)]
+    fn change_since(&mut self, change: impl Fn(Instant) -> Instant) {
+        for (_, line) in self.quick.roles.iter_mut().chain(&mut self.slow.roles) {
+            line.clients.values_mut().flatten().for_each(|waiter| waiter.since = change(waiter.since));
+            line.renew_turns();
         }
     }
 }
