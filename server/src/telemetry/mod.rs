@@ -16,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::config::Reader;
-use lines::Lines;
+pub use lines::Lines;
 pub use otlp::Otlp;
 
 /// How log lines look.

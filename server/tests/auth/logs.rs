@@ -11,6 +11,7 @@ use crate::auth::{hash_of, take_mail, text};
 use crate::support::alone::alone;
 use crate::support::{Actor, PASSWORD, TestApp, outside, send};
 use actix_web::HttpResponse;
+use ferrobase::telemetry::{Format, Lines};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
@@ -43,6 +44,7 @@ fn log() -> &'static Log {
     LOG.get_or_init(|| {
         let log = Log::default();
         tracing_subscriber::fmt()
+            .event_format(Lines(Format::Text))
             .with_max_level(tracing::Level::TRACE)
             .with_ansi(false)
             .with_writer(log.clone())
