@@ -44,9 +44,9 @@ fn log() -> &'static Log {
     LOG.get_or_init(|| {
         let log = Log::default();
         tracing_subscriber::fmt()
-            .event_format(Lines(Format::Text))
             .with_max_level(tracing::Level::TRACE)
             .with_ansi(false)
+            .event_format(Lines(Format::Text))
             .with_writer(log.clone())
             .try_init()
             .expect("the only subscriber");
