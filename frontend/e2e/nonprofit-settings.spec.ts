@@ -20,11 +20,15 @@ test("settings: admins change them, managers read them; the logo; help categorie
   await expect(page.getByText("Write the whole address, beginning with https://")).toBeVisible();
   await page.getByLabel("Website").fill("https://harbor.example");
   await page.getByLabel("Second approval above").fill("1000");
+  await page.getByRole("checkbox", { name: "Rent Support" }).click();
+  await page.getByLabel("Where you help").fill("Augusta, ME\n\nHallowell, ME");
   await page.getByRole("button", { name: "Save changes" }).click();
   await expect(toast(page, "Settings saved")).toBeVisible();
   await page.reload();
   await expect(page.getByLabel("Website")).toHaveValue("https://harbor.example");
   await expect(page.getByLabel("Second approval above")).toHaveValue("1000");
+  await expect(page.getByRole("checkbox", { name: "Rent Support" })).toBeChecked();
+  await expect(page.getByLabel("Where you help")).toHaveValue("Augusta, ME\nHallowell, ME");
 
   await page.getByRole("tab", { name: "Branding" }).click();
   const png = Buffer.from(

@@ -160,6 +160,25 @@ test("a guest asks for help, loses nothing on the way, and can look the request 
   await expect(page.locator(".result").getByText("Pending")).toBeVisible();
 });
 
+test("nonprofits that help with it come first, then those that help where the person is", async ({
+  page,
+  accessible,
+}) => {
+  await page.goto("/submit-request");
+  await button(page, /^Medical Aid/).click();
+  const cards = page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox");
+  await expect(cards.first()).toHaveAccessibleName(/Harbor Relief Fund.*3 days.*Helps with Medical Aid/);
+  await expect(cards.nth(1)).toHaveAccessibleName(/Hillside Community Clinic.*5 days.*Helps with Medical Aid/);
+  await page.getByLabel("Where are you now?").fill("Lewiston");
+  await expect(cards.first()).toHaveAccessibleName(/Hillside Community Clinic.*Helps where you are/);
+  await accessible(page);
+  // nothing of it is an answer
+  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
+  await button(page, "Continue").click();
+  await expect(page.getByLabel("First name")).toBeVisible();
+  expect(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).not.toContain("Lewiston");
+});
+
 test("the whole wizard works from the keyboard alone", async ({ page }) => {
   await page.goto("/submit-request");
   await button(page, /^Rent Support/).focus();

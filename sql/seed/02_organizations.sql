@@ -27,6 +27,12 @@ begin
       'de300000-0000-4000-8000-000000000011', 'desk@hillsideclinic.example', '+1 207 555 0140', 'https://hillsideclinic.example',
       'Doctor visits, medicine and help with hospital bills.', 'Lewiston, ME', 'Healthcare', 5, now() - interval '18 months');
 
+  update public.nonprofits n set helps_with = t.kinds, service_area = t.places from (values
+    ('np-001', array['cat-001', 'cat-002', 'cat-003', 'cat-004', 'cat-005'], array['Portland, ME', 'South Portland, ME', 'Falmouth, ME']),
+    ('np-002', array['cat-001'], array['Bridgton, ME', 'Naples, ME', 'Harrison, ME']),
+    ('np-003', array['cat-004'], array['Maine', 'ME']),
+    ('np-004', array['cat-003'], array['Lewiston, ME', 'Auburn, ME'])) t (id, kinds, places)
+  where n.id = t.id;
   update public.nonprofit_team_members set created_at = now() - interval '3 years', joined_at = now() - interval '3 years' where nonprofit_id = 'np-001';
   insert into public.nonprofit_team_members (id, nonprofit_id, email, full_name, role, user_id, is_active, invited_at, joined_at, created_at) values
     ('demo-member-manager', 'np-001', 'manager@demo.aidbridge.test', 'Ruth Okonkwo', 'manager', 'de300000-0000-4000-8000-000000000003', true,

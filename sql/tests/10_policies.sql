@@ -29,7 +29,7 @@ begin
   perform tests.matrix('select * from public.nonprofits where id in (''x'', ''y'')', '{"employee": "rows=1", "manager": "rows=1", "admin": "rows=1", "volunteer": "rows=1", "manager_y": "rows=1", "admin_y": "rows=1"}');
   perform tests.check('employee', 'select admin_user_id from public.nonprofits where id = ''y''', 'rows=0');
   perform tests.matrix('select * from public.nonprofit_directory where id in (''x'', ''y'')', '{}', 'rows=2', 'rows=2');
-  perform tests.matrix('select id, name, mission, email, phone, website, description, location, category, average_response_time_days, logo_path, status from public.nonprofits where id in (''x'', ''y'')', '{"employee": "rows=1", "manager": "rows=1", "admin": "rows=1", "volunteer": "rows=1", "manager_y": "rows=1", "admin_y": "rows=1"}', 'rows=0', 'rows=2');
+  perform tests.matrix('select id, name, mission, email, phone, website, description, location, category, average_response_time_days, logo_path, status, helps_with, service_area from public.nonprofits where id in (''x'', ''y'')', '{"employee": "rows=1", "manager": "rows=1", "admin": "rows=1", "volunteer": "rows=1", "manager_y": "rows=1", "admin_y": "rows=1"}', 'rows=0', 'rows=2');
   perform tests.matrix('update public.nonprofits set mission = ''m'' where id = ''x''', '{"admin": "rows=1"}');
   perform tests.matrix('insert into public.nonprofits (name, legal_status, registration_number, employee_count, mission, admin_user_id) values (''n'', ''l'', ''r'', 1, ''m'', ' || alice || ')', '{"alice": "rows=1"}', 'refused');
   perform tests.matrix('delete from public.nonprofits where id = ''x''', '{}', 'refused');
@@ -170,7 +170,7 @@ begin
   end loop;
   perform tests.same('functions that anon may call', (select array_agg(p.proname::text order by p.proname) from pg_proc p
       where p.pronamespace = 'public'::regnamespace and has_function_privilege('anon', p.oid, 'execute')),
-    array['answer_request_info', 'check_address_code', 'check_request_code', 'confirm_newsletter', 'correct_request', 'create_guest_upload_slot', 'end_request_access', 'me', 'pledge_donation', 'remove_guest_upload_slot', 'request_detail', 'request_status',
+    array['answer_request_info', 'check_address_code', 'check_request_code', 'confirm_newsletter', 'correct_request', 'create_guest_upload_slot', 'end_request_access', 'me', 'nonprofits_for', 'pledge_donation', 'remove_guest_upload_slot', 'request_detail', 'request_status',
       'send_address_code', 'send_request_code', 'submit_request', 'subscribe_newsletter', 'team_invitation', 'unsubscribe', 'withdraw_request']);
   perform tests.same('tables that anon may touch', (select array_agg(c.relname::text order by c.relname) from pg_class c
       where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'v') and (has_table_privilege('anon', c.oid, 'select, insert, update, delete') or has_any_column_privilege('anon', c.oid, 'select, insert, update'))),

@@ -37,6 +37,7 @@ begin
     perform tests.matrix('select public.' || f, '{}', 'rows=1', 'rows=1');
   end loop;
   perform tests.matrix('select functions."get-categories"(''{}'')', '{}', 'rows=1', 'rows=1');
+  perform tests.matrix('select public.nonprofits_for(''t-cat'', ''Portland'') limit 2', '{}', 'rows=2', 'rows=2');
   -- everybody's own
   perform tests.matrix('select public.close_account(''alice@tests.example'')', '{"alice": "rows=1"}', 'hint:validation_failed');
   foreach f in array array['my_profile()', 'keep_language(''en'')', 'my_data()', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'requester_dashboard()', 'donor_dashboard()', 'mark_donor_message_read(''dm-1'')',
@@ -101,8 +102,8 @@ select tests.same('functions without a check', tests.missing_checks(array['execu
     and (has_function_privilege('anon', p.oid, 'execute') or has_function_privilege('authenticated', p.oid, 'execute')))), '');
 select tests.same('helpers that the API''s roles may run', (select array_agg(p.proname::text order by p.proname) from pg_proc p where p.pronamespace = 'private'::regnamespace
     and (has_function_privilege('anon', p.oid, 'execute') or has_function_privilege('authenticated', p.oid, 'execute'))),
-  array['amount_number', 'clean', 'client_id', 'fail', 'fail_fields', 'guest_slot_is_open', 'is_client', 'is_staff_somewhere', 'lock_request', 'may_read_document', 'may_remove_document',
-    'may_upload_document', 'my_admin_organizations', 'my_managed_organizations', 'my_organizations', 'my_staff_organizations', 'organization_name', 'own_document_facts', 'owns_request', 'part_shows_person', 'plain_type', 'setting',
+  array['amount_number', 'clean', 'client_id', 'covers', 'fail', 'fail_fields', 'guest_slot_is_open', 'is_client', 'is_staff_somewhere', 'lock_request', 'may_read_document', 'may_remove_document',
+    'may_upload_document', 'my_admin_organizations', 'my_managed_organizations', 'my_organizations', 'my_staff_organizations', 'organization_name', 'own_document_facts', 'owns_request', 'part_shows_person', 'place_parts', 'plain_type', 'setting',
     'staff_may_see', 'staff_may_see_person', 'status_for_part', 'touch', 'valid_email']);
 
 select tests.count() as checks;

@@ -22,6 +22,7 @@ const wholeMoney = once(
 );
 const centMoney = once((l) => new Intl.NumberFormat(l, { style: "currency", currency: "USD" }));
 const number = once((l) => new Intl.NumberFormat(l));
+const percent = once((l) => new Intl.NumberFormat(l, { style: "percent", maximumFractionDigits: 0 }));
 const list = once((l) => new Intl.ListFormat(l, { style: "long", type: "conjunction" }));
 
 function toDate(value: string | number | Date): Date {
@@ -51,8 +52,8 @@ export const formatMoney = (amount: number): string =>
 
 export const formatNumber = (value: number): string => number().format(value);
 
-/** 52 → '52%'. The value is already in percent. */
-export const formatPercent = (percent: number): string => `${number().format(Math.round(percent))}%`;
+/** 52 → '52%', in French '52 %'. The value is already in percent. */
+export const formatPercent = (value: number): string => percent().format(Math.round(value) / 100);
 
 /** 'Harbor Relief Fund, Lakeside Food Bank, and Open Door'. */
 export const formatList = (items: readonly string[]): string => list().format(items);

@@ -534,6 +534,7 @@ export type Database = {
           description: string | null
           email: string | null
           employee_count: number
+          helps_with: string[]
           id: string
           legal_status: string
           location: string | null
@@ -542,6 +543,7 @@ export type Database = {
           name: string
           phone: string | null
           registration_number: string
+          service_area: string[]
           status: string
           updated_at: string
           website: string | null
@@ -555,6 +557,7 @@ export type Database = {
           description?: string | null
           email?: string | null
           employee_count: number
+          helps_with?: string[]
           id?: string
           legal_status: string
           location?: string | null
@@ -563,6 +566,7 @@ export type Database = {
           name: string
           phone?: string | null
           registration_number: string
+          service_area?: string[]
           status?: string
           updated_at?: string
           website?: string | null
@@ -576,6 +580,7 @@ export type Database = {
           description?: string | null
           email?: string | null
           employee_count?: number
+          helps_with?: string[]
           id?: string
           legal_status?: string
           location?: string | null
@@ -584,6 +589,7 @@ export type Database = {
           name?: string
           phone?: string | null
           registration_number?: string
+          service_area?: string[]
           status?: string
           updated_at?: string
           website?: string | null
@@ -1485,6 +1491,7 @@ export type Database = {
           category: string | null
           description: string | null
           email: string | null
+          helps_with: string[] | null
           id: string | null
           location: string | null
           logo_path: string | null
@@ -1492,6 +1499,7 @@ export type Database = {
           name: string | null
           phone: string | null
           search_text: string | null
+          service_area: string[] | null
           website: string | null
         }
         Insert: {
@@ -1499,6 +1507,7 @@ export type Database = {
           category?: string | null
           description?: string | null
           email?: string | null
+          helps_with?: string[] | null
           id?: string | null
           location?: string | null
           logo_path?: string | null
@@ -1506,6 +1515,7 @@ export type Database = {
           name?: string | null
           phone?: string | null
           search_text?: never
+          service_area?: string[] | null
           website?: string | null
         }
         Update: {
@@ -1513,6 +1523,7 @@ export type Database = {
           category?: string | null
           description?: string | null
           email?: string | null
+          helps_with?: string[] | null
           id?: string | null
           location?: string | null
           logo_path?: string | null
@@ -1520,6 +1531,7 @@ export type Database = {
           name?: string | null
           phone?: string | null
           search_text?: never
+          service_area?: string[] | null
           website?: string | null
         }
         Relationships: []
@@ -1583,6 +1595,7 @@ export type Database = {
           description: string | null
           email: string | null
           employee_count: number
+          helps_with: string[]
           id: string
           legal_status: string
           location: string | null
@@ -1591,6 +1604,7 @@ export type Database = {
           name: string
           phone: string | null
           registration_number: string
+          service_area: string[]
           status: string
           updated_at: string
           website: string | null
@@ -1663,6 +1677,20 @@ export type Database = {
       }
       nonprofit_budget: { Args: { nonprofit_id: string }; Returns: Json }
       nonprofit_dashboard: { Args: { nonprofit_id: string }; Returns: Json }
+      nonprofits_for: {
+        Args: { category_id?: string; place?: string }
+        Returns: {
+          average_response_time_days: number
+          category: string
+          helps: boolean
+          id: string
+          location: string
+          mission: string
+          name: string
+          near: boolean
+          search_text: string
+        }[]
+      }
       open_request: {
         Args: { nonprofit_id: string; request_id: string }
         Returns: Json

@@ -91,6 +91,12 @@ begin
       perform private.fail_fields('Please check the marked fields.', '{"email": "Please enter a valid email address"}');
     end if;
   end if;
+  if tg_op = 'INSERT' or new.helps_with is distinct from old.helps_with then
+    new.helps_with := array(select c.id from public.categories c where c.id = any (new.helps_with) and c.nonprofit_id is null order by 1);
+  end if;
+  if tg_op = 'INSERT' or new.service_area is distinct from old.service_area then
+    new.service_area := array(select p from unnest(new.service_area) with ordinality t (x, i), private.clean(x) p where p is not null group by p order by min(i));
+  end if;
   if tg_op = 'UPDATE' then new.updated_at := now(); end if;
   return new;
 end $$;
@@ -367,7 +373,7 @@ language plpgsql volatile security definer set search_path = '' as $$
 declare
   np text := save_organization.nonprofit_id; org public.nonprofits; now_ jsonb; other text[]; above text := save_organization.changes ->> 'second_approval_above';
   fields constant text[] := array['name', 'legal_status', 'registration_number', 'employee_count', 'mission', 'description', 'email', 'phone', 'website', 'location',
-    'average_response_time_days', 'second_approval_above'];
+    'average_response_time_days', 'helps_with', 'service_area', 'second_approval_above'];
 begin
   perform private.require_member(np, array['admin']);
   select * into org from public.nonprofits x where x.id = np for update;
@@ -381,7 +387,7 @@ begin
   org := jsonb_populate_record(org, (select coalesce(jsonb_object_agg(k, v), '{}') from jsonb_each(save_organization.changes) t (k, v) where k = any (fields)));
   update public.nonprofits x set name = private.clean(org.name), legal_status = org.legal_status, registration_number = org.registration_number, employee_count = org.employee_count,
     mission = org.mission, description = org.description, email = org.email, phone = org.phone, website = org.website, location = org.location,
-    average_response_time_days = org.average_response_time_days
+    average_response_time_days = org.average_response_time_days, helps_with = coalesce(org.helps_with, '{}'), service_area = coalesce(org.service_area, '{}')
   where x.id = np;
   if save_organization.changes ? 'second_approval_above' then perform public.set_second_approval(np, above::numeric); end if;
   return '{"saved": true}';
@@ -431,6 +437,33 @@ begin
   update public.profiles x set selected_nonprofit_id = null where x.selected_nonprofit_id = np;
   return jsonb_build_object('status', 'closed', 'requests_released', n);
 end $$;
+
+-- The parts of a place as people write it: 'Portland,  ME' is 'portland' and 'me'.
+create or replace function private.place_parts(p_place text) returns text[]
+language sql immutable parallel safe set search_path = '' as $$
+  select coalesce(array_agg(part order by i), '{}')
+  from (select regexp_replace(lower(btrim(x)), '\s+', ' ', 'g'), i from unnest(string_to_array(left(p_place, 200), ',')) with ordinality t (x, i)) t (part, i)
+  where part <> ''
+$$;
+
+-- Whether who names p_area helps at p_place. 'Maine' covers 'Portland, Maine'; where both name more than the town, that must be the same.
+create or replace function private.covers(p_area text, p_place text) returns boolean
+language sql immutable parallel safe set search_path = '' as $$
+  select coalesce(area[1] = any (place) and (cardinality(area) < 2 or cardinality(place) < 2 or area[cardinality(area)] = place[cardinality(place)]), false)
+  from (select private.place_parts(p_area) area, private.place_parts(p_place) place) t
+$$;
+
+-- The directory as seen by a person who asks for one kind of help at one place: `helps` and `near` are what a caller sorts by.
+-- Nothing of it is kept.
+create or replace function public.nonprofits_for(category_id text default null, place text default null)
+returns table (id text, name text, mission text, location text, category text, average_response_time_days int, helps boolean, near boolean, search_text text)
+language sql stable set search_path = '' as $$
+  select d.id, d.name, d.mission, d.location, d.category, d.average_response_time_days,
+    coalesce(nonprofits_for.category_id = any (d.helps_with), false),
+    exists (select 1 from unnest(case when d.service_area = '{}' then array[d.location] else d.service_area end) a where private.covers(a, nonprofits_for.place)),
+    d.search_text
+  from public.nonprofit_directory d
+$$;
 
 -- The active categories: global ones and those of one organization.
 create or replace function functions."get-categories"(input jsonb default '{}'::jsonb) returns jsonb

@@ -1,7 +1,8 @@
 -- Who may use what; rights.sql of the folder above closes everything first.
 
 -- Columns a visitor may name; `select=*` works only where every column is listed.
-grant select (id, name, mission, email, phone, website, description, location, category, average_response_time_days, logo_path, status)
+grant select (id, name, mission, email, phone, website, description, location, category, average_response_time_days, logo_path, status,
+    helps_with, service_area)
   on public.nonprofits to anon;
 grant select on public.nonprofit_directory to anon, authenticated;
 grant select, insert, update on public.nonprofits to authenticated;
@@ -12,13 +13,13 @@ grant select, insert, update, delete on public.categories to authenticated;
 
 -- Open to everybody: each checks its input and counts its uses.
 grant execute on function
-  public.team_invitation(text), functions."get-categories"(jsonb)
+  public.team_invitation(text), public.nonprofits_for(text, text), functions."get-categories"(jsonb)
   to anon, authenticated, service_role;
 
 -- Helpers that policies, constraints, views and invoker triggers call as whoever asks; the API does not reach them.
 grant execute on function
   private.my_organizations(text[], boolean), private.my_staff_organizations(), private.my_managed_organizations(),
-  private.my_admin_organizations(), private.is_staff_somewhere()
+  private.my_admin_organizations(), private.is_staff_somewhere(), private.place_parts(text), private.covers(text, text)
   to anon, authenticated, service_role;
 
 -- Signed in: each names the caller and checks role and state itself.

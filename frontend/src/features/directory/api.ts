@@ -14,6 +14,8 @@ export interface NonprofitProfile {
   location: string | null;
   category: string | null;
   average_response_time_days: number | null;
+  /** Towns and states; empty: where it is. */
+  service_area: string[];
   /** Public address of the logo. */
   logoUrl: string | null;
   categories: { id: string; name: string; description: string | null }[];
@@ -27,7 +29,7 @@ export const nonprofitProfileQuery = (id: string) =>
       const { data, error } = await supabase
         .from("nonprofit_directory")
         .select(
-          "id, name, mission, description, email, phone, website, location, category, average_response_time_days, logo_path, categories(id, name, description)",
+          "id, name, mission, description, email, phone, website, location, category, average_response_time_days, service_area, logo_path, categories(id, name, description)",
         )
         .eq("id", id)
         .single();

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { decisionState, reviewState, timelineOf } from "./timeline";
 
+/** A Monday after the Friday on which the request came. */
+const NOW = new Date("2026-11-23T12:00:00Z");
+
 const request = {
   status: "pending",
   needs_more_proof: false,
@@ -30,12 +33,35 @@ describe("the timeline (section 4)", () => {
   });
 
   it("says by when the first answer comes: five business days on", () => {
-    expect(timelineOf(request)[1]?.body).toContain("Friday, November 27");
+    for (const review_started_at of [null, "2026-11-21T10:00:00Z"])
+      expect(timelineOf({ ...request, review_started_at }, NOW)[1]?.body).toContain("by Friday, November 27");
+  });
+
+  it("says by when most people have a decision, and stops saying so when that day is over", () => {
+    for (const status of ["pending", "processing"] as const) {
+      expect(timelineOf({ ...request, status }, NOW)[2]?.body).toContain("by Friday, November 27");
+      expect(timelineOf({ ...request, status }, new Date("2026-11-29T12:00:00Z"))[2]?.body).not.toContain("November");
+    }
+  });
+
+  it("says that it takes longer, from the day after the promised one", () => {
+    const late = "It takes longer than usual: the first answer was due by Friday, November 27.";
+    expect(timelineOf(request, new Date(2026, 10, 27, 23, 59))[1]?.body).not.toContain(late);
+    expect(timelineOf(request, new Date(2026, 10, 28, 0, 1))[1]?.body).toContain(late);
+  });
+
+  it("says after a yes when to ask, and after a no what can be done today", () => {
+    const decided_at = "2026-11-20T15:00:00Z";
+    expect(timelineOf({ ...request, status: "approved", decided_at, amount_approved: 5 }, NOW)[2]?.body).toContain(
+      "No word by Friday, November 27? Then ask them.",
+    );
+    expect(timelineOf({ ...request, status: "declined", decided_at }, NOW)[2]?.body).toContain("today");
   });
 
   it("says that the turn is the reader's when proof is missing", () => {
-    const steps = timelineOf({ ...request, needs_more_proof: true, review_started_at: "2026-11-21T10:00:00Z" });
+    const steps = timelineOf({ ...request, needs_more_proof: true, review_started_at: "2026-11-21T10:00:00Z" }, NOW);
     expect(steps[1]?.body).toContain("needs something more from you");
+    expect(steps[2]?.body).toContain("after you send what is missing");
   });
 
   it("ends with the withdrawal, without review or decision", () => {

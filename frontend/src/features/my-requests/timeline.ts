@@ -1,6 +1,13 @@
 /** The three steps of a request and how far it is (section 4). */
 import type { TimelineStep } from "@/components/timeline";
-import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "@/lib/dates";
+import {
+  addBusinessDays,
+  addDays,
+  DECISION_DAYS,
+  FIRST_ANSWER_BUSINESS_DAYS,
+  isOver,
+  WORD_BUSINESS_DAYS,
+} from "@/lib/dates";
 import { formatDate, formatDateTime, formatLongDate, formatMoney } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
@@ -23,31 +30,37 @@ export function reviewState(status: RequestRow["status"]): StepState {
 export const decisionState = (status: RequestRow["status"]): StepState =>
   status === "approved" || status === "declined" ? "complete" : "upcoming";
 
-function reviewWords(request: Subject): string | undefined {
+function reviewWords(request: Subject, now: Date): string | undefined {
   if (request.status === "processing") return t("myRequests.reviewDone");
   if (request.status !== "pending") return undefined;
   if (request.needs_more_proof) return t("myRequests.reviewProof");
-  if (request.review_started_at) return t("myRequests.reviewOpened");
   const by = addBusinessDays(new Date(request.submitted_at), FIRST_ANSWER_BUSINESS_DAYS);
-  return t("myRequests.reviewWaiting", { date: formatLongDate(by) });
+  const date = formatLongDate(by);
+  if (isOver(by, now)) return t("myRequests.reviewLate", { date });
+  return t(request.review_started_at ? "myRequests.reviewOpened" : "myRequests.reviewWaiting", { date });
 }
 
-function decisionWords(request: Subject): string | undefined {
+function decisionWords(request: Subject, now: Date): string | undefined {
   switch (request.status) {
-    case "approved":
-      return t("myRequests.decisionApproved", { amount: formatMoney(request.amount_approved ?? 0) });
+    case "approved": {
+      const approved = t("myRequests.decisionApproved", { amount: formatMoney(request.amount_approved ?? 0) });
+      const by = request.decided_at && addBusinessDays(new Date(request.decided_at), WORD_BUSINESS_DAYS);
+      return by ? `${approved} ${t("myRequests.decisionNext", { date: formatLongDate(by) })}` : approved;
+    }
     case "declined":
       return t("myRequests.decisionDeclined");
     case "pending":
-      return t(request.needs_more_proof ? "myRequests.decisionAfterProof" : "myRequests.decisionSoon");
-    case "processing":
-      return t("myRequests.decisionSoon");
+    case "processing": {
+      if (request.needs_more_proof) return t("myRequests.decisionAfterProof");
+      const by = addDays(new Date(request.submitted_at), DECISION_DAYS);
+      return isOver(by, now) ? t("myRequests.decisionSoon") : t("myRequests.decisionBy", { date: formatLongDate(by) });
+    }
     default:
       return undefined;
   }
 }
 
-export function timelineOf(request: Subject): TimelineStep[] {
+export function timelineOf(request: Subject, now = new Date()): TimelineStep[] {
   const steps: TimelineStep[] = [
     { title: t("myRequests.submitted"), state: "complete", when: formatDateTime(request.submitted_at) },
   ];
@@ -69,13 +82,13 @@ export function timelineOf(request: Subject): TimelineStep[] {
           ? t("myRequests.since", { date: formatDate(started) })
           : formatDate(started)
         : undefined,
-      body: reviewWords(request),
+      body: reviewWords(request, now),
     },
     {
       title: t("myRequests.decision"),
       state: decisionState(request.status),
       when: request.decided_at ? formatDateTime(request.decided_at) : undefined,
-      body: decisionWords(request),
+      body: decisionWords(request, now),
     },
   ];
 }

@@ -5,7 +5,7 @@ import { replacePicture } from "@/lib/pictures";
 import { z } from "zod";
 import { nothing, rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
-import { completeCategories, type OnboardingForm, type SettingsForm } from "./schema";
+import { completeCategories, linesOf, type OnboardingForm, type SettingsForm } from "./schema";
 
 const organizationRowSchema = z.object({
   id: z.string(),
@@ -20,6 +20,8 @@ const organizationRowSchema = z.object({
   website: z.string().nullable(),
   location: z.string().nullable(),
   average_response_time_days: z.number().nullable(),
+  helps_with: z.array(z.string()),
+  service_area: z.array(z.string()),
   logo_path: z.string().nullable(),
   status: z.enum(["active", "awaiting_approval", "closed"]),
 });
@@ -36,7 +38,7 @@ export interface OrganizationDetails extends OrganizationRow {
 }
 
 const COLUMNS =
-  "id, name, legal_status, registration_number, employee_count, mission, description, email, phone, website, location, average_response_time_days, logo_path, status";
+  "id, name, legal_status, registration_number, employee_count, mission, description, email, phone, website, location, average_response_time_days, helps_with, service_area, logo_path, status";
 
 export const organizationKeys = { details: (id: string) => ["organizations", id] as const };
 
@@ -104,7 +106,9 @@ const orNull = (text: string) => (text === "" ? null : text);
 const orNumber = (text: string) => (text === "" ? null : Number(text));
 
 /** Column and value of each field of the form. */
-const columns: { [F in keyof SettingsForm]: (text: string) => [column: string, value: string | number | null] } = {
+const columns: {
+  [F in keyof SettingsForm]: (text: string) => [column: string, value: string | number | string[] | null];
+} = {
   name: (text) => ["name", text],
   legalStatus: (text) => ["legal_status", text],
   registrationNumber: (text) => ["registration_number", text],
@@ -115,6 +119,8 @@ const columns: { [F in keyof SettingsForm]: (text: string) => [column: string, v
   phone: (text) => ["phone", orNull(text)],
   website: (text) => ["website", orNull(text)],
   location: (text) => ["location", orNull(text)],
+  helpsWith: (text) => ["helps_with", text === "" ? [] : text.split(",")],
+  serviceArea: (text) => ["service_area", linesOf(text)],
   responseDays: (text) => ["average_response_time_days", orNumber(text)],
   secondApprovalAbove: (text) => ["second_approval_above", orNumber(text)],
 };

@@ -52,6 +52,13 @@ export const completeCategories = (categories: OnboardingForm["categories"]) =>
 
 const optional = (max: number) => z.string().trim().max(max, t("organization.tooLong", { max }));
 
+/** Lines that say something, trimmed. */
+export const linesOf = (typed: string): string[] =>
+  typed
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+
 export const settingsSchema = z.object({
   name: required(t("organization.nameRequired"), 200),
   legalStatus: required(t("organization.legalStatusRequired"), 100),
@@ -70,6 +77,10 @@ export const settingsSchema = z.object({
       .max(300, t("organization.tooLong", { max: 300 })),
   ]),
   location: optional(200),
+  /** Ids of global categories, joined by commas: the form compares texts. */
+  helpsWith: z.string(),
+  /** A place on each line. */
+  serviceArea: optional(5000).refine((typed) => linesOf(typed).length <= 100, t("organization.placesTooMany")),
   responseDays: z
     .string()
     .trim()

@@ -11,24 +11,6 @@ import { amountText } from "./schema";
 
 const MINUTE = 60_000;
 
-export interface Category {
-  id: string;
-  name: string;
-  description: string | null;
-}
-
-/** The kinds of help the platform offers, from the `get-categories` function. */
-export const categoriesQuery = queryOptions({
-  queryKey: [...reads.requestForm, "categories"],
-  staleTime: 5 * MINUTE,
-  queryFn: async (): Promise<Category[]> => {
-    const supabase = await getSupabase();
-    const { data, error } = await supabase.functions.invoke<{ categories: Category[] }>("get-categories");
-    if (error) throw error;
-    return data?.categories ?? [];
-  },
-});
-
 export interface Nonprofit {
   id: string;
   name: string;
@@ -36,6 +18,10 @@ export interface Nonprofit {
   location: string | null;
   category: string | null;
   average_response_time_days: number | null;
+  /** With the kind of need that was asked for. */
+  helps: boolean;
+  /** At the place that was named. */
+  near: boolean;
 }
 
 export interface DirectoryFilter {
@@ -43,25 +29,31 @@ export interface DirectoryFilter {
   search: string;
   /** Field of work; '' for all. */
   category: string;
+  /** The kind of help that is asked for; null for any. */
+  need: string | null;
+  /** Where the person is; '' when nothing is said. */
+  place: string;
 }
 
 export const DIRECTORY_PAGE = 20;
 
-/** Active nonprofits by name, a page at a time. */
-export const directoryQuery = ({ search, category }: DirectoryFilter) =>
+/** Active nonprofits, a page at a time: those that help with it first, then those that help there, then by name. */
+export const directoryQuery = ({ search, category, need, place }: DirectoryFilter) =>
   infiniteQueryOptions({
-    queryKey: [...reads.directory, { search, category }],
+    queryKey: [...reads.directory, { search, category, need, place }],
     staleTime: MINUTE,
     initialPageParam: 0,
     queryFn: async ({ pageParam, signal }): Promise<{ rows: Nonprofit[]; total: number }> => {
       const supabase = await getSupabase();
       let query = supabase
-        .from("nonprofit_directory")
-        .select("id, name, mission, location, category, average_response_time_days", { count: "exact" });
+        .rpc("nonprofits_for", { category_id: need ?? undefined, place: place || undefined }, { count: "exact" })
+        .select("id, name, mission, location, category, average_response_time_days, helps, near");
       for (const pattern of searchPatterns(search)) query = query.like("search_text", pattern);
       if (category) query = query.eq("category", category);
       const from = pageParam * DIRECTORY_PAGE;
       const { data, error, count } = await query
+        .order("helps", { ascending: false })
+        .order("near", { ascending: false })
         .order("name")
         .order("id")
         .range(from, from + DIRECTORY_PAGE - 1)

@@ -119,6 +119,7 @@ export const account = define("account", {
   nonprofitNotLoaded: "We could not load this nonprofit",
   mission: "Mission",
   helpsWith: "What they help with",
+  whereTheyHelp: "Where they help",
   responseTime: "Usually answers in",
   days: { one: "{count} day", other: "{count} days" },
   location: "Location",

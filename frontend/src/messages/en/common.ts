@@ -82,4 +82,8 @@ export const common = define("common", {
   crashedTitle: "Something broke on this page",
   crashedBody: "What you saved is safe. Load the page again, or go back to the start.",
   reload: "Load again",
+
+  // contact data
+  noAddress: "I have no fixed address",
+  noAddressHint: "Then tell us the town where you stay now.",
 });

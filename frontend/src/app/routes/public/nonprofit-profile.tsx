@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Clock, Globe, Mail, MapPin, Phone, type LucideIcon } from "lucide-react";
+import { Clock, Globe, Mail, MapPin, MapPinned, Phone, type LucideIcon } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useParams } from "react-router-dom";
 import { GapArt } from "@/components/art/gap";
@@ -124,6 +124,11 @@ function Profile({ nonprofit }: { nonprofit: NonprofitProfile }) {
             {nonprofit.location ? (
               <Fact Icon={MapPin} label={t("account.location")}>
                 {nonprofit.location}
+              </Fact>
+            ) : null}
+            {nonprofit.service_area.length > 0 ? (
+              <Fact Icon={MapPinned} label={t("account.whereTheyHelp")}>
+                {nonprofit.service_area.join(" · ")}
               </Fact>
             ) : null}
             {nonprofit.email ? (

@@ -1,8 +1,9 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { useState } from "react";
+import { Fragment, useState } from "react";
 import { useForm } from "react-hook-form";
 import { z } from "zod";
 import { Field, Form } from "@/components/form";
+import { NoAddress, useWithoutAddress } from "@/components/no-address";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { fieldErrors } from "@/lib/errors";
@@ -81,18 +82,7 @@ function Fields({ request, access, onDone }: { request: RequestRow; access?: str
       }
     >
       <div className="pair">
-        {fields.map((name) => (
-          <Field<Correction>
-            key={name}
-            name={name}
-            label={t(`myRequests.field.${name}`)}
-            className={name === "phone" || name === "address" ? "col-span-full" : undefined}
-          >
-            {(control) => (
-              <Input {...control} type={name === "phone" ? "tel" : "text"} autoComplete={autocomplete[name]} />
-            )}
-          </Field>
-        ))}
+        <CorrectFields />
       </div>
       <div className="actions">
         <Button type="submit" variant="primary" busy={correct.isPending} busyLabel={t("common.saving")}>
@@ -101,5 +91,29 @@ function Fields({ request, access, onDone }: { request: RequestRow; access?: str
         <Button onClick={onDone}>{t("common.cancel")}</Button>
       </div>
     </Form>
+  );
+}
+
+function CorrectFields() {
+  const without = useWithoutAddress("address");
+  return (
+    <>
+      {fields
+        .filter((name) => !without || (name !== "address" && name !== "postal_code"))
+        .map((name) => (
+          <Fragment key={name}>
+            {name === (without ? "city" : "address") ? <NoAddress address="address" postalCode="postal_code" /> : null}
+            <Field<Correction>
+              name={name}
+              label={t(`myRequests.field.${name}`)}
+              className={name === "phone" || name === "address" ? "col-span-full" : undefined}
+            >
+              {(control) => (
+                <Input {...control} type={name === "phone" ? "tel" : "text"} autoComplete={autocomplete[name]} />
+              )}
+            </Field>
+          </Fragment>
+        ))}
+    </>
   );
 }

@@ -5,6 +5,7 @@ import { useForm } from "react-hook-form";
 import { Link, useSearchParams } from "react-router-dom";
 import { z } from "zod";
 import { loginThen, paths } from "@/app/paths";
+import { CodeForm } from "@/components/code-form";
 import { ExitPage } from "@/components/exit-page";
 import { Field, Form } from "@/components/form";
 import { FormPage } from "@/components/pages";
@@ -20,7 +21,6 @@ import { t } from "@/messages";
 import "@/messages/en/addressCode";
 import "@/messages/en/openRequest";
 import { text } from "@/schemas/atoms";
-import { codeSchema } from "@/schemas/code";
 import "@/styles/requests.css";
 import { checkRequestCode, detailQuery, endRequestAccess, sendRequestCode } from "../api";
 import { forgetAccess, keepAccess, readAccess, type HeldAccess } from "../request-access";
@@ -127,80 +127,29 @@ function Ask({ number: given, ended, onOpened }: AskProps) {
           </p>
         </>
       ) : (
-        <Code
-          number={number}
-          onOpened={onOpened}
-          onOther={() => setNumber(null)}
-          onAgain={() => send.mutate(number, { onSuccess: () => toast({ title: t("addressCode.resent") }) })}
-          sending={send.isPending}
-        />
+        <>
+          <CodeForm
+            sent={t("openRequest.sent", { number })}
+            check={(code) => checkRequestCode(number, code)}
+            checkLabel={t("openRequest.open")}
+            onProved={(answer) =>
+              onOpened({
+                number: answer.request_number,
+                access: answer.access,
+                uploadKey: answer.upload_key,
+                expiresAt: answer.expires_at,
+              })
+            }
+            onFailed={failed}
+            onAgain={() => send.mutate(number, { onSuccess: () => toast({ title: t("addressCode.resent") }) })}
+            sendingAgain={send.isPending}
+            leaveLabel={t("openRequest.otherNumber")}
+            onLeave={() => setNumber(null)}
+          />
+          <p className="small mt-4 text-soft">{t("openRequest.nothingComes")}</p>
+        </>
       )}
     </FormPage>
-  );
-}
-
-interface CodeProps {
-  number: string;
-  onOpened: (held: HeldAccess) => void;
-  onOther: () => void;
-  onAgain: () => void;
-  sending: boolean;
-}
-
-function Code({ number, onOpened, onOther, onAgain, sending }: CodeProps) {
-  const form = useForm({ resolver: zodResolver(codeSchema), shouldFocusError: false, defaultValues: { code: "" } });
-  const check = useMutation({
-    mutationFn: (code: string) => checkRequestCode(number, code),
-    onError: failed,
-    onSuccess: (answer) => {
-      if (answer.ok) {
-        onOpened({
-          number: answer.request_number,
-          access: answer.access,
-          uploadKey: answer.upload_key,
-          expiresAt: answer.expires_at,
-        });
-        return;
-      }
-      form.setError("code", {
-        message:
-          answer.reason === "wrong_code" && answer.tries_left > 0
-            ? t("addressCode.wrong", { count: answer.tries_left })
-            : t("addressCode.expired"),
-      });
-    },
-  });
-  return (
-    <>
-      <p className="mb-6" role="status">
-        {t("openRequest.sent", { number })}
-      </p>
-      <Form form={form} onSubmit={({ code }) => check.mutate(code)}>
-        <Field name="code" label={t("addressCode.code")} hint={t("addressCode.hint")}>
-          {(control) => (
-            <Input
-              {...control}
-              inputMode="numeric"
-              autoComplete="one-time-code"
-              maxLength={6}
-              className="num max-w-40"
-            />
-          )}
-        </Field>
-        <div className="actions">
-          <Button type="submit" variant="primary" busy={check.isPending}>
-            {t("openRequest.open")}
-          </Button>
-          <Button onClick={onOther}>{t("openRequest.otherNumber")}</Button>
-        </div>
-        <p>
-          <Button variant="quiet" className="edge" busy={sending} onClick={onAgain}>
-            {t("addressCode.resend")}
-          </Button>
-        </p>
-      </Form>
-      <p className="small mt-4 text-soft">{t("openRequest.nothingComes")}</p>
-    </>
   );
 }
 

@@ -1,12 +1,16 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { useQueryClient } from "@tanstack/react-query";
-import { useForm } from "react-hook-form";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useId } from "react";
+import { useForm, useFormContext, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
+import { TickLine } from "@/components/ui/checkbox";
 import { Input, Textarea } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { errorHint, errorMessage } from "@/lib/errors";
+import { helpKindsQuery } from "@/lib/help-kinds";
 import { readKept, useKeptForm } from "@/lib/kept-form";
+import { localName } from "@/lib/local-name";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/organization";
@@ -24,6 +28,8 @@ export const settingsOf = (details: OrganizationDetails): Values => ({
   phone: details.phone ?? "",
   website: details.website ?? "",
   location: details.location ?? "",
+  helpsWith: details.helps_with.join(),
+  serviceArea: details.service_area.join("\n"),
   responseDays: details.average_response_time_days === null ? "" : String(details.average_response_time_days),
   secondApprovalAbove: details.secondApprovalAbove === null ? "" : String(details.secondApprovalAbove),
 });
@@ -132,6 +138,15 @@ export function GeneralSettings({
         {(control) => <Input readOnly={readOnly} type="url" autoCapitalize="none" spellCheck={false} {...control} />}
       </Field>
       <h2 className="mt-2 border-t border-line pt-6 text-lg">{t("organization.workSection")}</h2>
+      <HelpsWith readOnly={readOnly} />
+      <Field<Values>
+        name="serviceArea"
+        label={t("organization.serviceArea")}
+        hint={t("organization.serviceAreaHint")}
+        optional
+      >
+        {(control) => <Textarea readOnly={readOnly} rows={4} {...control} />}
+      </Field>
       <Field<Values> name="responseDays" label={t("organization.responseDays")} optional>
         {(control) => <Input readOnly={readOnly} inputMode="numeric" className="num max-w-40" {...control} />}
       </Field>
@@ -160,5 +175,43 @@ export function GeneralSettings({
         </Button>
       )}
     </Form>
+  );
+}
+
+/** Which kinds of need the organization helps with, of those that people choose from. */
+function HelpsWith({ readOnly }: { readOnly: boolean }) {
+  const { setValue } = useFormContext<Values>();
+  const ticked = (useWatch<Values, "helpsWith">({ name: "helpsWith" }) ?? "").split(",").filter(Boolean);
+  const kinds = useQuery(helpKindsQuery);
+  const id = useId();
+  if (!kinds.data || kinds.data.length === 0) return null;
+  return (
+    <div role="group" aria-labelledby={`${id}label`} aria-describedby={`${id}hint`}>
+      <span id={`${id}label`} className="label">
+        {t("organization.helpsWith")} <span className="opt">{t("common.optional")}</span>
+      </span>
+      <p id={`${id}hint`} className="hint">
+        {t("organization.helpsWithHint")}
+      </p>
+      <div className="mt-2 grid gap-1">
+        {kinds.data.map((kind) => (
+          <TickLine
+            key={kind.id}
+            checked={ticked.includes(kind.id)}
+            disabled={readOnly}
+            onCheckedChange={(on) =>
+              setValue(
+                "helpsWith",
+                // in the order in which the database keeps them
+                (on === true ? [...ticked, kind.id] : ticked.filter((other) => other !== kind.id)).sort().join(),
+                { shouldDirty: true },
+              )
+            }
+          >
+            {localName(kind.name)}
+          </TickLine>
+        ))}
+      </div>
+    </div>
   );
 }

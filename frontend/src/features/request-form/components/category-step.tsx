@@ -13,9 +13,9 @@ import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Skeleton } from "@/components/ui/skeleton";
 import { localName } from "@/lib/local-name";
+import { helpKindsQuery, type HelpKind } from "@/lib/help-kinds";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import { categoriesQuery, type Category } from "../api";
 
 const pictures: readonly [RegExp, ComponentType<PictureProps>][] = [
   [/food|meal|grocer/i, BasketArt],
@@ -69,9 +69,9 @@ export function CategoryStep({
   onChoose,
 }: {
   chosenId: string | null;
-  onChoose: (category: Category) => void;
+  onChoose: (category: HelpKind) => void;
 }) {
-  const categories = useQuery(categoriesQuery);
+  const categories = useQuery(helpKindsQuery);
   return (
     <QueryView
       query={categories}

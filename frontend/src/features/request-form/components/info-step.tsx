@@ -1,11 +1,11 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { lazy, Suspense, useLayoutEffect, useState } from "react";
-import { useForm, useFormContext, useWatch } from "react-hook-form";
+import { useForm } from "react-hook-form";
 import { Link, useLocation } from "react-router-dom";
 import { Field, Form } from "@/components/form";
+import { NoAddress, useWithoutAddress } from "@/components/no-address";
 import { FormSkeleton } from "@/components/states";
 import { Button } from "@/components/ui/button";
-import { TickLine } from "@/components/ui/checkbox";
 import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Tab, TabPanel, Tabs, TabsList } from "@/components/ui/tabs";
@@ -14,7 +14,6 @@ import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 import { isAnswered, type Answers } from "../answers";
-import { NO_ADDRESS, NO_POSTAL_CODE } from "@/lib/address";
 import { contactFields, contactSchema, personalFields, personalSchema, type Identity } from "../schema";
 import { email } from "@/schemas/atoms";
 
@@ -56,27 +55,12 @@ export function IdentityFields({
   prefix?: "" | "identity.";
   readOnlyEmail?: boolean;
 }) {
-  const { control: form, setValue } = useFormContext();
-  const withoutAddress = useWatch({ control: form, name: `${prefix}address` }) === NO_ADDRESS;
+  const withoutAddress = useWithoutAddress(`${prefix}address`);
   const withAddress = fields.includes("address");
   const shown = withoutAddress ? fields.filter((name) => name !== "address" && name !== "postalCode") : fields;
-  const setWithout = (without: boolean) => {
-    for (const [name, value] of [
-      ["address", NO_ADDRESS],
-      ["postalCode", NO_POSTAL_CODE],
-    ] as const)
-      setValue(`${prefix}${name}`, without ? value : "", { shouldDirty: true, shouldValidate: without });
-  };
   return (
     <div className="pair">
-      {withAddress ? (
-        <div className="col-span-full">
-          <TickLine checked={withoutAddress} onCheckedChange={(on) => setWithout(on === true)}>
-            {t("requestForm.noAddress")}
-          </TickLine>
-          {withoutAddress ? <p className="hint mt-1">{t("requestForm.noAddressHint")}</p> : null}
-        </div>
-      ) : null}
+      {withAddress ? <NoAddress address={`${prefix}address`} postalCode={`${prefix}postalCode`} /> : null}
       {shown.map((name) => (
         <Field
           key={name}

@@ -1,5 +1,6 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useDeferredValue, useState, type ReactNode } from "react";
+import { Check } from "lucide-react";
+import { useDeferredValue, useId, useState, type ReactNode } from "react";
 import { SearchField } from "@/components/search-field";
 import { EmptyState, FailedState } from "@/components/states";
 import { TickCard } from "@/components/choice-card";
@@ -25,29 +26,71 @@ export const fieldsOfWork = [
 ] as const;
 
 /** 'Portland, ME · usually answers in 3 days'. */
-export function nonprofitMeta(nonprofit: Pick<Nonprofit, "location" | "average_response_time_days">): string {
+function nonprofitMeta(nonprofit: Pick<Nonprofit, "location" | "average_response_time_days">): string {
   const days = nonprofit.average_response_time_days;
   return [nonprofit.location, days === null ? null : t("requestForm.answersIn", { count: days })]
     .filter(Boolean)
     .join(" · ");
 }
 
+/** What a card says of a nonprofit below its name; `category` is the kind of help that is asked for. */
+export function NonprofitWords({ nonprofit, category }: { nonprofit: Nonprofit; category?: string }) {
+  const fits = [
+    nonprofit.helps && category ? t("requestForm.helpsWith", { category: localName(category) }) : null,
+    nonprofit.near ? t("requestForm.helpsThere") : null,
+  ].filter((words) => words !== null);
+  return (
+    <>
+      <span className="line-clamp-2">{nonprofit.mission}</span>
+      <span className="pick-meta">{nonprofitMeta(nonprofit)}</span>
+      {fits.map((words) => (
+        <span key={words} className="pick-fit">
+          <Check aria-hidden="true" />
+          {words}
+        </span>
+      ))}
+    </>
+  );
+}
+
 export interface DirectoryProps {
+  /** The kind of help that is asked for: who gives it comes first. */
+  need?: string | null;
+  /** Where the person is, as far as it is known. */
+  place?: string;
   /** Filtering by field of work, beside the search. */
   withFields?: boolean;
   children: (nonprofits: readonly Nonprofit[]) => ReactNode;
 }
 
 /** Search over the directory of nonprofits, with its loading, empty and failed states. */
-export function Directory({ withFields, children }: DirectoryProps) {
+export function Directory({ need = null, place: known = "", withFields, children }: DirectoryProps) {
+  const [place, setPlace] = useState(known);
+  const id = useId();
   const [search, setSearch] = useState("");
   const [category, setCategory] = useState("");
-  const query = useInfiniteQuery(directoryQuery({ search, category }));
+  const query = useInfiniteQuery(directoryQuery({ search, category, need, place }));
   const pages = useDeferredValue(query.data?.pages);
   const rows = pages?.flatMap((page) => page.rows) ?? [];
   const filtered = search !== "" || category !== "";
   return (
     <>
+      <div className="field mb-4">
+        <label className="label" htmlFor={`${id}place`}>
+          {t("requestForm.place")}
+        </label>
+        <p className="hint" id={`${id}hint`}>
+          {t("requestForm.placeHint")}
+        </p>
+        <SearchField
+          id={`${id}place`}
+          aria-describedby={`${id}hint`}
+          placeholder={t("requestForm.placeExample")}
+          value={place}
+          autoComplete="address-level2"
+          onSearch={setPlace}
+        />
+      </div>
       <div className={withFields ? "filters search mb-4" : "mb-4"}>
         <SearchField
           aria-label={t("requestForm.nonprofitSearch")}
@@ -119,6 +162,10 @@ export function Directory({ withFields, children }: DirectoryProps) {
 }
 
 export interface NonprofitPickerProps {
+  /** The kind of help that is asked for. */
+  need: Chosen | null;
+  /** Where the person is, as far as it is known. */
+  place: string;
   chosen: readonly Chosen[];
   onChange: (chosen: readonly Chosen[]) => void;
   /** Which of the spec's two toasts a fourth choice gets. */
@@ -126,7 +173,7 @@ export interface NonprofitPickerProps {
 }
 
 /** Tick up to three; a fourth says so. */
-export function NonprofitPicker({ chosen, onChange, toastOn }: NonprofitPickerProps) {
+export function NonprofitPicker({ need, place, chosen, onChange, toastOn }: NonprofitPickerProps) {
   const toggle = (nonprofit: Chosen) => {
     const { nonprofits, full } = toggleNonprofit(chosen, nonprofit);
     if (!full) return onChange(nonprofits);
@@ -137,7 +184,7 @@ export function NonprofitPicker({ chosen, onChange, toastOn }: NonprofitPickerPr
     });
   };
   return (
-    <Directory>
+    <Directory need={need?.id ?? null} place={place}>
       {(nonprofits) => (
         <fieldset className="choices m-0 border-0 p-0">
           <legend className="visually-hidden">{t("requestForm.nonprofitsLegend")}</legend>
@@ -147,12 +194,7 @@ export function NonprofitPicker({ chosen, onChange, toastOn }: NonprofitPickerPr
               checked={chosen.some(({ id }) => id === nonprofit.id)}
               onCheckedChange={() => toggle(nonprofit)}
               title={nonprofit.name}
-              description={
-                <>
-                  <span className="line-clamp-2">{nonprofit.mission}</span>
-                  <span className="pick-meta">{nonprofitMeta(nonprofit)}</span>
-                </>
-              }
+              description={<NonprofitWords nonprofit={nonprofit} category={need?.name} />}
             />
           ))}
         </fieldset>

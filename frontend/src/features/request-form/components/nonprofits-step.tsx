@@ -6,17 +6,21 @@ import type { Chosen } from "../answers";
 import { NonprofitPicker } from "./nonprofit-picker";
 
 export interface NonprofitsStepProps {
+  /** The kind of help that is asked for. */
+  need: Chosen | null;
+  /** Where the person is, as far as it is known. */
+  place: string;
   chosen: readonly Chosen[];
   onChange: (chosen: readonly Chosen[]) => void;
   onContinue: () => void;
 }
 
 /** Step 2: one to three, then Continue. */
-export function NonprofitsStep({ chosen, onChange, onContinue }: NonprofitsStepProps) {
+export function NonprofitsStep({ need, place, chosen, onChange, onContinue }: NonprofitsStepProps) {
   const none = chosen.length === 0;
   return (
     <>
-      <NonprofitPicker chosen={chosen} onChange={onChange} toastOn="wizard" />
+      <NonprofitPicker need={need} place={place} chosen={chosen} onChange={onChange} toastOn="wizard" />
       <div className="wiz-go">
         <p role="status">
           <strong className="num">{t("requestForm.counter", { count: chosen.length })}</strong>{" "}

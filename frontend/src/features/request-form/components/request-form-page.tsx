@@ -6,10 +6,11 @@ import { FormPage } from "@/components/pages";
 import { FailedState, LoadingView } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { useSession } from "@/lib/session";
+import { helpKindsQuery } from "@/lib/help-kinds";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import { categoriesQuery, draftQuery, lastIdentityQuery } from "../api";
+import { draftQuery, lastIdentityQuery } from "../api";
 import { keptOfDraft, startFromDraft, startHere } from "../start";
 import type { Kept, Slot } from "../storage";
 import { useAnswers } from "../use-answers";
@@ -25,7 +26,7 @@ export function RequestFormPage() {
   const [params] = useSearchParams();
   const draftId = params.get("draft");
   // both forms begin with them; who is here does not matter
-  usePrefetchQuery(categoriesQuery);
+  usePrefetchQuery(helpKindsQuery);
   const [owner, setOwner] = useState<string | null | undefined>(undefined);
   const settled = status === "signed-in" || status === "signed-out";
   const left = ended === "choice" && user === null;

@@ -11,7 +11,7 @@ import "@/messages/en/picker";
 import "@/messages/en/requestForm";
 import "@/styles/requests.css";
 import type { Chosen } from "../answers";
-import { Directory, nonprofitMeta } from "./nonprofit-picker";
+import { Directory, NonprofitWords } from "./nonprofit-picker";
 
 /** /select-nonprofit: the requester's own nonprofit; a card moves on at once. */
 export function SelectNonprofitScreen() {
@@ -40,12 +40,7 @@ export function SelectNonprofitScreen() {
                   className={nonprofit.id === selectedNonprofit?.id ? "plain-card on" : "plain-card"}
                   title={nonprofit.name}
                   aria-busy={select.isPending && select.variables.id === nonprofit.id}
-                  description={
-                    <>
-                      <span className="line-clamp-2">{nonprofit.mission}</span>
-                      <span className="pick-meta">{nonprofitMeta(nonprofit)}</span>
-                    </>
-                  }
+                  description={<NonprofitWords nonprofit={nonprofit} />}
                   onClick={() => {
                     if (!select.isPending) select.mutate({ id: nonprofit.id, name: nonprofit.name });
                   }}

@@ -13,12 +13,13 @@ import { TickLine } from "@/components/ui/checkbox";
 import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
 import { errorHint, errorMessage, fieldErrors } from "@/lib/errors";
+import { helpKindsQuery } from "@/lib/help-kinds";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import { localName } from "@/lib/local-name";
 import "@/messages/en/requestForm";
 import { emptyIdentity, showsSent, withTyped, type Chosen } from "../answers";
-import { categoriesQuery } from "../api";
+
 import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
 import { useDocuments } from "../use-documents";
 import { useSubmit } from "../use-submit";
@@ -30,7 +31,7 @@ import { IdentityFields } from "./info-step";
 import { NonprofitPicker } from "./nonprofit-picker";
 import { AlreadySent } from "./review-step";
 import { SentStep } from "./sent-step";
-import { formParams, Keep, useIdentified, type FormProps } from "./wizard";
+import { formParams, Keep, placeOf, useIdentified, type FormProps } from "./wizard";
 
 /** The server's field names → this form's. */
 const fieldOf: Record<string, Parameters<ReturnType<typeof useForm<SinglePage>>["setError"]>[0]> = {
@@ -56,7 +57,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
   const { pathname } = useLocation();
   const [params] = useSearchParams();
   const signedIn = user !== null;
-  const categories = useQuery(categoriesQuery);
+  const categories = useQuery(helpKindsQuery);
   const { identifying: waiting } = useIdentified(user, answers, change);
   const documents = useDocuments({ answers, change, signedIn, save });
   const stepHref = (step: string) => `${pathname}?${new URLSearchParams({ ...Object.fromEntries(params), step })}`;
@@ -216,6 +217,8 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
           {({ value, onChange, id }) => (
             <div id={id} tabIndex={-1} className="outline-none">
               <NonprofitPicker
+                need={answers.category}
+                place={placeOf(answers.identity)}
                 chosen={value as Chosen[]}
                 onChange={(chosen) => onChange([...chosen])}
                 toastOn="single"

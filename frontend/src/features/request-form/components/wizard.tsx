@@ -60,6 +60,13 @@ function withKnown(identity: Identity, user: AppUser | null, last: Identity | nu
   return { ...known, address, city, state, postalCode, phone: known.phone || last.phone };
 }
 
+/** 'Portland, ME', as far as it is known. */
+export const placeOf = ({ city, state }: Pick<Identity, "city" | "state">): string =>
+  [city, state]
+    .map((part) => part.trim())
+    .filter(Boolean)
+    .join(", ");
+
 /** Identifies a signed-in person from the session, and spares them typing a known address again. */
 export function useIdentified(user: AppUser | null, answers: Answers, change: AnswersState["change"]) {
   const last = useQuery({ ...lastIdentityQuery(user?.id ?? ""), enabled: user !== null });
@@ -165,6 +172,8 @@ export function Wizard({ state, user, expired }: FormProps) {
         </>
       ) : step === "nonprofits" ? (
         <NonprofitsStep
+          need={answers.category}
+          place={placeOf(answers.identity)}
           chosen={answers.nonprofits}
           onChange={(nonprofits) => change({ nonprofits })}
           onContinue={() => go(known ? "details" : "info")}

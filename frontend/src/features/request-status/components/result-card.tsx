@@ -1,7 +1,14 @@
 import type { ReactNode } from "react";
 import { StatusBadge } from "@/components/status-badge";
 import { Timeline, type TimelineStep } from "@/components/timeline";
-import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "@/lib/dates";
+import {
+  addBusinessDays,
+  addDays,
+  DECISION_DAYS,
+  FIRST_ANSWER_BUSINESS_DAYS,
+  isOver,
+  WORD_BUSINESS_DAYS,
+} from "@/lib/dates";
 import { formatDate, formatLongDate, formatMoney } from "@/lib/format";
 import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
@@ -27,7 +34,7 @@ function fact(found: FoundStatus): string {
   }
 }
 
-export function stepsOf(found: FoundStatus): TimelineStep[] {
+export function stepsOf(found: FoundStatus, now = new Date()): TimelineStep[] {
   const { status } = found;
   const submitted: TimelineStep = {
     title: t("lookup.submitted"),
@@ -39,6 +46,7 @@ export function stepsOf(found: FoundStatus): TimelineStep[] {
   const waiting = status === "pending" || status === "in_review";
   const done = status === "approved" || status === "declined";
   const by = addBusinessDays(new Date(found.submitted_at), FIRST_ANSWER_BUSINESS_DAYS);
+  const decisionBy = addDays(new Date(found.submitted_at), DECISION_DAYS);
   return [
     submitted,
     {
@@ -46,8 +54,8 @@ export function stepsOf(found: FoundStatus): TimelineStep[] {
       state: waiting ? "current" : "complete",
       when: found.review_started_at ? formatDate(found.review_started_at) : undefined,
       body:
-        status === "pending" && !found.review_started_at
-          ? t("lookup.reviewBy", { date: formatLongDate(by) })
+        waiting && !found.needs_more_proof
+          ? t(isOver(by, now) ? "lookup.reviewLate" : "lookup.reviewBy", { date: formatLongDate(by) })
           : undefined,
     },
     {
@@ -56,12 +64,20 @@ export function stepsOf(found: FoundStatus): TimelineStep[] {
       when: done ? decided : undefined,
       body:
         status === "approved"
-          ? t("lookup.approvedNext")
+          ? approvedWords(found)
           : status === "declined"
             ? t("lookup.declinedNext")
-            : t("lookup.decisionSoon"),
+            : isOver(decisionBy, now) || found.needs_more_proof
+              ? t("lookup.decisionSoon")
+              : t("lookup.decisionBy", { date: formatLongDate(decisionBy) }),
     },
   ];
+}
+
+function approvedWords({ decided_at }: FoundStatus): string {
+  if (!decided_at) return t("lookup.approvedNext");
+  const by = addBusinessDays(new Date(decided_at), WORD_BUSINESS_DAYS);
+  return `${t("lookup.approvedNext")} ${t("lookup.approvedBy", { date: formatLongDate(by) })}`;
 }
 
 /** What a number leads to. */

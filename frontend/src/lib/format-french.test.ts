@@ -1,0 +1,10 @@
+/** A file of its own: what writes numbers is made once per visit, in its language. */
+import { expect, it, vi } from "vitest";
+import { formatMoney, formatPercent } from "./format";
+
+vi.mock("@/messages/locale", () => ({ intlLocale: () => "fr", dayWords: (date: string) => date }));
+
+it("writes percents and money as in French: with a space that does not break", () => {
+  expect(formatPercent(52)).toMatch(/^52[\u00a0\u202f]%$/);
+  expect(formatMoney(52)).toMatch(/^52[\u00a0\u202f]\$/);
+});
