@@ -67,6 +67,12 @@ lcp *ARGS: setup
     cargo build --locked --bin ferrobase
     CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/lcp.mjs {{ARGS}}
 
+# Measure the request form's first question at 280 kbit/s and 800 ms, e.g. `just first-question --write docs/reports/first-question.md`
+first-question *ARGS: setup
+    tools/build-web.sh
+    cargo build --locked --bin ferrobase
+    CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/first-question.mjs {{ARGS}}
+
 # Write frontend/src/types/database.ts anew from the schema
 types:
     tools/install.sh postgres

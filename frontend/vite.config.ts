@@ -54,21 +54,31 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: "app", tags: ["$initial"], priority: 9 },
+            // what the home page and the request form's first question share
             {
-              name: "shared",
-              test: /src\/(?:components\/(?!form\.|address-code|choice-card|confirm-dialog|date-range-picker|ui\/(?:accordion|calendar|checkbox|dialog|dropdown-menu|popover|radio-group|sheet|tabs|toaster|tooltip)\.)|lib\/(?!query-client))|node_modules\/lucide-react\//,
-              minShareCount: 2,
-              priority: 7,
+              name: "pictures",
+              test: /components\/(?:art\/(?:basket|care|house|school|shop|picture)|pages)\./,
+              priority: 8.5,
             },
-            { name: "data", test: /node_modules\/@tanstack\/|lib\/query-client/, priority: 6 },
+            // what the request form's first question needs besides, and nothing more (scripts/size.mjs)
+            { name: "question", test: /request-form\/components\/first-question\./, priority: 8 },
+            // the home page's share of what others use, too
+            { name: "home", test: /components\/(?:words|art\/horizon)\.|icons\/arrow-right\./, priority: 7.9 },
+            { name: "data", test: /node_modules\/@tanstack\/|lib\/query-client/, priority: 7.6 },
             {
               name: "forms",
               test: /node_modules\/(?:react-hook-form|zod|@hookform)\/|components\/form\.|src\/schemas\//,
-              priority: 5,
+              priority: 7.3,
+            },
+            {
+              name: "shared",
+              test: /src\/(?:components\/(?!form\.|address-code|tick-card|confirm-dialog|date-range-picker|ui\/(?:accordion|calendar|checkbox|dialog|dropdown-menu|popover|radio-group|sheet|tabs|toaster|tooltip)\.)|lib\/(?!query-client))|node_modules\/lucide-react\//,
+              minShareCount: 2,
+              priority: 7,
             },
             {
               name: "radix",
-              test: /node_modules\/(?:@radix-ui|@floating-ui|aria-hidden|react-remove-scroll|react-style-singleton|use-callback-ref|use-sidecar|tslib)|components\/(?:choice-card|confirm-dialog|ui\/(?:accordion|checkbox|dialog|dropdown-menu|popover|radio-group|sheet|tabs|tooltip))\./,
+              test: /node_modules\/(?:@radix-ui|@floating-ui|aria-hidden|react-remove-scroll|react-style-singleton|use-callback-ref|use-sidecar|tslib)|components\/(?:tick-card|confirm-dialog|ui\/(?:accordion|checkbox|dialog|dropdown-menu|popover|radio-group|sheet|tabs|tooltip))\./,
               priority: 4,
             },
           ],

@@ -74,3 +74,28 @@ test("whoever is watched leaves the request pages at once, and does not come bac
     await expect(page).toHaveURL(/\/faq$/);
   }
 });
+
+test("the first question of the request form waits for nothing but its own files, and its answer for the rest", async ({
+  page,
+}) => {
+  // of the rest of the form, of supabase-js, of Radix, and of the web font
+  const rest = /\/assets\/(?!index|question|pictures|request-form).*\.(?:js|woff2)$/;
+  let asked = 0;
+  await page.route(rest, (route) => {
+    asked += 1;
+    return route.abort();
+  });
+  await page.goto("/request-submission");
+  const card = page.getByRole("button", { name: /^Rent Support/ });
+  await card.click();
+  expect(asked).toBeGreaterThan(0);
+  await expect(page.getByRole("heading", { level: 1, name: "Choose nonprofits" })).toBeVisible();
+  // the rest does not come: that is said, and the answer stays
+  const again = page.getByRole("button", { name: "Try again" });
+  await expect(again).toBeVisible();
+  await page.unroute(rest);
+  await again.click();
+  await expect(page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first()).toBeVisible();
+  await page.goBack();
+  await expect(card).toHaveAttribute("aria-pressed", "true");
+});

@@ -14,14 +14,27 @@ try {
   }[location.pathname];
   // what the address adds would change the page under the reader's eyes
   var plain = !location.hash && !/[?&](code|error|error_description|form|step|draft)=/.test(location.search);
-  if (at && plain && localStorage.getItem("aidbridge-auth") === null) document.documentElement.dataset.landing = at;
-  var files = JSON.parse(document.currentScript.dataset.files || "{}")[at] || [];
-  for (var i = 0; i < files.length; i += 1) {
+  var stands = at && plain && localStorage.getItem("aidbridge-auth") === null;
+  if (stands) document.documentElement.dataset.landing = at;
+  var preload = function (rel, href) {
     var link = document.createElement("link");
-    link.rel = "modulepreload";
-    link.href = files[i];
+    link.rel = rel;
+    link.href = href;
+    if (rel === "preload") {
+      link.as = "fetch";
+      link.crossOrigin = "anonymous";
+    }
     document.head.append(link);
+  };
+  var known = JSON.parse(document.currentScript.dataset.files || "{}");
+  var files = known[at] || [];
+  if (at === "ask") {
+    preload("preload", "/functions/v1/get-categories");
+    // the first question comes before the web font: see src/lib/fonts.ts
+    if (stands && localStorage.getItem("aidbridge-fonts") === null) document.documentElement.dataset.fonts = "later";
+    if (!stands) files = files.concat(known.form || []);
   }
+  for (var i = 0; i < files.length; i += 1) preload("modulepreload", files[i]);
 } catch {
   // storage is closed to us: follow the system
 }

@@ -33,14 +33,21 @@ function filesOf(key, files = new Set()) {
 }
 const entry = filesOf(Object.keys(manifest).find((key) => manifest[key].isEntry));
 const layout = filesOf("src/app/layouts/data.tsx");
-const screens = { ask: "request-form", login: "login", lookup: "request-status" };
+const screens = { home: "home", ask: "request-form", login: "login", lookup: "request-status" };
+/** Outside of the layout of pages that read the server's data. */
+const bare = new Set(["home", "ask"]);
 const files = Object.fromEntries(
   Object.entries(screens).map(([name, screen]) => {
     const own = filesOf(`src/app/routes/public/${screen}.tsx`);
     if (own.size === 0) throw new Error(`${screen} has no file of its own`);
-    return [name, [...new Set([...layout, ...own])].filter((file) => !entry.has(file)).map((file) => `/${file}`)];
+    const all = bare.has(name) ? own : new Set([...layout, ...own]);
+    return [name, [...all].filter((file) => !entry.has(file)).map((file) => `/${file}`)];
   }),
 );
+// of who comes back to answers, to a draft or to the single page
+files.form = [...filesOf("src/features/request-form/components/whole-form.tsx")]
+  .filter((file) => !entry.has(file) && !files.ask.includes(`/${file}`))
+  .map((file) => `/${file}`);
 
 const page = new URL("index.html", dist);
 const html = readFileSync(page, "utf8");
@@ -57,4 +64,4 @@ writeFileSync(
     `<script src="/theme.js" data-files="${JSON.stringify(files).replaceAll('"', "&quot;")}">`,
   ),
 );
-console.log(`in dist/index.html stand: home, ${Object.keys(screens).join(", ")}`);
+console.log(`in dist/index.html stand: ${Object.keys(screens).join(", ")}`);

@@ -1,17 +1,18 @@
 /**
- * The landing page's JavaScript: the entry with all that it imports at once, the home page in it. Fails above the limit.
- * Runs at the end of every build; the pages that load more are printed with `--all`.
+ * What two arrivals take: the landing page's JavaScript, and all that comes before the request form's first question can be
+ * answered. Fails above a limit. Runs at the end of every build; the pages that load more are printed with `--all`.
  */
 import { readFileSync } from "node:fs";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 
 const LIMIT_KB = 130;
+const QUESTION_LIMIT_KB = 150;
+/** What the server answers besides files: settings, kinds of help, and the heads of a dozen answers. */
+const ANSWERS_KB = 4;
 const dist = new URL("../dist/", import.meta.url);
 const manifest = JSON.parse(readFileSync(new URL(".vite/manifest.json", dist), "utf8"));
 const entry = Object.keys(manifest).find((key) => manifest[key].isEntry);
 if (!entry) throw new Error("the manifest holds no entry");
-if (Object.keys(manifest).some((key) => key.endsWith("routes/public/home.tsx")))
-  throw new Error("the home page is a file of its own: the landing page waits for it");
 
 function filesOf(...keys) {
   const files = new Set();
@@ -27,8 +28,21 @@ function filesOf(...keys) {
 const bytesOf = (file) => gzipSync(readFileSync(new URL(file, dist)), { level: 9 }).length;
 const kilobytes = (bytes) => (bytes / 1000).toFixed(1).padStart(7);
 
-const landing = ["theme.js", ...filesOf(entry)].reduce((sum, file) => sum + bytesOf(file), 0);
+const HOME = "src/app/routes/public/home.tsx";
+const landing = ["theme.js", ...filesOf(entry, HOME)].reduce((sum, file) => sum + bytesOf(file), 0);
 console.log(`${kilobytes(landing)} kB  landing page's JavaScript, gzip (limit ${LIMIT_KB})`);
+
+const ASK = "src/app/routes/public/request-form.tsx";
+const styles = [...new Set([entry, ASK].flatMap((key) => manifest[key].css ?? []))];
+const question = ["index.html", "theme.js", "favicon.svg", ...styles, ...filesOf(entry, ASK)].map((file) => ({
+  file,
+  bytes: brotliCompressSync(readFileSync(new URL(file, dist))).length,
+}));
+const questionBytes = question.reduce((sum, { bytes }) => sum + bytes, ANSWERS_KB * 1000);
+console.log(
+  `${kilobytes(questionBytes)} kB  all that the request form's first question waits for, Brotli (limit ${QUESTION_LIMIT_KB})`,
+);
+for (const { file, bytes } of question) console.log(`${kilobytes(bytes)} kB    ${file}`);
 
 if (process.argv.includes("--all")) {
   const around = Object.keys(manifest).filter((key) => /app\/layouts\/data\.tsx$/.test(key));
@@ -40,4 +54,4 @@ if (process.argv.includes("--all")) {
     );
   }
 }
-if (landing > LIMIT_KB * 1000) process.exit(1);
+if (landing > LIMIT_KB * 1000 || questionBytes > QUESTION_LIMIT_KB * 1000) process.exit(1);

@@ -3,6 +3,7 @@ import "./styles/index.css";
 // of pages that stand in index.html
 import "./styles/requests.css";
 import "./app/routes/public/gate.css";
+import "./app/routes/public/home.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { loadAppConfig } from "@/lib/env";

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { FailedState, ListSkeleton } from "./states";
 
 export interface QueryViewProps<T> {
-  query: UseQueryResult<T>;
+  query: Pick<UseQueryResult<T>, "isPending" | "isError" | "data" | "error"> & { refetch: () => unknown };
   /** Skeleton in the shape of what will come. */
   loading?: ReactNode;
   /** Shown instead of the children when `isEmpty` holds. */

@@ -1,7 +1,5 @@
-/** The kinds of help that people choose from, by the `get-categories` function. */
-import { queryOptions } from "@tanstack/react-query";
-import { reads } from "./query-keys";
-import { getSupabase } from "./supabase";
+/** The kinds of help that people choose from: the `get-categories` function, read without supabase-js, which comes later. */
+import { loadAppConfig } from "./env";
 
 export interface HelpKind {
   id: string;
@@ -9,13 +7,11 @@ export interface HelpKind {
   description: string | null;
 }
 
-export const helpKindsQuery = queryOptions({
-  queryKey: [...reads.requestForm, "categories"],
-  staleTime: 5 * 60_000,
-  queryFn: async (): Promise<HelpKind[]> => {
-    const supabase = await getSupabase();
-    const { data, error } = await supabase.functions.invoke<{ categories: HelpKind[] }>("get-categories");
-    if (error) throw error;
-    return data?.categories ?? [];
-  },
-});
+/** A plain GET, as `public/theme.js` asks for it before the app's code has come. */
+export async function loadHelpKinds(): Promise<HelpKind[]> {
+  const { apiUrl } = await loadAppConfig();
+  const response = await fetch(`${apiUrl}/functions/v1/get-categories`);
+  if (!response.ok)
+    throw Object.assign(new Error(`get-categories answered ${response.status}`), { status: response.status });
+  return ((await response.json()) as { categories?: HelpKind[] }).categories ?? [];
+}

@@ -1,11 +1,10 @@
 import { paths } from "../paths";
-import { Component as Home } from "./public/home";
 import type { AppRoute } from "./types";
 
 /** Open to everyone, inside header and footer. */
 export const publicRoutes: AppRoute[] = [
-  // in the first file: whoever arrives waits for no second one
-  { path: paths.home, lazy: () => Promise.resolve({ Component: Home }), static: true, firstWords: true },
+  // `public/theme.js` asks for the files of pages that stand in index.html together with the app's
+  { path: paths.home, lazy: () => import("./public/home"), static: true, firstWords: true },
   { path: paths.aboutUs, lazy: () => import("./public/about-us"), static: true },
   { path: paths.howItWorks, lazy: () => import("./public/how-it-works"), static: true },
   { path: paths.forNonprofits, lazy: () => import("./public/for-nonprofits"), static: true },
@@ -29,8 +28,8 @@ export const publicRoutes: AppRoute[] = [
   { path: paths.resetPassword, lazy: () => import("./public/reset-password") },
   { path: "/nonprofit/:id", lazy: () => import("./public/nonprofit-profile") },
   { path: paths.teamInvitation, lazy: () => import("./public/team-invitation") },
-  { path: paths.submitRequest, lazy: () => import("./public/request-form"), firstWords: true },
-  { path: paths.requestSubmission, lazy: () => import("./public/request-form"), firstWords: true },
+  { path: paths.submitRequest, lazy: () => import("./public/request-form"), static: true, firstWords: true },
+  { path: paths.requestSubmission, lazy: () => import("./public/request-form"), static: true, firstWords: true },
   { path: paths.requestStatusLookup, lazy: () => import("./public/request-status"), firstWords: true },
   { path: paths.openRequest, lazy: () => import("./public/open-request") },
   { path: paths.notFound, lazy: () => import("./public/not-found"), static: true, firstWords: true },

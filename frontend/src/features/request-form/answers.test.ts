@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
-  allowedStep,
   emptyAnswers,
   emptyIdentity,
-  furthestStep,
   identify,
   isBlank,
   showsSent,
@@ -12,6 +10,7 @@ import {
   withTyped,
   type Answers,
 } from "./answers";
+import { allowedStep, furthestStep } from "./progress";
 
 const identity = {
   firstName: "Marie",

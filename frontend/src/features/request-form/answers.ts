@@ -1,9 +1,9 @@
 /**
- * What a person has answered so far, and which step that allows. Pure: the wizard, the single page,
- * the browser's copy and the saved draft all speak of the same `Answers`.
+ * What a person has answered so far. Pure: the wizard, the single page, the browser's copy and the saved draft all speak
+ * of the same `Answers`. The first question loads this file, but no schema: which step answers allow is in `progress.ts`.
  */
 import type { StoredDocument } from "@/lib/request-documents";
-import { descriptionSchema, amountSchema, identitySchema, type Identity } from "./schema";
+import type { Identity } from "./schema";
 
 /** Section 9: up to 3 nonprofits per request. */
 export const MAX_NONPROFITS = 3;
@@ -93,6 +93,12 @@ export function isBlank(answers: Answers): boolean {
   );
 }
 
+/** The answers with a kind of help; the nonprofit that a person selected before is chosen already, the first time. */
+export function withCategory(answers: Answers, category: Chosen, selected: Chosen | null): Answers {
+  const first = answers.category === null && answers.nonprofits.length === 0 && selected;
+  return { ...answers, category, nonprofits: first ? [first] : answers.nonprofits };
+}
+
 export type Toggled = { nonprofits: readonly Chosen[]; full: boolean };
 
 /** Ticks or unticks a nonprofit; `full` when a fourth was refused. */
@@ -102,37 +108,6 @@ export function toggleNonprofit(chosen: readonly Chosen[], nonprofit: Chosen): T
   }
   if (chosen.length >= MAX_NONPROFITS) return { nonprofits: chosen, full: true };
   return { nonprofits: [...chosen, { id: nonprofit.id, name: nonprofit.name }], full: false };
-}
-
-/** Whether the answers of one view let a person go on from it. */
-export function isAnswered(answers: Answers, step: Step): boolean {
-  switch (step) {
-    case "category":
-      return answers.category !== null;
-    case "nonprofits":
-      return answers.nonprofits.length > 0 && answers.nonprofits.length <= MAX_NONPROFITS;
-    case "info":
-      return identitySchema.safeParse(answers.identity).success;
-    case "details":
-      return descriptionSchema.safeParse(answers.description).success && amountSchema.safeParse(answers.amount).success;
-    case "review":
-      return answers.consent;
-    case "sent":
-      return false;
-  }
-}
-
-/** The furthest view these answers reach: the first one that still needs an answer. */
-export function furthestStep(answers: Answers): Step {
-  return steps.find((step) => !isAnswered(answers, step)) ?? "review";
-}
-
-/** The view an address asks for, no further than the answers carry. */
-export function allowedStep(wanted: string | null, answers: Answers): Step {
-  const furthest = furthestStep(answers);
-  const index = steps.indexOf(wanted as Step);
-  if (index < 0) return "category";
-  return index <= steps.indexOf(furthest) ? (wanted as Step) : furthest;
 }
 
 /**

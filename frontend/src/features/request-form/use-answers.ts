@@ -1,8 +1,9 @@
 /** The answers while a person writes: kept in the browser at every change, saved to the account soon after. */
 import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
 import { newKey } from "@/lib/new-key";
-import { emptyAnswers, furthestStep, isBlank, stepNumber, type Answers } from "./answers";
+import { emptyAnswers, isBlank, stepNumber, type Answers } from "./answers";
 import { saveDraft } from "./api";
+import { furthestStep } from "./progress";
 import { forget, isOthersDevice, keep, leaveNothingHere, type Kept, type SentRequest, type Slot } from "./storage";
 
 /** How long after the last key the account's draft is written. */

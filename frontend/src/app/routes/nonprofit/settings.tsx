@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { usePrefetchQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "react-router-dom";
 import { DashboardPage } from "@/components/pages";
 import { QueryView } from "@/components/query-view";
@@ -11,6 +11,7 @@ import { organizationQuery } from "@/features/organizations/api";
 import { BrandingSettings } from "@/features/organizations/components/branding-settings";
 import { CloseOrganization } from "@/features/organizations/components/close-organization";
 import { GeneralSettings } from "@/features/organizations/components/general-settings";
+import { helpKindsQuery } from "@/lib/help-kinds-query";
 import { can, useOrganization, useSession } from "@/lib/session";
 import { useTab } from "@/lib/url-state";
 import { t } from "@/messages";
@@ -25,6 +26,7 @@ export function Component() {
   const navigate = useNavigate();
   const [tab, setTab] = useTab(tabs);
   const query = useQuery(organizationQuery(organization.id));
+  usePrefetchQuery(helpKindsQuery);
   const mayEdit = can(session, "edit_organization");
   return (
     <DashboardPage

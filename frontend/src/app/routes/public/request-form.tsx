@@ -1,1 +1,1 @@
-export { RequestFormPage as Component } from "@/features/request-form/components/request-form-page";
+export { RequestFormPage as Component } from "@/features/request-form/components/first-question";

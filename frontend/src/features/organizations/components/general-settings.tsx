@@ -8,7 +8,7 @@ import { TickLine } from "@/components/ui/checkbox";
 import { Input, Textarea } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { errorHint, errorMessage } from "@/lib/errors";
-import { helpKindsQuery } from "@/lib/help-kinds";
+import { helpKindsQuery } from "@/lib/help-kinds-query";
 import { readKept, useKeptForm } from "@/lib/kept-form";
 import { localName } from "@/lib/local-name";
 import { toast } from "@/lib/toast";

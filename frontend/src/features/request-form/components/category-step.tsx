@@ -1,5 +1,5 @@
-import { useQuery } from "@tanstack/react-query";
 import type { ComponentType } from "react";
+import { Link, useLocation, useSearchParams } from "react-router-dom";
 import { BasketArt } from "@/components/art/basket";
 import { CareArt } from "@/components/art/care";
 import { HandsArt } from "@/components/art/hands";
@@ -8,12 +8,12 @@ import type { PictureProps } from "@/components/art/picture";
 import { SchoolArt } from "@/components/art/school";
 import { ShopArt } from "@/components/art/shop";
 import { ChoiceCard } from "@/components/choice-card";
-import { QueryView } from "@/components/query-view";
+import { QueryView, type QueryViewProps } from "@/components/query-view";
 import { EmptyState } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { Skeleton } from "@/components/ui/skeleton";
 import { localName } from "@/lib/local-name";
-import { helpKindsQuery, type HelpKind } from "@/lib/help-kinds";
+import type { HelpKind } from "@/lib/help-kinds";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
 
@@ -65,16 +65,17 @@ export function NoCategories() {
 
 /** Step 1: a card moves on at once. */
 export function CategoryStep({
+  kinds,
   chosenId,
   onChoose,
 }: {
+  kinds: QueryViewProps<HelpKind[]>["query"];
   chosenId: string | null;
   onChoose: (category: HelpKind) => void;
 }) {
-  const categories = useQuery(helpKindsQuery);
   return (
     <QueryView
-      query={categories}
+      query={kinds}
       loading={<CategoriesSkeleton />}
       failedTitle={t("requestForm.categoriesFailed")}
       empty={<NoCategories />}
@@ -96,5 +97,28 @@ export function CategoryStep({
         </ul>
       )}
     </QueryView>
+  );
+}
+
+/** The other form at the same address; the answers come along. */
+export function formParams(params: URLSearchParams, form: "single" | "wizard"): URLSearchParams {
+  const next = new URLSearchParams(params);
+  next.set("form", form);
+  next.delete("step");
+  return next;
+}
+
+/** Below the kinds of help. */
+export function CategoryTail() {
+  const { pathname } = useLocation();
+  const [params] = useSearchParams();
+  return (
+    <div className="wiz-tail">
+      <p>{t("requestForm.categoryHelp")}</p>
+      <p className="mt-3">
+        <Link to={`${pathname}?${formParams(params, "single")}`}>{t("requestForm.onePage")}</Link>{" "}
+        {t("requestForm.onePageBody")}
+      </p>
+    </div>
   );
 }

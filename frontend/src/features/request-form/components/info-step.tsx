@@ -13,7 +13,8 @@ import { loginThen } from "@/app/paths";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import { isAnswered, type Answers } from "../answers";
+import type { Answers } from "../answers";
+import { isAnswered } from "../progress";
 import { contactFields, contactSchema, personalFields, personalSchema, type Identity } from "../schema";
 import { email } from "@/schemas/atoms";
 

@@ -3,7 +3,7 @@ import { Check } from "lucide-react";
 import { useDeferredValue, useId, useState, type ReactNode } from "react";
 import { SearchField } from "@/components/search-field";
 import { EmptyState, FailedState } from "@/components/states";
-import { TickCard } from "@/components/choice-card";
+import { TickCard } from "@/components/tick-card";
 import { Button } from "@/components/ui/button";
 import { Select } from "@/components/ui/select";
 import { Skeleton } from "@/components/ui/skeleton";

@@ -13,7 +13,7 @@ import { TickLine } from "@/components/ui/checkbox";
 import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
 import { errorHint, errorMessage, fieldErrors } from "@/lib/errors";
-import { helpKindsQuery } from "@/lib/help-kinds";
+import { helpKindsQuery } from "@/lib/help-kinds-query";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import { localName } from "@/lib/local-name";
@@ -26,12 +26,13 @@ import { useSubmit } from "../use-submit";
 import { NoCategories } from "./category-step";
 import { DetailsFields } from "./details-step";
 import { DocumentsField } from "./documents-field";
+import { formParams } from "./category-step";
 import { Frame, SaveNotices, SaveState, showSessionEnd } from "./frame";
 import { IdentityFields } from "./info-step";
 import { NonprofitPicker } from "./nonprofit-picker";
 import { AlreadySent } from "./review-step";
 import { SentStep } from "./sent-step";
-import { formParams, Keep, placeOf, useIdentified, type FormProps } from "./wizard";
+import { Keep, placeOf, useIdentified, type FormProps } from "./wizard";
 
 /** The server's field names → this form's. */
 const fieldOf: Record<string, Parameters<ReturnType<typeof useForm<SinglePage>>["setError"]>[0]> = {

@@ -1,32 +1,25 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { Link, useLocation, useNavigate, useSearchParams } from "react-router-dom";
+import { useLocation, useNavigate, useSearchParams } from "react-router-dom";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { errorMessage } from "@/lib/errors";
 import { formatList } from "@/lib/format";
 import { useSession, type AppUser } from "@/lib/session";
+import { helpKindsQuery } from "@/lib/help-kinds-query";
 import { localName } from "@/lib/local-name";
 import { toast } from "@/lib/toast";
 import { t, type MessageKey } from "@/messages";
 import "@/messages/en/requestForm";
-import {
-  allowedStep,
-  furthestStep,
-  identify,
-  isAnswered,
-  isBlank,
-  showsSent,
-  type Answers,
-  type Step,
-} from "../answers";
+import { identify, isBlank, showsSent, withCategory, type Answers, type Step } from "../answers";
+import { allowedStep, furthestStep, isAnswered } from "../progress";
 import { lastIdentityQuery } from "../api";
 import type { Identity } from "../schema";
 import type { AnswersState } from "../use-answers";
 import { useDocuments } from "../use-documents";
 import { useSubmit } from "../use-submit";
-import { CategoryStep } from "./category-step";
+import { CategoryStep, CategoryTail } from "./category-step";
 import { DetailsStep } from "./details-step";
 import { Frame, showSessionEnd } from "./frame";
 import { InfoStep } from "./info-step";
@@ -102,6 +95,7 @@ export function Wizard({ state, user, expired }: FormProps) {
     ? "sent"
     : allowedStep(wanted === "sent" ? null : wanted, answers);
   const signedIn = user !== null;
+  const kinds = useQuery({ ...helpKindsQuery, enabled: step === "category" });
   const { selectedNonprofit } = useSession();
 
   const hrefOf = useCallback(
@@ -154,21 +148,14 @@ export function Wizard({ state, user, expired }: FormProps) {
             <Unfinished answers={answers} onContinue={() => go(furthestStep(answers))} onNew={clear} />
           ) : null}
           <CategoryStep
+            kinds={kinds}
             chosenId={answers.category?.id ?? null}
             onChoose={({ id, name }) => {
-              // the nonprofit that a person selected before is chosen already, the first time
-              const first = answers.category === null && answers.nonprofits.length === 0 && selectedNonprofit;
-              change({ category: { id, name }, ...(first ? { nonprofits: [first] } : {}) });
+              change((now) => withCategory(now, { id, name }, selectedNonprofit));
               go("nonprofits");
             }}
           />
-          <div className="wiz-tail">
-            <p>{t("requestForm.categoryHelp")}</p>
-            <p className="mt-3">
-              <Link to={`${pathname}?${formParams(params, "single")}`}>{t("requestForm.onePage")}</Link>{" "}
-              {t("requestForm.onePageBody")}
-            </p>
-          </div>
+          <CategoryTail />
         </>
       ) : step === "nonprofits" ? (
         <NonprofitsStep
@@ -211,14 +198,6 @@ export function Wizard({ state, user, expired }: FormProps) {
       {step === "category" ? null : <Keep state={state} signedIn={signedIn} onCleared={() => go("category")} />}
     </Frame>
   );
-}
-
-/** The other form at the same address; the answers come along. */
-export function formParams(params: URLSearchParams, form: "single" | "wizard"): URLSearchParams {
-  const next = new URLSearchParams(params);
-  next.set("form", form);
-  next.delete("step");
-  return next;
 }
 
 /** Arriving anew with answers that were never sent. */

@@ -1,4 +1,4 @@
-import { usePrefetchQuery, useQuery } from "@tanstack/react-query";
+import { QueryClientProvider, usePrefetchQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link, useLocation, useSearchParams } from "react-router-dom";
 import { loginThen, paths } from "@/app/paths";
@@ -6,10 +6,11 @@ import { FormPage } from "@/components/pages";
 import { FailedState, LoadingView } from "@/components/states";
 import { Button } from "@/components/ui/button";
 import { useSession } from "@/lib/session";
-import { helpKindsQuery } from "@/lib/help-kinds";
+import { queryClient } from "@/lib/query-client";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import { withCategory, type Chosen } from "../answers";
 import { draftQuery, lastIdentityQuery } from "../api";
 import { keptOfDraft, startFromDraft, startHere } from "../start";
 import type { Kept, Slot } from "../storage";
@@ -17,16 +18,27 @@ import { useAnswers } from "../use-answers";
 import { SinglePageForm } from "./single-page";
 import { Wizard } from "./wizard";
 
+export interface WholeFormProps {
+  /** What was chosen at the first question while this was on its way. */
+  begun?: Chosen;
+}
+
 /**
- * The request form at /submit-request and /request-submission, for everyone.
+ * The request form but for the first question of who arrives anew (`first-question.tsx`), for everyone.
  * It stays as it is when a session ends meanwhile: whose answers they are is settled on arrival.
  */
-export function RequestFormPage() {
+export function WholeForm(props: WholeFormProps) {
+  return (
+    <QueryClientProvider client={queryClient}>
+      <Settled {...props} />
+    </QueryClientProvider>
+  );
+}
+
+function Settled({ begun }: WholeFormProps) {
   const { status, user, ended } = useSession();
   const [params] = useSearchParams();
   const draftId = params.get("draft");
-  // both forms begin with them; who is here does not matter
-  usePrefetchQuery(helpKindsQuery);
   const [owner, setOwner] = useState<string | null | undefined>(undefined);
   const settled = status === "signed-in" || status === "signed-out";
   const left = ended === "choice" && user === null;
@@ -39,7 +51,7 @@ export function RequestFormPage() {
   return draftId !== null && owner !== null ? (
     <FromDraft key={key} userId={owner} draftId={draftId} />
   ) : (
-    <FromHere key={key} userId={owner} />
+    <FromHere key={key} userId={owner} begun={begun} />
   );
 }
 
@@ -68,11 +80,15 @@ function SignInFirst() {
   );
 }
 
-function FromHere({ userId }: { userId: string | null }) {
+function FromHere({ userId, begun }: { userId: string | null } & WholeFormProps) {
   const [params] = useSearchParams();
-  const [initial] = useState(() => startHere(userId, params.get("form") === "single" ? "single" : "wizard"));
+  const { selectedNonprofit } = useSession();
+  const [initial] = useState(() => {
+    const start = startHere(userId, params.get("form") === "single" ? "single" : "wizard");
+    return begun ? { ...start, dirty: true, answers: withCategory(start.answers, begun, selectedNonprofit) } : start;
+  });
   const [slot] = useState<Slot>({ userId, draftId: null });
-  return <Chosen slot={slot} initial={initial} />;
+  return <Asked slot={slot} initial={initial} />;
 }
 
 function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
@@ -90,7 +106,7 @@ function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
     if (data && data.gone > 0) toast({ variant: "info", title: t("requestForm.goneNonprofits", { count: data.gone }) });
   }, [data]);
 
-  if (initial) return <Chosen slot={slot} initial={initial} />;
+  if (initial) return <Asked slot={slot} initial={initial} />;
   if (query.isPending) return <LoadingView />;
   if (query.isError) {
     return (
@@ -113,7 +129,7 @@ function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
   );
 }
 
-function Chosen({ slot, initial }: { slot: Slot; initial: Kept }) {
+function Asked({ slot, initial }: { slot: Slot; initial: Kept }) {
   const { user, ended } = useSession();
   const [params] = useSearchParams();
   const expired = slot.userId !== null && user === null && ended !== "choice";
