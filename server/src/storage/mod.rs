@@ -172,12 +172,15 @@ impl Storage {
         statements: [&str; N],
         ask: impl AsyncFnOnce(&Client, [Statement; N]) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
-        self.look_as_caller(&as_service(caller), scope, statements, ask).await
+        let subject = caller.subject().unwrap_or_default();
+        let settings = scope.settings(caller, &subject);
+        self.db.look_as_caller(&as_service(caller), &settings, statements, ask).await?
     }
 
     /// A transaction that begins as service_role and goes on as [`queries::set_role`] says.
     async fn before_caller(&self, caller: &Caller, scope: &Scope) -> Result<Transaction, StorageError> {
-        self.as_caller(&as_service(caller), scope).await
+        let subject = caller.subject().unwrap_or_default();
+        Ok(self.db.as_caller(&as_service(caller), &scope.settings(caller, &subject)).await?)
     }
 
     /// The most bytes an object of this bucket may have.
@@ -196,7 +199,8 @@ struct Scope {
     headers: String,
 }
 
-/// service_role with the claims of a caller.
+/// service_role with the claims of a caller, whose own role the settings of [`Scope`] still name: that is what
+/// `auth.role()` answers to the caller's policies.
 fn as_service(caller: &Caller) -> Caller {
     Caller { role: "service_role".to_owned(), claims: caller.claims.clone() }
 }
