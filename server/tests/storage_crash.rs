@@ -130,9 +130,9 @@ impl House {
         }
     }
 
-    /// Files of versions, and parts of uploads, in the store.
-    fn files(&self) -> (usize, usize) {
-        let (mut folders, mut versions, mut parts) = (vec![self.root.join("files")], 0, 0);
+    /// Files of versions, and parts of uploads, in a store of this house.
+    fn files(&self, store: &str) -> (usize, usize) {
+        let (mut folders, mut versions, mut parts) = (vec![self.root.join(store)], 0, 0);
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let path = entry.path();
@@ -541,9 +541,16 @@ async fn nothing_acknowledged_is_lost_or_torn_whatever_is_killed() {
         if round % SWEEP_EVERY == 0 || round == kills {
             orphans += swept(&house);
             let rows: usize = workers.iter().map(|worker| worker.worlds[0].len()).sum();
-            assert_eq!(house.files().0, rows, "after a sweep there is one file for each row");
+            assert_eq!(house.files("files").0, rows, "after a sweep there is one file for each row");
         }
     }
+    // What is left moves to another store with its rows, by the owner's login.
+    let rows = house.files("files").0;
+    std::fs::create_dir_all(house.root.join("moved")).expect("a folder");
+    let to = house.root.join("moved").display().to_string();
+    let moved = house.command(&["storage", "migrate", "--from", "file", "--to", &to]).output().expect("it runs");
+    assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+    assert_eq!(house.files("moved").0, rows);
     report(kills, seed, killed, orphans, &workers);
 }
 

@@ -1,4 +1,5 @@
-//! `storage migrate` and `storage sweep`: the files behind `/storage/v1`.
+//! `storage migrate` and `storage sweep`: the files behind `/storage/v1`. Both log in as the database's owner and act as
+//! service_role, like the server: a project may have put functions of its own on the tables that are read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub fn run(command: StorageCommand, source: &Source) -> anyhow::Result<()> {
 async fn migrate(args: &MigrateArgs, source: &Source) -> anyhow::Result<()> {
     let (from, to) = (store(&args.from, source)?, store(&args.to, source)?);
     let moved = Database::with(source, async |logins| {
-        let pool = Pool::new(&logins.admin_url, &PoolOptions { size: 1, ..PoolOptions::default() })?;
+        let pool = Pool::new(&logins.url, &PoolOptions { size: 1, ..PoolOptions::default() })?;
         let tell = |moved: &Moved| {
             eprintln!("{} copied, {} there already, {} bytes", moved.copied, moved.already_there, moved.bytes);
         };
@@ -97,7 +98,7 @@ fn settings(source: &Source) -> anyhow::Result<StorageConfig> {
 async fn sweep_once(args: &SweepArgs, source: &Source) -> anyhow::Result<()> {
     let config = settings(source)?;
     let removed = Database::with(source, async |logins| {
-        let pool = Pool::new(&logins.admin_url, &PoolOptions { size: 2, ..PoolOptions::default() })?;
+        let pool = Pool::new(&logins.url, &PoolOptions { size: 2, ..PoolOptions::default() })?;
         // Nobody's token is read: any key will do.
         let secret = Secret::new(uuid::Uuid::new_v4().simple().to_string());
         let tokens = Bearer::new(Arc::new(KeySet::parse(secret.reveal().as_bytes())?));

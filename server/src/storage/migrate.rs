@@ -8,12 +8,15 @@
 use futures_util::TryStreamExt;
 use md5::{Digest, Md5};
 use serde_json::Value;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
 use super::backend::{Place, Store};
 use super::config::BackendConfig;
 use super::error::StorageError;
-use crate::db::{DbError, Pool};
+use crate::db::{Client, DbError, Pool};
+use crate::jwt::caller::Caller;
 
 /// Rows that are read at a time.
 const PAGE: i64 = 500;
@@ -62,8 +65,8 @@ struct Wanted {
     md5: Option<String>,
 }
 
-/// Copies what is not there yet. `pool` logs in as one who may read all rows of storage; `tell` hears of progress. No
-/// connection is held while files move.
+/// Copies what is not there yet. `pool` logs in as one who may become service_role; `tell` hears of progress. No connection
+/// is held while files move.
 pub async fn move_files(
     pool: &Pool,
     from: &BackendConfig,
@@ -87,16 +90,10 @@ pub async fn move_files(
     }
     let mut after = (String::new(), String::new());
     loop {
-        let rows = pool
-            .lease()
-            .await?
-            .query(
-                "select bucket_id, name, coalesce(version, ''), coalesce(metadata, '{}') from storage.objects \
-                 where (bucket_id collate \"C\", name collate \"C\") > ($1, $2) and bucket_id is not null \
-                 order by bucket_id collate \"C\", name collate \"C\" limit $3",
-                &[&after.0, &after.1, &PAGE],
-            )
-            .await?;
+        let text = "select bucket_id, name, coalesce(version, ''), coalesce(metadata, '{}') from storage.objects \
+                    where (bucket_id collate \"C\", name collate \"C\") > ($1, $2) and bucket_id is not null \
+                    order by bucket_id collate \"C\", name collate \"C\" limit $3";
+        let rows = read(pool, text, &[&after.0, &after.1, &PAGE]).await?;
         let Some(last) = rows.last() else { break };
         after = (last.try_get(0)?, last.try_get(1)?);
         for row in &rows {
@@ -112,6 +109,12 @@ pub async fn move_files(
     Ok(moved)
 }
 
+/// Rows as service_role sees them.
+async fn read(pool: &Pool, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, MoveError> {
+    let ask = async |client: &Client, [statement]: [Statement; 1]| client.query(&statement, params).await;
+    Ok(pool.look_as_caller(&Caller::anonymous("service_role"), &[], [text], ask).await??)
+}
+
 /// Parts of uploads that are not complete, resumable and S3's.
 async fn parts(pool: &Pool) -> Result<Vec<Wanted>, MoveError> {
     let mut wanted = Vec::new();
@@ -119,7 +122,7 @@ async fn parts(pool: &Pool) -> Result<Vec<Wanted>, MoveError> {
         "select p.upload::text, p.id, encode(p.md5, 'hex') from ferrobase.resumable_parts p",
         "select upload_id, id, trim(both '\"' from etag) from storage.s3_multipart_uploads_parts",
     ] {
-        for row in pool.lease().await?.query(sql, &[]).await? {
+        for row in read(pool, sql, &[]).await? {
             let (upload, part): (String, Uuid) = (row.try_get(0)?, row.try_get(1)?);
             wanted.push(Wanted { place: Place::part(&upload, part), md5: Some(row.try_get(2)?) });
         }
