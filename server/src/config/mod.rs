@@ -21,5 +21,5 @@ pub use connections::Connections;
 pub use duration::parse_go_duration;
 pub use reader::{Problems, Reader};
 pub use rest::{RestConfig, bodies};
-pub use server::{Api, DEVELOPMENT_JWT_SECRET, ServerConfig, SqlSource, TrustedProxies};
+pub use server::{Api, DEVELOPMENT_JWT_SECRET, ServerConfig, SqlSource, TrustedProxies, trusted_proxies};
 pub use source::Source;

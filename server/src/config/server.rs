@@ -93,7 +93,7 @@ pub struct TrustedProxies {
 }
 
 /// `FERROBASE_TRUSTED_PROXIES` and `FERROBASE_TRUSTED_HOPS`
-pub(super) fn trusted_proxies(reader: &mut Reader<'_>) -> TrustedProxies {
+pub fn trusted_proxies(reader: &mut Reader<'_>) -> TrustedProxies {
     let items = reader.list(&["FERROBASE_TRUSTED_PROXIES"]).unwrap_or_default();
     let parsed = items.iter().filter_map(|item| {
         let parsed = item.parse().ok();

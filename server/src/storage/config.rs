@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use super::render::ImageConfig;
-use crate::config::{Reader, Secret};
+use crate::config::{Reader, Secret, TrustedProxies};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -46,6 +46,8 @@ pub struct StorageConfig {
     pub s3_prefix: String,
     /// Image transformation.
     pub images: ImageConfig,
+    /// Whose word on a client's address counts.
+    pub trusted_proxies: TrustedProxies,
     /// `STORAGE_BACKEND`: where the files are.
     pub backend: BackendConfig,
 }
@@ -210,6 +212,7 @@ impl StorageConfig {
             s3_enforce_region: reader.flag(&["S3_PROTOCOL_ENFORCE_REGION"], false),
             s3_prefix: reader.text_or(&["S3_PROTOCOL_PREFIX"], ""),
             images: ImageConfig::read(reader, mode == Mode::Full),
+            trusted_proxies: crate::config::trusted_proxies(reader),
             backend: BackendConfig::read(reader, data_dir, file_size_limit),
         }
     }

@@ -89,6 +89,9 @@ pub enum StorageError {
     /// No turn came in time at what costs much.
     #[error("Too many requests")]
     TooManyRequests,
+    /// One client asks for one picture again and again.
+    #[error("Rate limit exceeded, retry in 4 seconds")]
+    TooOften,
     /// The database or the file store cannot be reached, or has no room.
     #[error("The storage server cannot work at the moment. Please try again later.")]
     Unavailable(String),
@@ -140,7 +143,7 @@ impl StorageError {
             Self::ReadOnly => "DatabaseReadOnly",
             Self::SchemaMismatch => "DatabaseSchemaMismatch",
             Self::InvalidDefinition => "DatabaseInvalidObjectDefinition",
-            Self::SlowDown => "SlowDown",
+            Self::SlowDown | Self::TooOften => "SlowDown",
             Self::Invalid(_)
             | Self::InvalidRequest(_)
             | Self::InvalidRobotsTag(_)
@@ -170,6 +173,7 @@ impl StorageError {
             Self::InvalidRobotsTag(_) => "invalid_x_robots_tag",
             Self::LockTimeout => "acquiring_lock_timeout",
             Self::SlowDown => "too_many_connections",
+            Self::TooOften => "Too Many Requests",
             Self::Invalid(_) | Self::Refused { .. } => "Error",
             Self::NoSuchRoute(_) => "Not Found",
             Self::NoSuchUpload
@@ -218,7 +222,7 @@ impl StorageError {
             Self::InvalidMimeType(_) => 415,
             Self::InvalidRange => 416,
             Self::Locked => 423,
-            Self::SlowDown | Self::TooManyRequests => 429,
+            Self::SlowDown | Self::TooManyRequests | Self::TooOften => 429,
             Self::InvalidKey(_)
             | Self::InvalidBucketName
             | Self::InvalidToken(_)
@@ -264,7 +268,7 @@ impl ResponseError for StorageError {
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchRoute(_) => StatusCode::NOT_FOUND,
             Self::RoleRefused => StatusCode::FORBIDDEN,
-            Self::SlowDown | Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::SlowDown | Self::TooManyRequests | Self::TooOften => StatusCode::TOO_MANY_REQUESTS,
             Self::StatementTimeout => StatusCode::from_u16(544).unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Database { .. } | Self::File(_) | Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -306,6 +310,7 @@ impl ResponseError for StorageError {
         match self {
             Self::NoSuchFile => drop(response.insert_header((CACHE_CONTROL, "no-store"))),
             Self::Unavailable(_) => drop(response.insert_header((RETRY_AFTER, "1"))),
+            Self::TooOften => drop(response.insert_header((RETRY_AFTER, "4"))),
             _ => {}
         }
         response.json(json!({

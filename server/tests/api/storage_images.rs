@@ -192,6 +192,31 @@ async fn where_it_is_switched_off_there_are_no_such_routes_and_links_are_plain()
     assert!(signed.body["signedURL"].as_str().expect("an address").starts_with("/object/sign/"));
 }
 
+#[actix_web::test]
+async fn one_client_asks_for_one_picture_so_often_and_no_more() {
+    let settings = [
+        ("RATE_LIMITER_ENABLED", "true"),
+        ("RATE_LIMITER_RENDER_PATH_MAX_REQ_SEC", "1"),
+        ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    // Each is over at once, so that they come within a few seconds on a slow machine too.
+    let ask = |client: &'static str, name: &'static str, number: usize| {
+        let path = format!("/storage/v1/render/image/public/open/{name}?width={}", number + 1);
+        send(app.plain(Method::GET, &path).header("x-forwarded-for", client))
+    };
+    let all = futures_util::future::join_all((0..30).map(|number| ask("192.0.2.1", "a.png", number))).await;
+    let refused: Vec<&Reply> = all.iter().filter(|reply| reply.status == 429).collect();
+    assert!(all.len() - refused.len() >= 4, "the first four");
+    let said = json!({ "statusCode": "429", "error": "Too Many Requests", "code": "SlowDown",
+        "message": "Rate limit exceeded, retry in 4 seconds" });
+    assert_eq!((&refused.first().expect("too many").body, refused[0].header("retry-after")), (&said, "4"));
+    for (client, name) in [("192.0.2.2", "a.png"), ("192.0.2.1", "b.png")] {
+        assert_eq!(ask(client, name, 0).await.body["error"], "not_found", "{client} {name}");
+    }
+}
+
 /// Twelve pictures of nine megapixels at once: their pixels are worked on a few at a time.
 #[actix_web::test]
 async fn many_large_pictures_at_once_take_turns_and_all_come() {

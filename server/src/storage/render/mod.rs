@@ -7,10 +7,11 @@
 //! Reference: supabase/storage `src/http/routes/render`, `src/storage/renderer/image.ts`.
 
 mod options;
+mod pace;
 mod picture;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::http::{Method, StatusCode};
@@ -21,12 +22,14 @@ use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 
 pub use self::options::{Options, Sides};
+use self::pace::Pace;
 use self::picture::{Accepted, Fault, Rendered, Source, SourceLimits};
 use super::download::{Found, check_match, is_unchanged, no_body, send_found};
 use super::error::StorageError;
 use super::fields::Fields;
 use super::{Storage, header_text};
 use crate::config::Reader;
+use crate::http::client::client_address;
 
 /// Source files in memory at once.
 const SOURCES: usize = 6;
@@ -53,6 +56,9 @@ pub struct ImageConfig {
     pub source: SourceLimits,
     /// `IMGPROXY_ENABLE_AVIF_DETECTION` (`IMGPROXY_AUTO_AVIF`), default false: whether a client that takes AVIF gets it.
     pub avif_by_accept: bool,
+    /// `RATE_LIMITER_ENABLED`, default false, and `RATE_LIMITER_RENDER_PATH_MAX_REQ_SEC`, default 5: requests of one client
+    /// for one path, each second.
+    pub pace: Option<u64>,
 }
 
 impl ImageConfig {
@@ -65,6 +71,8 @@ impl ImageConfig {
         if least < 1 || most < least || most > 16_384 {
             reader.problem("IMAGE_TRANSFORMATION_LIMIT_MIN_SIZE and _MAX_SIZE must be between 1 and 16384");
         }
+        let paced = reader.flag(&["RATE_LIMITER_ENABLED", "ENABLE_RATE_LIMITER"], false);
+        let pace = reader.parse_or(&["RATE_LIMITER_RENDER_PATH_MAX_REQ_SEC"], "a number of requests", 5);
         let megapixels: f64 = reader.parse_or(&["IMGPROXY_MAX_SRC_RESOLUTION"], "a number of megapixels", 50.0);
         Self {
             enabled: reader.flag(&["IMAGE_TRANSFORMATION_ENABLED", "ENABLE_IMAGE_TRANSFORMATION"], enabled),
@@ -74,6 +82,7 @@ impl ImageConfig {
                 bytes: reader.parse_or(&["IMGPROXY_MAX_SRC_FILE_SIZE"], "a whole number of bytes", 25_000_000),
             },
             avif_by_accept: reader.flag(&["IMGPROXY_ENABLE_AVIF_DETECTION", "IMGPROXY_AUTO_AVIF"], false),
+            pace: paced.then_some(pace),
         }
     }
 }
@@ -103,6 +112,7 @@ pub struct Studio {
     memory: Arc<Semaphore>,
     threads: Arc<Semaphore>,
     kept: Arc<Cache<Recipe, Arc<Rendered>, ByLength>>,
+    pace: Arc<Pace>,
 }
 
 impl Default for Studio {
@@ -113,6 +123,7 @@ impl Default for Studio {
             memory: Arc::new(Semaphore::new(MEMORY_UNITS as usize)),
             threads: Arc::new(Semaphore::new(threads)),
             kept: Arc::new(Cache::with_weighter(KEPT, KEPT_BYTES, ByLength)),
+            pace: Arc::default(),
         }
     }
 }
@@ -153,10 +164,16 @@ pub async fn signed(storage: web::Data<Storage>, request: HttpRequest) -> Result
 }
 
 impl Storage {
+    /// Whether pictures are made at all, and for this client once more.
     fn require_images(&self, request: &HttpRequest) -> Result<(), StorageError> {
         let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let none = || StorageError::NoSuchRoute(format!("{method}:{}", request.path()));
-        self.config.images.enabled.then_some(()).ok_or_else(none)
+        self.config.images.enabled.then_some(()).ok_or_else(none)?;
+        let Some(pace) = self.config.images.pace else { return Ok(()) };
+        let most = pace.saturating_mul(pace::WINDOW.as_secs());
+        let client = client_address(request, &self.config.trusted_proxies);
+        let in_time = self.studio.pace.allows(client, request.path(), most, Instant::now());
+        if in_time { Ok(()) } else { Err(StorageError::TooOften) }
     }
 
     fn asked_of(&self, request: &HttpRequest) -> Result<Options, StorageError> {
