@@ -93,7 +93,7 @@ impl Incoming {
                     body: Box::pin(body),
                 });
             }
-            let text = field_text(field).await?;
+            let text = field_text(field, MAX_FIELD_BYTES).await?;
             match name.as_str() {
                 "cacheControl" if text.chars().any(char::is_control) => {
                     return Err(StorageError::InvalidRequest("Invalid cacheControl".to_owned()));
@@ -212,8 +212,9 @@ pub fn metadata_in_header(text: &str) -> Option<Value> {
     serde_json::from_slice(&STANDARD.decode(text).ok()?).ok()
 }
 
-async fn field_text(mut field: Field) -> Result<String, StorageError> {
-    let bytes = field.bytes(MAX_FIELD_BYTES).await.map_err(|_| StorageError::EntityTooLarge)?.map_err(unreadable)?;
+/// A field of a form that is no file, `most` bytes at most.
+pub async fn field_text(mut field: Field, most: usize) -> Result<String, StorageError> {
+    let bytes = field.bytes(most).await.map_err(|_| StorageError::EntityTooLarge)?.map_err(unreadable)?;
     String::from_utf8(bytes.to_vec()).map_err(|_| StorageError::InvalidRequest("A form field is not UTF-8".to_owned()))
 }
 

@@ -43,7 +43,11 @@ impl SigningKey {
 
     /// The signature of a text, in hex. `last` are the further lines.
     pub fn sign(&self, algorithm: &str, last: &str) -> String {
-        let text = format!("{algorithm}\n{}\n{}\n{last}", self.timestamp, self.scope);
+        self.sign_text(&format!("{algorithm}\n{}\n{}\n{last}", self.timestamp, self.scope))
+    }
+
+    /// The signature of a text as it is, in hex.
+    pub fn sign_text(&self, text: &str) -> String {
         hex::encode(hmac(&self.key, text.as_bytes()))
     }
 

@@ -1,10 +1,12 @@
 //! The S3 protocol, signed here by hand: `supabase-compat-tests` and `just test-tools` have clients of others.
 
 use crate::support::TestApp;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use chrono::Utc;
 use hmac::{Hmac, Mac};
 use reqwest::{Method, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 const SCHEMA: &str = "
@@ -27,23 +29,33 @@ struct Signer<'a> {
     access_key: String,
     secret_key: String,
     session: Option<String>,
+    region: &'static str,
+    /// What a proxy takes off the path.
+    prefix: &'static str,
 }
 
 impl<'a> Signer<'a> {
     fn project(app: &'a TestApp) -> Self {
-        Self { app, access_key: ACCESS_KEY.to_owned(), secret_key: SECRET_KEY.to_owned(), session: None }
+        Self {
+            app,
+            access_key: ACCESS_KEY.to_owned(),
+            secret_key: SECRET_KEY.to_owned(),
+            session: None,
+            region: "local",
+            prefix: "",
+        }
     }
 
     fn user(app: &'a TestApp, token: &str) -> Self {
         let session = Some(token.to_owned());
-        Self { app, access_key: "local".to_owned(), secret_key: app.anon_key.clone(), session }
+        Self { access_key: "local".to_owned(), secret_key: app.anon_key.clone(), session, ..Self::project(app) }
     }
 
     fn signature(&self, at: &str, canonical: &str) -> (String, String) {
-        let scope = format!("{}/local/s3/aws4_request", &at[..8]);
+        let scope = format!("{}/{}/s3/aws4_request", &at[..8], self.region);
         let text = format!("AWS4-HMAC-SHA256\n{at}\n{scope}\n{}", hex::encode(Sha256::digest(canonical)));
         let mut key = hmac(format!("AWS4{}", self.secret_key).as_bytes(), &at[..8]);
-        for part in ["local", "s3", "aws4_request"] {
+        for part in [self.region, "s3", "aws4_request"] {
             key = hmac(&key, part);
         }
         (scope, hex::encode(hmac(&key, &text)))
@@ -68,7 +80,8 @@ impl<'a> Signer<'a> {
         let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
         let names: Vec<&str> = signed.iter().map(|(name, _)| name.as_str()).collect();
         let names = names.join(";");
-        let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{payload}");
+        let prefix = self.prefix;
+        let canonical = format!("{method}\n{prefix}{path}\n{query}\n{lines}\n{names}\n{payload}");
         let (scope, signature) = self.signature(&at, &canonical);
         let url = if query.is_empty() { path } else { format!("{path}?{query}") };
         let mut request = self.app.plain(method, &url).header(
@@ -123,6 +136,52 @@ impl<'a> Signer<'a> {
         let (_, signature) = self.signature(&at, &canonical);
         format!("/storage/v1/s3{path}?{query}&X-Amz-Signature={signature}")
     }
+
+    /// The signed fields of a form for a browser.
+    fn form(&self, conditions: Value, seconds: i64) -> Vec<(String, String)> {
+        let now = Utc::now();
+        let at = now.format("%Y%m%dT%H%M%SZ").to_string();
+        let expiration =
+            (now + chrono::Duration::seconds(seconds)).to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        let policy = STANDARD.encode(json!({ "expiration": expiration, "conditions": conditions }).to_string());
+        let mut key = hmac(format!("AWS4{}", self.secret_key).as_bytes(), &at[..8]);
+        for part in ["local", "s3", "aws4_request"] {
+            key = hmac(&key, part);
+        }
+        let credential = format!("{}/{}/local/s3/aws4_request", self.access_key, &at[..8]);
+        let signature = hex::encode(hmac(&key, &policy));
+        let mut fields = vec![
+            ("Policy".to_owned(), policy),
+            ("X-Amz-Algorithm".to_owned(), "AWS4-HMAC-SHA256".to_owned()),
+            ("X-Amz-Credential".to_owned(), credential),
+            ("X-Amz-Date".to_owned(), at),
+            ("X-Amz-Signature".to_owned(), signature),
+        ];
+        fields.extend(self.session.iter().map(|token| ("X-Amz-Security-Token".to_owned(), token.clone())));
+        fields
+    }
+}
+
+/// Sends a form as a browser does that follows no redirects.
+async fn submit(
+    app: &TestApp,
+    bucket: &str,
+    signed: &[(String, String)],
+    more: &[(&str, &str)],
+    file: &str,
+) -> Response {
+    let mut body = String::new();
+    let own = signed.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    for (name, value) in own.chain(more.iter().copied()) {
+        body.push_str(&format!("--X\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"));
+    }
+    body.push_str(&format!(
+        "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"up/me.txt\"\r\n\
+         Content-Type: text/html\r\n\r\n{file}\r\n--X--\r\n"
+    ));
+    let request = app.plain(Method::POST, &format!("/storage/v1/s3/{bucket}"));
+    let request = request.header("content-type", "multipart/form-data; boundary=X").body(body);
+    request.send().await.expect("an answer")
 }
 
 fn header<'a>(response: &'a Response, name: &str) -> &'a str {
@@ -237,6 +296,23 @@ async fn a_signature_that_is_not_right_opens_nothing() {
 }
 
 #[actix_web::test]
+async fn region_and_prefix_of_what_is_signed_are_settings() {
+    let settings =
+        [("S3_PROTOCOL_ENFORCE_REGION", "true"), ("REGION", "eu-1"), ("S3_PROTOCOL_PREFIX", "/behind/a/proxy")];
+    let app = TestApp::with_settings(&settings).await;
+    let right = Signer { region: "eu-1", prefix: "/behind/a/proxy", ..Signer::project(&app) };
+    assert_eq!(right.put("/b1", &[], b"").await.0, 200);
+    assert!(right.get("/b1", "location=").await.1.contains(">eu-1</LocationConstraint>"));
+    let elsewhere = Signer { region: "local", prefix: "/behind/a/proxy", ..Signer::project(&app) };
+    assert_eq!(code(&elsewhere.get("/b1", "").await), (400, "AuthorizationHeaderMalformed"));
+    let form = elsewhere.form(json!([{ "bucket": "b1" }, { "key": "a" }]), 60);
+    let refused = text(submit(&app, "b1", &form, &[("key", "a")], "x").await).await;
+    assert_eq!(code(&refused), (400, "AuthorizationHeaderMalformed"));
+    let inside = Signer { region: "eu-1", ..Signer::project(&app) };
+    assert_eq!(code(&inside.get("/b1", "").await), (403, "SignatureDoesNotMatch"));
+}
+
+#[actix_web::test]
 async fn a_link_for_writing_takes_no_header_that_its_signer_did_not_sign() {
     let app = TestApp::start().await;
     let s3 = Signer::project(&app);
@@ -273,6 +349,144 @@ async fn a_link_for_writing_takes_no_header_that_its_signer_did_not_sign() {
     assert_eq!(s3.get("/uploads/copy", "").await, (200, "secret".to_owned()));
     let another = [("x-amz-copy-source", "/uploads/mine")];
     assert_eq!(code(&sent(&link, &another, "").await), (403, "SignatureDoesNotMatch"));
+}
+
+#[actix_web::test]
+async fn a_signed_form_uploads_what_its_policy_allows_and_nothing_else() {
+    let app = TestApp::start().await;
+    let s3 = Signer::project(&app);
+    for bucket in ["/open", "/other"] {
+        assert_eq!(s3.put(bucket, &[], b"").await.0, 200);
+    }
+    let conditions = json!([{ "bucket": "open" }, ["starts-with", "$key", "in/"], ["content-length-range", 2, 10],
+        { "Content-Type": "text/plain" }, ["eq", "$x-amz-meta-who", "me"], ["starts-with", "$success_action_status", ""],
+        ["starts-with", "$success_action_redirect", "https://app.example/"]]);
+    let said = [
+        ("key", "in/${filename}"),
+        ("Content-Type", "text/plain"),
+        ("x-amz-meta-who", "me"),
+        ("success_action_status", "201"),
+        ("success_action_redirect", "https://app.example/done?a=b"),
+    ];
+    let form = s3.form(conditions.clone(), 60);
+    let sent = submit(&app, "open", &form, &said, "hello").await;
+    assert_eq!(sent.status(), 303);
+    let address =
+        "https://app.example/done?a=b&bucket=open&key=in%2Fme.txt&etag=%225d41402abc4b2a76b9719d911017c592%22";
+    assert_eq!(header(&sent, "location"), address);
+    let got = s3.send(Method::GET, "/open/in/me.txt", "", &[], b"").await;
+    assert_eq!((header(&got, "content-type"), header(&got, "x-amz-meta-who")), ("text/plain", "me"));
+    assert_eq!(text(got).await.1, "hello");
+
+    let plain = json!([{ "bucket": "open" }, { "key": "a" }, ["starts-with", "$success_action_status", ""],
+        ["starts-with", "$x-amz-checksum-sha1", ""]]);
+    let form = s3.form(plain, 60);
+    let sum = ("x-amz-checksum-sha1", "qvTGHdzF6KLavt4PO0gs2a6pQ00=");
+    let with = async |status: &str, file: &str| {
+        submit(&app, "open", &form, &[("key", "a"), ("success_action_status", status), sum], file).await
+    };
+    let made = text(with("201", "hello").await).await;
+    assert_eq!((made.0, between(&made.1, "Location"), between(&made.1, "Key")), (201, "open/a", "a"));
+    assert_eq!(with("204", "hello").await.status(), 204);
+    let other = with("9", "hello").await;
+    assert_eq!((other.status().as_u16(), header(&other, "etag")), (200, "\"5d41402abc4b2a76b9719d911017c592\""));
+    assert_eq!(code(&text(with("200", "jello").await).await), (400, "InvalidChecksum"));
+    assert_eq!(s3.get("/open/a", "").await.1, "hello");
+
+    // What the signer did not allow.
+    let form = s3.form(conditions, 60);
+    let changed = |name: &'static str, value: &'static str| {
+        said.map(|(known, was)| (known, if known == name { value } else { was })).to_vec()
+    };
+    let more = [&said[..], &[("Cache-Control", "max-age=9")]].concat();
+    let twice = [&said[..], &[("KEY", "in/b")]].concat();
+    for (bucket, fields, file, expected) in [
+        ("open", changed("key", "out/b"), "hello", (403, "AccessDenied")),
+        ("open", changed("key", "in/../b"), "hello", (400, "InvalidKey")),
+        ("open", changed("Content-Type", "text/html"), "hello", (403, "AccessDenied")),
+        ("open", changed("success_action_redirect", "https://evil.example/"), "hello", (403, "AccessDenied")),
+        ("open", more, "hello", (403, "AccessDenied")),
+        ("open", twice, "hello", (400, "InvalidSignature")),
+        ("open", said.to_vec(), "h", (400, "EntityTooSmall")),
+        ("open", said.to_vec(), "hello world", (413, "EntityTooLarge")),
+        ("other", said.to_vec(), "hello", (403, "AccessDenied")),
+        ("none", said.to_vec(), "hello", (403, "AccessDenied")),
+    ] {
+        let refused = text(submit(&app, bucket, &form, &fields, file).await).await;
+        assert_eq!(code(&refused), expected, "{bucket} {fields:?} {file}: {}", refused.1);
+    }
+    let old = s3.form(json!([{ "bucket": "open" }, { "key": "b" }]), -1);
+    assert_eq!(code(&text(submit(&app, "open", &old, &[("key", "b")], "x").await).await), (400, "ExpiredToken"));
+    let wrong = Signer { secret_key: "x".repeat(64), ..Signer::project(&app) };
+    let forged = wrong.form(json!([{ "bucket": "open" }, { "key": "b" }]), 60);
+    let forged = text(submit(&app, "open", &forged, &[("key", "b")], "x").await).await;
+    assert_eq!(code(&forged), (403, "SignatureDoesNotMatch"));
+    assert_eq!(code(&text(submit(&app, "open", &[], &[("key", "b")], "x").await).await), (400, "InvalidSignature"));
+    let listed = s3.get("/open", "list-type=2").await.1;
+    assert_eq!(between(&listed, "KeyCount"), "2", "nothing refused is kept: {listed}");
+    assert_eq!(sweep(&app).await, 0, "nor its bytes");
+}
+
+async fn sweep(app: &TestApp) -> usize {
+    ferrobase::storage::sweep::sweep(&app.storage, std::time::Duration::ZERO).await.expect("a sweep")
+}
+
+#[actix_web::test]
+async fn a_form_signed_for_a_user_obeys_their_policies() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let (alice, bob) = (app.user("alice@test.example").await, app.user("bob@test.example").await);
+    let key = format!("{}/form", alice.id);
+    let conditions = json!([{ "bucket": "private" }, ["starts-with", "$key", ""]]);
+    let send = async |user: &crate::support::User<'_>| {
+        let form = Signer::user(&app, user.actor.token.as_ref().expect("token")).form(conditions.clone(), 60);
+        text(submit(&app, "private", &form, &[("key", &key)], "hers").await).await
+    };
+    assert_eq!(send(&alice).await.0, 200);
+    assert_eq!(code(&send(&bob).await), (403, "AccessDenied"));
+    let read = alice.actor.get(&format!("/storage/v1/object/private/{key}")).await;
+    assert_eq!(read.body, "hers");
+    let owner = "select owner_id from storage.objects where name = $1";
+    assert_eq!(app.owner.query_one(owner, &[&key]).await.expect("a row").get::<_, String>(0), alice.id);
+}
+
+/// As S3 answers for buckets that keep no versions; `rclone purge` and `aws s3api list-object-versions` ask.
+#[actix_web::test]
+async fn each_object_is_the_only_version_of_itself() {
+    let app = TestApp::start().await;
+    let s3 = Signer::project(&app);
+    assert_eq!(s3.put("/b1", &[], b"").await.0, 200);
+    for name in ["a", "d/1", "d/2", "e"] {
+        assert_eq!(s3.put(&format!("/b1/{name}"), &[], name.as_bytes()).await.0, 200);
+    }
+    let status = s3.get("/b1", "versioning=").await;
+    assert_eq!((status.0, between(&status.1, "Status")), (200, "Suspended"));
+    let set = s3.send(Method::PUT, "/b1", "versioning=", &[], b"<VersioningConfiguration/>").await;
+    assert_eq!(code(&text(set).await), (501, "NotImplemented"));
+
+    let page = s3.get("/b1", "delimiter=%2F&max-keys=2&versions=").await.1;
+    assert!(page.contains("<Version><Key>a</Key><VersionId>null</VersionId><IsLatest>true</IsLatest>"), "{page}");
+    assert!(page.contains("<CommonPrefixes><Prefix>d/</Prefix></CommonPrefixes>"), "{page}");
+    assert_eq!((between(&page, "IsTruncated"), between(&page, "NextKeyMarker")), ("true", "d/"));
+    let rest = s3.get("/b1", "delimiter=%2F&key-marker=d%2F&version-id-marker=null&versions=").await.1;
+    assert!(rest.contains("<Version><Key>e</Key>") && !rest.contains("<Key>a</Key>"), "{rest}");
+    assert_eq!(between(&rest, "IsTruncated"), "false");
+    assert_eq!(code(&s3.get("/none", "versions=").await), (404, "NoSuchBucket"));
+
+    assert_eq!(s3.get("/b1/a", "versionId=null").await, (200, "a".to_owned()));
+    assert_eq!(code(&s3.get("/b1/a", "versionId=older").await), (404, "NoSuchVersion"));
+    let source = [("x-amz-copy-source", "/b1/a?versionId=older")];
+    assert_eq!(code(&s3.put("/b1/copy", &source, b"").await), (404, "NoSuchVersion"));
+    let delete = async |query: &str| text(s3.send(Method::DELETE, "/b1/a", query, &[], b"").await).await;
+    assert_eq!(code(&delete("versionId=older").await), (404, "NoSuchVersion"));
+    let body = b"<Delete><Object><Key>a</Key><VersionId>older</VersionId></Object>\
+                 <Object><Key>e</Key><VersionId>null</VersionId></Object></Delete>";
+    let deleted = text(s3.send(Method::POST, "/b1", "delete=", &[], body).await).await.1;
+    assert!(deleted.contains("<Deleted><Key>e</Key></Deleted>"), "{deleted}");
+    assert_eq!((between(&deleted, "Code"), between(&deleted, "VersionId")), ("NoSuchVersion", "older"));
+    assert_eq!(s3.get("/b1/a", "").await.0, 200, "the one that is there stays");
+    assert_eq!(delete("versionId=null").await.0, 204);
+    assert_eq!(s3.get("/b1/a", "").await.0, 404);
 }
 
 #[actix_web::test]

@@ -137,6 +137,14 @@ pub fn of_request(
     Ok((Box::pin(futures_util::stream::try_unfold(chunks, Chunks::next)), Some(length)))
 }
 
+/// A body as it is, whose sums are among these pairs of header and value.
+pub fn with_sums<'a>(raw: Body, named: impl Iterator<Item = (&'a str, &'a str)>) -> Body {
+    let expected = named.filter_map(|(name, value)| {
+        Some(Expected { header: name.to_owned(), sum: Sum::named(name)?, value: Some(value.trim().to_owned()) })
+    });
+    checked(raw, expected.collect(), None)
+}
+
 /// A body as it is, whose sums are looked at in the end.
 fn checked(raw: Body, expected: Vec<Expected>, sha256: Option<String>) -> Body {
     let sha256 = sha256.map(|hash| (Sha256::new(), hash));

@@ -4,11 +4,11 @@ use actix_web::HttpResponse;
 use actix_web::http::header;
 use serde_json::Value;
 
-use super::Call;
 use super::xml::Xml;
+use super::{Call, ONLY_VERSION};
 use crate::storage::buckets::{NewBucket, names_and_times};
 use crate::storage::key::is_new_bucket_name;
-use crate::storage::list::{Asked, MAX_PAGE, Position, Sorting};
+use crate::storage::list::{Asked, MAX_PAGE, Page, Position, Sorting};
 use crate::storage::queries;
 use crate::storage::sigv4::{encoded, encoded_path};
 use crate::storage::{Storage, StorageError};
@@ -90,68 +90,127 @@ impl Storage {
     }
 }
 
+/// What both kinds of listing ask for.
+struct Shape {
+    prefix: String,
+    delimiter: Option<String>,
+    limit: i64,
+    /// Names are percent-encoded, because XML cannot hold all of them.
+    by_url: bool,
+}
+
+impl Shape {
+    fn of(call: &Call) -> Result<Self, StorageError> {
+        let shape = Self {
+            prefix: call.parameter("prefix").unwrap_or_default().to_owned(),
+            delimiter: call.parameter("delimiter").filter(|text| !text.is_empty()).map(str::to_owned),
+            limit: call.number("max-keys")?.unwrap_or(i64::from(MAX_PAGE)).min(i64::from(MAX_PAGE)),
+            by_url: call.parameter("encoding-type") == Some("url"),
+        };
+        if shape.prefix.contains('\0') { Err(StorageError::InvalidKey(shape.prefix)) } else { Ok(shape) }
+    }
+
+    fn shown(&self, text: &str) -> String {
+        if self.by_url { encoded_path(text) } else { text.to_owned() }
+    }
+
+    async fn page(&self, call: &Call, operation: &str, position: Option<Position>) -> Result<Page, StorageError> {
+        let asked = Asked {
+            bucket: &call.bucket,
+            prefix: &self.prefix,
+            delimiter: self.delimiter.as_deref(),
+            limit: i32::try_from(self.limit).unwrap_or(MAX_PAGE),
+            sorting: Sorting::default(),
+            position,
+        };
+        let mut page = call.storage.page(&call.caller, &call.scope(operation), &asked).await?;
+        if self.limit == 0 {
+            page.next = None;
+        }
+        Ok(page)
+    }
+
+    /// What both answers begin with.
+    fn begin(&self, call: &Call, root: &'static str, page: &Page) -> Xml {
+        let mut xml = Xml::new(root);
+        xml.element("Name", &call.bucket).element("Prefix", self.shown(&self.prefix));
+        xml.given("Delimiter", self.delimiter.as_deref().map(|text| self.shown(text)));
+        xml.given("EncodingType", self.by_url.then_some("url"));
+        xml.element("MaxKeys", self.limit.to_string()).element("IsTruncated", page.next.is_some().to_string());
+        xml
+    }
+
+    fn objects(&self, xml: &mut Xml, page: &Page, item: &str, further: impl Fn(&mut Xml)) {
+        for object in &page.objects {
+            let text = |name: &str| object.get(name).and_then(Value::as_str);
+            let metadata = object.get("metadata").cloned().unwrap_or_default();
+            xml.group(item, |xml| {
+                xml.element("Key", self.shown(text("name").unwrap_or_default()));
+                further(xml);
+                xml.given("LastModified", text("updated_at"));
+                xml.given("ETag", metadata.get("eTag").and_then(Value::as_str));
+                xml.element("Size", metadata.get("size").and_then(Value::as_u64).unwrap_or(0).to_string());
+                xml.element("StorageClass", "STANDARD");
+            });
+        }
+        for folder in &page.folders {
+            let name = folder.get("name").and_then(Value::as_str).unwrap_or_default();
+            xml.group("CommonPrefixes", |xml| {
+                xml.element("Prefix", self.shown(name));
+            });
+        }
+    }
+}
+
+/// Where a page begins that follows a name.
+fn following(name: Option<&str>) -> Result<Option<Position>, StorageError> {
+    match name.filter(|text| !text.is_empty()) {
+        Some(name) if name.contains('\0') => Err(StorageError::InvalidKey(name.to_owned())),
+        Some(name) => {
+            Ok(Some(Position { after: name.to_owned(), after_value: String::new(), sorting: Sorting::default() }))
+        }
+        None => Ok(None),
+    }
+}
+
 /// `GET /bucket`, of either version.
 pub async fn objects(call: Call) -> Result<HttpResponse, StorageError> {
     call.storage.require_bucket(&call.bucket).await?;
+    let shape = Shape::of(&call)?;
     let newer = call.parameter("list-type") == Some("2");
-    let limit = call.number("max-keys")?.unwrap_or(i64::from(MAX_PAGE)).min(i64::from(MAX_PAGE));
-    let prefix = call.parameter("prefix").unwrap_or_default().to_owned();
-    let delimiter = call.parameter("delimiter").filter(|text| !text.is_empty());
-    let by_url = call.parameter("encoding-type") == Some("url");
-    let shown = |text: &str| if by_url { encoded_path(text) } else { text.to_owned() };
     let token = call.parameter("continuation-token").filter(|_| newer);
     let after = if newer { call.parameter("start-after") } else { call.parameter("marker") };
-    let position = match (token, after.filter(|text| !text.is_empty())) {
-        (Some(token), _) => Some(Position::parse(token)?),
-        (None, Some(name)) => {
-            Some(Position { after: name.to_owned(), after_value: String::new(), sorting: Sorting::default() })
-        }
-        (None, None) => None,
-    };
-    if prefix.contains('\0') || after.is_some_and(|name| name.contains('\0')) {
-        return Err(StorageError::InvalidKey(prefix));
-    }
-    let asked = Asked {
-        bucket: &call.bucket,
-        prefix: &prefix,
-        delimiter,
-        limit: i32::try_from(limit).unwrap_or(MAX_PAGE),
-        sorting: Sorting::default(),
-        position,
-    };
-    let mut page = call.storage.page(&call.caller, &call.scope("object.list"), &asked).await?;
-    if limit == 0 {
-        page.next = None;
-    }
-    let mut xml = Xml::new("ListBucketResult");
-    xml.element("Name", &call.bucket).element("Prefix", shown(&prefix));
-    xml.given("Delimiter", delimiter.map(shown)).given("EncodingType", by_url.then_some("url"));
-    xml.element("MaxKeys", limit.to_string()).element("IsTruncated", page.next.is_some().to_string());
+    let begins = following(after)?;
+    let position = token.map(Position::parse).transpose()?.or(begins);
+    let page = shape.page(&call, "object.list", position).await?;
+    let mut xml = shape.begin(&call, "ListBucketResult", &page);
     if newer {
-        xml.given("ContinuationToken", token).given("StartAfter", after.map(shown));
+        xml.given("ContinuationToken", token).given("StartAfter", after.map(|text| shape.shown(text)));
         xml.element("KeyCount", (page.objects.len() + page.folders.len()).to_string());
         xml.given("NextContinuationToken", page.next.as_ref().map(|(position, _)| position.to_text()));
     } else {
-        xml.element("Marker", after.map(shown).unwrap_or_default());
-        let next = page.next.as_ref().filter(|_| delimiter.is_some());
-        xml.given("NextMarker", next.map(|(position, _)| shown(&position.after)));
+        xml.element("Marker", after.map(|text| shape.shown(text)).unwrap_or_default());
+        let next = page.next.as_ref().filter(|_| shape.delimiter.is_some());
+        xml.given("NextMarker", next.map(|(position, _)| shape.shown(&position.after)));
     }
-    for object in &page.objects {
-        let text = |name: &str| object.get(name).and_then(Value::as_str);
-        let metadata = object.get("metadata").cloned().unwrap_or_default();
-        xml.group("Contents", |xml| {
-            xml.element("Key", shown(text("name").unwrap_or_default()));
-            xml.given("LastModified", text("updated_at"));
-            xml.given("ETag", metadata.get("eTag").and_then(Value::as_str));
-            xml.element("Size", metadata.get("size").and_then(Value::as_u64).unwrap_or(0).to_string());
-            xml.element("StorageClass", "STANDARD");
-        });
+    shape.objects(&mut xml, &page, "Contents", |_| ());
+    Ok(xml.answer())
+}
+
+/// `GET ?versions`: as S3 answers for a bucket that keeps none. Each object is the only version of itself.
+pub async fn versions(call: Call) -> Result<HttpResponse, StorageError> {
+    call.storage.require_bucket(&call.bucket).await?;
+    let shape = Shape::of(&call)?;
+    let marker = call.parameter("key-marker");
+    let page = shape.page(&call, "object.list", following(marker)?).await?;
+    let mut xml = shape.begin(&call, "ListVersionsResult", &page);
+    xml.element("KeyMarker", marker.map(|text| shape.shown(text)).unwrap_or_default());
+    xml.element("VersionIdMarker", call.parameter("version-id-marker").unwrap_or_default());
+    if let Some((position, _)) = &page.next {
+        xml.element("NextKeyMarker", shape.shown(&position.after)).element("NextVersionIdMarker", ONLY_VERSION);
     }
-    for folder in &page.folders {
-        let name = folder.get("name").and_then(Value::as_str).unwrap_or_default();
-        xml.group("CommonPrefixes", |xml| {
-            xml.element("Prefix", shown(name));
-        });
-    }
+    shape.objects(&mut xml, &page, "Version", |xml| {
+        xml.element("VersionId", ONLY_VERSION).element("IsLatest", "true");
+    });
     Ok(xml.answer())
 }

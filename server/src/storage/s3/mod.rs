@@ -5,6 +5,7 @@
 //! XML with their true status. Reference: supabase/storage `src/http/routes/s3`.
 
 mod body;
+mod form;
 mod listing;
 mod multipart;
 mod objects;
@@ -106,11 +107,12 @@ async fn answer(
     resource: &str,
 ) -> Result<HttpResponse, StorageError> {
     let query = query_of(&request);
+    if form::is_form(&request, &query) {
+        return form::receive(storage, request, payload, resource).await;
+    }
     let signature = Signature::of_request(&request, &query)?;
     let (secret, caller) = storage.s3_caller(&signature)?;
-    if storage.config.s3_enforce_region && signature.region() != storage.config.s3_region {
-        return Err(refused(400, "AuthorizationHeaderMalformed", "The region is not the one of this server"));
-    }
+    storage.check_region(&signature)?;
     let key = signature.signing_key(&secret);
     let hosts = storage.s3_hosts(&request);
     signature.verify(&request, &query, &storage.config.s3_prefix, &hosts, &key)?;
@@ -137,8 +139,11 @@ async fn answer(
     }
 }
 
-/// What is asked of a bucket beside its objects and is not served: versions, policies, rules.
-const UNSERVED: [&str; 24] = [
+/// What S3 calls the version of an object in a bucket that keeps none.
+const ONLY_VERSION: &str = "null";
+
+/// What is asked of a bucket beside its objects and is not served: policies, rules.
+const UNSERVED: [&str; 23] = [
     "accelerate",
     "acl",
     "analytics",
@@ -161,7 +166,6 @@ const UNSERVED: [&str; 24] = [
     "requestPayment",
     "restore",
     "retention",
-    "versions",
     "website",
 ];
 
@@ -172,6 +176,7 @@ async fn of_bucket(call: Call, method: &Method) -> Result<HttpResponse, StorageE
     match *method {
         Method::GET if call.has("location") => listing::location(call).await,
         Method::GET if call.has("versioning") => listing::versioning(call).await,
+        Method::GET if call.has("versions") => listing::versions(call).await,
         Method::GET if call.has("uploads") => multipart::list_uploads(call).await,
         Method::GET => listing::objects(call).await,
         Method::HEAD => listing::head_bucket(call).await,
@@ -186,6 +191,9 @@ async fn of_bucket(call: Call, method: &Method) -> Result<HttpResponse, StorageE
 async fn of_object(call: Call, method: &Method, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     if UNSERVED.iter().any(|name| call.has(name)) || call.has("torrent") || call.has("select") {
         return Err(not_there());
+    }
+    if call.parameter("versionId").is_some_and(|id| id != ONLY_VERSION) {
+        return Err(no_such_version());
     }
     match *method {
         Method::GET if call.has("uploadId") => multipart::list_parts(call, key).await,
@@ -210,10 +218,17 @@ fn not_there() -> StorageError {
     refused(501, "NotImplemented", "A header or query you provided requests a feature that is not implemented.")
 }
 
+fn no_such_version() -> StorageError {
+    refused(404, "NoSuchVersion", "The specified version does not exist.")
+}
+
 /// The bucket and key of `x-amz-copy-source`.
 fn copy_source(call: &Call) -> Result<(String, String), StorageError> {
     let text = call.header("x-amz-copy-source").unwrap_or_default();
-    let text = text.split_once("?versionId=").map_or(text, |(path, _)| path);
+    let (text, version) = text.split_once("?versionId=").unwrap_or((text, ONLY_VERSION));
+    if version != ONLY_VERSION {
+        return Err(no_such_version());
+    }
     let path = decoded(text)?;
     let path = path.strip_prefix('/').unwrap_or(&path);
     let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
@@ -227,6 +242,14 @@ fn copy_source(call: &Call) -> Result<(String, String), StorageError> {
 }
 
 impl Storage {
+    /// Refuses another region, where that matters.
+    fn check_region(&self, signature: &Signature) -> Result<(), StorageError> {
+        if self.config.s3_enforce_region && signature.region() != self.config.s3_region {
+            return Err(refused(400, "AuthorizationHeaderMalformed", "The region is not the one of this server"));
+        }
+        Ok(())
+    }
+
     /// The secret that a signature should have been made with, and who then acts.
     fn s3_caller(&self, signature: &Signature) -> Result<(String, Caller), StorageError> {
         if let Some(token) = &signature.session_token {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::listing::time;
 use super::xml::{self, Xml};
-use super::{Call, copy_source, refused};
+use super::{Call, ONLY_VERSION, copy_source, refused};
 use crate::db::Client;
 use crate::storage::StorageError;
 use crate::storage::backend::Place;
@@ -55,18 +55,79 @@ impl Said {
     }
 }
 
+/// How long a body is.
+#[derive(Clone, Copy)]
+pub enum Length {
+    Exactly(u64),
+    /// The file of a form whose whole length is announced.
+    Within {
+        least: u64,
+        most: u64,
+        announced: Option<u64>,
+    },
+}
+
+impl Length {
+    /// What policies may ask of it before the bytes are there.
+    fn announced(self) -> Option<u64> {
+        match self {
+            Self::Exactly(length) => Some(length),
+            Self::Within { announced, .. } => announced,
+        }
+    }
+
+    /// The most bytes that may come where the bucket takes `limit`.
+    fn most(self, limit: u64) -> Result<u64, StorageError> {
+        match self {
+            Self::Exactly(length) if length > limit => Err(StorageError::EntityTooLarge),
+            Self::Exactly(length) => Ok(length),
+            Self::Within { most, .. } => Ok(most.min(limit)),
+        }
+    }
+
+    fn too_long(self) -> StorageError {
+        match self {
+            Self::Exactly(_) => incomplete(),
+            Self::Within { .. } => StorageError::EntityTooLarge,
+        }
+    }
+
+    /// Refuses a body that ended early.
+    fn check_end(self, size: u64) -> Result<(), StorageError> {
+        match self {
+            Self::Exactly(length) if size != length => Err(incomplete()),
+            Self::Within { least, .. } if size < least => {
+                Err(refused(400, "EntityTooSmall", "Your proposed upload is smaller than the minimum allowed size"))
+            }
+            Self::Exactly(_) | Self::Within { .. } => Ok(()),
+        }
+    }
+}
+
 /// `PUT`.
-pub async fn put(mut call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+pub async fn put(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
     let length = call
         .length
         .ok_or_else(|| refused(411, "MissingContentLength", "You must provide the Content-Length HTTP header."))?;
     let said = Said::of(&call);
     // Only if there is none yet.
     let upsert = call.header("if-none-match") != Some("*");
+    let etag = store(call, key, said, upsert, Length::Exactly(length)).await?;
+    Ok(HttpResponse::Ok().insert_header((header::ETAG, etag)).finish())
+}
+
+/// Writes the body of a call as an object; its ETag.
+pub async fn store(
+    mut call: Call,
+    key: ObjectKey,
+    said: Said,
+    upsert: bool,
+    length: Length,
+) -> Result<String, StorageError> {
     let trial = Trial {
         bucket: &call.bucket,
         key: &key,
-        metadata: json!({ "mimetype": said.mime, "contentLength": length }),
+        metadata: json!({ "mimetype": said.mime, "contentLength": length.announced() }),
         user_metadata: Some(&said.user_metadata),
         upsert,
     };
@@ -75,21 +136,17 @@ pub async fn put(mut call: Call, key: ObjectKey) -> Result<HttpResponse, Storage
     if !key.is_placeholder() {
         check_mime(&said.mime, &rules)?;
     }
-    if length > call.storage.size_limit(&rules) {
-        return Err(StorageError::EntityTooLarge);
-    }
+    let most = length.most(call.storage.size_limit(&rules))?;
     permitted.map_err(taken)?;
     let version = Uuid::new_v4();
     let mut file = call.storage.files.create(&Place::object(&call.bucket, &key, &version.to_string()))?;
     while let Some(chunk) = futures_util::TryStreamExt::try_next(&mut call.body).await? {
-        if file.size() + chunk.len() as u64 > length {
-            return Err(incomplete());
+        if file.size() + chunk.len() as u64 > most {
+            return Err(length.too_long());
         }
         file.write(chunk).await?;
     }
-    if file.size() != length {
-        return Err(incomplete());
-    }
+    length.check_end(file.size())?;
     let file = file.finish().await?;
     let etag = file.etag();
     let described = Described {
@@ -110,7 +167,7 @@ pub async fn put(mut call: Call, key: ObjectKey) -> Result<HttpResponse, Storage
         completes: None,
     };
     call.storage.land(file, landing).await.map_err(taken)?;
-    Ok(HttpResponse::Ok().insert_header((header::ETAG, etag)).finish())
+    Ok(etag)
 }
 
 /// A write that was to happen only where nothing is.
@@ -253,16 +310,26 @@ pub async fn delete_many(mut call: Call) -> Result<HttpResponse, StorageError> {
     let keys = keys.filter(|keys| keys.len() <= MOST_KEYS).ok_or_else(|| {
         refused(400, "MalformedXML", "The XML you provided did not validate against our published schema")
     })?;
+    // Another version than the one that is there does not take that with it.
+    let is_meant =
+        |object: &xml::Record| xml::text_of(object, "VersionId").is_none_or(|id| id.is_empty() || id == ONLY_VERSION);
+    let meant: Vec<String> =
+        objects.iter().zip(&keys).filter(|(object, _)| is_meant(object)).map(|(_, key)| key.clone()).collect();
     call.storage.require_bucket(&call.bucket).await?;
     let tx = call.storage.as_caller(&call.caller, &call.scope("object.delete_many")).await?;
-    let gone = queries::delete_objects(&tx, &call.bucket, &keys).await?;
-    let left: HashSet<String> = queries::visible_names(&tx, &call.bucket, &keys).await?.into_iter().collect();
+    let gone = queries::delete_objects(&tx, &call.bucket, &meant).await?;
+    let left: HashSet<String> = queries::visible_names(&tx, &call.bucket, &meant).await?.into_iter().collect();
     tx.commit().await?;
     call.storage.remove_files(&call.bucket, gone.iter().map(|(object, _)| object)).await;
     let quiet = xml::text_of(&others, "Quiet") == Some("true");
     let mut xml = Xml::new("DeleteResult");
-    for key in &keys {
-        if left.contains(key) {
+    for (object, key) in objects.iter().zip(&keys) {
+        if !is_meant(object) {
+            xml.group("Error", |xml| {
+                xml.element("Key", key).given("VersionId", xml::text_of(object, "VersionId"));
+                xml.element("Code", "NoSuchVersion").element("Message", "The specified version does not exist.");
+            });
+        } else if left.contains(key) {
             xml.group("Error", |xml| {
                 xml.element("Key", key).element("Code", "AccessDenied").element("Message", "Access Denied");
             });

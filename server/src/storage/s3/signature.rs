@@ -82,6 +82,18 @@ impl Signature {
         Err(StorageError::AccessDenied("Missing signature".to_owned()))
     }
 
+    /// Reads the signature among a form's fields, whose names are in small letters. It signs the form's policy.
+    pub fn of_form<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<Self, StorageError> {
+        if field("x-amz-algorithm").is_some_and(|algorithm| algorithm != ALGORITHM) {
+            return Err(malformed());
+        }
+        let incomplete = || StorageError::InvalidSignature("Invalid signature format");
+        let credential = field("x-amz-credential").ok_or_else(incomplete)?;
+        let signature = field("x-amz-signature").ok_or_else(incomplete)?;
+        let timestamp = field("x-amz-date").ok_or_else(incomplete)?;
+        Self::read(credential, "host", signature, timestamp, None, UNSIGNED, field("x-amz-security-token"))
+    }
+
     fn read(
         credential: &str,
         signed_headers: &str,
@@ -158,6 +170,12 @@ impl Signature {
             bool::from(expected.as_bytes().ct_eq(self.signature.as_bytes()))
         };
         if hosts.iter().any(said) { Ok(()) } else { Err(mismatch()) }
+    }
+
+    /// Whether a form's policy was signed with this key. How long that holds, the policy says itself.
+    pub fn verify_policy(&self, policy: &str, key: &SigningKey) -> Result<(), StorageError> {
+        let expected = key.sign_text(policy);
+        if bool::from(expected.as_bytes().ct_eq(self.signature.as_bytes())) { Ok(()) } else { Err(mismatch()) }
     }
 
     fn canonical(&self, request: &HttpRequest, query: &[(String, String)], prefix: &str, host: &str) -> String {
