@@ -651,8 +651,21 @@ async fn storage_functions_answer_as_documented() {
         .await,
         "deeptrue,One.txtfalse"
     );
-    let refused = query(&db.url, "delete from storage.objects").await.expect_err("direct deletion");
-    assert_eq!(refused.code().map(|c| c.code()), Some("42501"));
+    let names = "select string_agg(name, ',') from storage.search_v2('x/', 'b', 100, 2)";
+    assert_eq!(db.one(names).await, "x/One.txt,x/deep");
+    let sizes = "update storage.objects set metadata = '{\"size\": 5}';
+                 select size || ' in ' || bucket_id from storage.get_size_by_bucket()";
+    assert_eq!(db.one(sizes).await, "20 in b");
+    for (statement, code) in [
+        ("delete from storage.objects", "42501"),
+        ("delete from storage.buckets", "42501"),
+        ("select storage.can_insert_object('b', 'new', null, '{}')", "PT200"),
+        ("select storage.can_insert_object('b', 'y.txt', null, '{}')", "23505"),
+    ] {
+        let refused = query(&db.url, statement).await.expect_err(statement);
+        assert_eq!(refused.code().map(|c| c.code()), Some(code), "{statement}");
+    }
+    assert_eq!(db.one("select count(*) from storage.objects").await, "4");
     db.stop().await;
 }
 

@@ -17,6 +17,7 @@ mod storage_moves;
 mod storage_resumable;
 mod storage_routes;
 mod storage_s3;
+mod storage_settings;
 mod storage_store;
 mod types;
 mod uploads;

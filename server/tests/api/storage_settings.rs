@@ -1,0 +1,280 @@
+//! `/storage/v1`: what settings change, what policies may ask of a request, and how the database's refusals look.
+
+use crate::support::{Actor, Reply, TestApp, send};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ferrobase::storage::sweep;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+async fn upload(actor: &Actor<'_>, path: &str, body: &str) -> Reply {
+    let request = actor.request(Method::POST, &format!("/storage/v1/object/{path}"));
+    send(request.header("content-type", "text/plain").body(body.to_owned())).await
+}
+
+fn refusal(reply: &Reply) -> (u16, &str, &str, &str, &str) {
+    let text = |name: &str| reply.body[name].as_str().unwrap_or("");
+    (reply.status, text("statusCode"), text("error"), text("code"), text("message"))
+}
+
+#[actix_web::test]
+async fn limits_are_settings() {
+    let settings = [
+        ("UPLOAD_FILE_SIZE_LIMIT", "100"),
+        ("UPLOAD_FILE_SIZE_LIMIT_STANDARD", "10"),
+        ("STORAGE_EMPTY_BUCKET_MAX", "2"),
+        ("REQUEST_HARD_LIMITS_ENABLED", "true"),
+        ("RESPONSE_S_MAXAGE", "9"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    let service = app.service();
+    assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b", "public": true })).await.status, 200);
+    let too_large = (400, "413", "Payload too large", "EntityTooLarge", "The object exceeded the maximum allowed size");
+    assert_eq!(refusal(&upload(&service, "b/long", &"x".repeat(11)).await), too_large);
+    // Nobody said how long it is: it is counted while it comes.
+    let pieces = futures_util::stream::iter((0..20).map(|_| Ok::<_, std::io::Error>("x")));
+    let unknown = service.request(Method::POST, "/storage/v1/object/b/long").header("content-type", "text/plain");
+    assert_eq!(refusal(&send(unknown.body(reqwest::Body::wrap_stream(pieces))).await), too_large);
+    let form = format!(
+        "--X\r\nContent-Disposition: form-data; name=\"\"; filename=\"f\"\r\n\r\n{}\r\n--X--\r\n",
+        "x".repeat(11)
+    );
+    let form = service.request(Method::POST, "/storage/v1/object/b/long").body(form);
+    let form = form.header("content-type", "multipart/form-data; boundary=X");
+    assert_eq!(refusal(&send(form).await), too_large);
+    assert_eq!(sweep::sweep(&app.storage, Duration::ZERO).await.expect("a sweep"), 0, "nothing is half-written");
+    // A resumable upload knows the greater limit alone.
+    let tus = |length: &'static str| {
+        let metadata = format!("bucketName {},objectName {}", STANDARD.encode("b"), STANDARD.encode("tus"));
+        let request = service.request(Method::POST, "/storage/v1/upload/resumable").header("tus-resumable", "1.0.0");
+        send(request.header("upload-length", length).header("upload-metadata", metadata))
+    };
+    assert_eq!((tus("100").await.status, tus("101").await.status), (201, 413));
+    let bucket = service.post("/storage/v1/bucket", json!({ "name": "c", "file_size_limit": 101 })).await;
+    assert_eq!(refusal(&bucket), too_large);
+
+    // What keeps a folder in sight holds nothing and has any type.
+    let bucket = json!({ "name": "pictures", "allowed_mime_types": ["image/*"] });
+    assert_eq!(service.post("/storage/v1/bucket", bucket).await.status, 200);
+    assert_eq!(upload(&service, "pictures/a/.emptyFolderPlaceholder", "").await.status, 200);
+    assert_eq!(refusal(&upload(&service, "pictures/b/.emptyFolderPlaceholder", "x").await), too_large);
+
+    for name in ["1", "2", "3"] {
+        assert_eq!(upload(&service, &format!("b/{name}"), "x").await.status, 200);
+    }
+    let full = service.post("/storage/v1/bucket/b/empty", json!({})).await;
+    let many = "Unable to empty the bucket because it contains too many objects";
+    assert_eq!(refusal(&full), (400, "409", "InvalidRequest", "InvalidRequest", many));
+    let names: Vec<String> = (0..1001).map(|number| number.to_string()).collect();
+    let remove = service.request(Method::DELETE, "/storage/v1/object/b").json(&json!({ "prefixes": names }));
+    let limited = "Bulk object requests are limited to 1000 objects per request.";
+    assert_eq!(refusal(&send(remove).await), (400, "400", "InvalidRequest", "InvalidRequest", limited));
+
+    let read = app.plain(Method::GET, "/storage/v1/object/public/b/1").header("if-none-match", "\"x\"");
+    assert_eq!(send(read).await.header("cache-control"), "no-cache, s-maxage=9, stale-while-revalidate=30");
+}
+
+#[actix_web::test]
+async fn fields_come_before_the_file_and_say_what_it_is() {
+    let app = TestApp::start().await;
+    let service = app.service();
+    assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b" })).await.status, 200);
+    let field =
+        |name: &str, value: &str| format!("--X\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+    let file = "--X\r\nContent-Disposition: form-data; name=\"upload\"; filename=\"f\"\r\nContent-Type: text/html\r\n\r\nhi\r\n";
+    let sent = async |body: String| {
+        let request = service.request(Method::PUT, "/storage/v1/object/b/form").body(format!("{body}--X--\r\n"));
+        send(request.header("content-type", "multipart/form-data; boundary=X")).await
+    };
+    let info = async || service.get("/storage/v1/object/info/b/form").await.body;
+    let first = [field("userMetadata", "{\"a\":1}"), field("contentType", "text/markdown"), file.to_owned()].concat();
+    assert_eq!(sent(first).await.status, 200);
+    let known = info().await;
+    assert_eq!((&known["metadata"], &known["content_type"]), (&json!({ "a": 1 }), &json!("text/markdown")));
+    assert_eq!(known["cache_control"], "no-cache");
+    // What is not JSON is left out, and what comes after the file is not read.
+    let late = [field("metadata", "{a"), file.to_owned(), field("cacheControl", "9")].concat();
+    assert_eq!(sent(late).await.status, 200);
+    let known = info().await;
+    assert_eq!(
+        (&known["metadata"], &known["content_type"], &known["cache_control"]),
+        (&json!({}), &json!("text/html"), &json!("no-cache"))
+    );
+    let none = sent(field("cacheControl", "9")).await;
+    assert_eq!(refusal(&none), (400, "400", "InvalidRequest", "InvalidRequest", "No content provided"));
+
+    // A raw body says the same in headers, and its token may come without a scheme.
+    let raw = app.plain(Method::POST, "/storage/v1/object/b/raw").header("authorization", &app.service_key);
+    let raw = raw.header("x-metadata", STANDARD.encode("{\"b\":[2]}")).header("cache-control", "private");
+    assert_eq!(send(raw.header("apikey", &app.anon_key).body("{}")).await.status, 200);
+    let known = service.get("/storage/v1/object/info/b/raw").await.body;
+    assert_eq!(
+        (&known["metadata"], &known["content_type"], &known["cache_control"]),
+        (&json!({ "b": [2] }), &json!("application/octet-stream"), &json!("private"))
+    );
+}
+
+#[actix_web::test]
+async fn the_databases_refusals_have_the_references_names() {
+    let app = TestApp::start().await;
+    let service = app.service();
+    assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b" })).await.status, 200);
+    app.owner
+        .batch_execute(
+            "create function public.refuse() returns trigger language plpgsql as
+             $$ begin raise exception 'not so' using errcode = split_part(new.name, '-', 2); end $$;
+             create trigger refuse before insert on storage.objects for each row
+               when (new.name like 'code-%') execute function public.refuse()",
+        )
+        .await
+        .expect("a trigger");
+    let locked = ("423", "ResourceLocked", "ResourceLocked", "The resource is locked");
+    let slow = ("544", "DatabaseTimeout", "DatabaseTimeout", "The connection to the database timed out");
+    let read_only = "The database is currently in read-only mode. Please try again later.";
+    let definition = "The database schema is invalid or incompatible.";
+    let mismatch = "There is a database schema mismatch in a trigger or RLS policy";
+    let busy = "Too many connections issued to the database";
+    for (code, status, (in_body, error, name, message)) in [
+        ("42501", 400, ("403", "Unauthorized", "AccessDenied", "not so")),
+        ("23505", 400, ("409", "Duplicate", "KeyAlreadyExists", "The resource already exists")),
+        ("23503", 400, ("404", "InvalidRequest", "InvalidRequest", "The related resource does not exist")),
+        ("55P03", 400, locked),
+        ("57014", 544, slow),
+        ("25006", 400, ("503", "DatabaseReadOnly", "DatabaseReadOnly", read_only)),
+        ("42P17", 400, ("503", "DatabaseInvalidObjectDefinition", "DatabaseInvalidObjectDefinition", definition)),
+        ("42703", 400, ("503", "DatabaseSchemaMismatch", "DatabaseSchemaMismatch", mismatch)),
+        ("42P01", 400, ("503", "DatabaseSchemaMismatch", "DatabaseSchemaMismatch", mismatch)),
+        ("22P02", 400, ("400", "InvalidParameter", "InvalidParameter", "not so")),
+        ("53300", 429, ("429", "too_many_connections", "SlowDown", busy)),
+        ("P0001", 400, ("400", "InvalidRequest", "InvalidRequest", "not so")),
+        ("PT418", 400, ("418", "Error", "InvalidRequest", "not so")),
+        ("XX000", 500, ("500", "DatabaseError", "DatabaseError", "database error, code: XX000")),
+    ] {
+        let refused = upload(&service, &format!("b/code-{code}"), "x").await;
+        assert_eq!(refusal(&refused), (status, in_body, error, name, message), "{code}");
+    }
+    assert_eq!(sweep::sweep(&app.storage, Duration::ZERO).await.expect("a sweep"), 0, "no file without a row");
+
+    // A bucket that a multipart upload still names; a file that is gone behind its row.
+    let pending = "insert into storage.s3_multipart_uploads (id, upload_signature, bucket_id, key, version)
+                   values ('u', '', 'b', 'k', 'v')";
+    app.owner.batch_execute(pending).await.expect("an upload");
+    let pending = "The bucket could not be updated because it is referenced by a pending multipart upload.";
+    let kept = service.delete("/storage/v1/bucket/b").await;
+    assert_eq!(refusal(&kept), (400, "409", "ResourceReferenced", "ResourceReferenced", pending));
+    let row =
+        "insert into storage.objects (bucket_id, name, version, metadata) values ('b', 'lost', 'v', '{\"size\": 1}')";
+    app.owner.execute(row, &[]).await.expect("a row");
+    let lost = service.get("/storage/v1/object/b/lost").await;
+    assert_eq!(refusal(&lost), (400, "404", "Not found", "NoSuchKey", "The resource was not found"));
+    assert_eq!(lost.header("cache-control"), "no-store");
+}
+
+/// Each request tells policies what it is: here they refuse with just that.
+#[actix_web::test]
+async fn policies_may_ask_which_operation_it_is() {
+    let app = TestApp::start().await;
+    app.owner
+        .batch_execute(
+            "insert into storage.buckets (id, name) values ('b', 'b');
+             insert into storage.objects (bucket_id, name, version) values ('b', 'x', 'v');
+             insert into storage.s3_multipart_uploads (id, upload_signature, bucket_id, key, version)
+               values ('u', '', 'b', 'x', 'v');
+             create function public.tell() returns boolean language plpgsql as $$ begin
+               raise exception '%', concat_ws(' ', storage.operation(), current_setting('request.method'),
+                 current_setting('request.headers')::jsonb ->> 'x-who', auth.role()) using errcode = 'PT418'; end $$;
+             create policy tell on storage.objects for all to authenticated using (public.tell()) with check (public.tell());
+             create policy tell on storage.buckets for all to authenticated using (public.tell()) with check (public.tell())",
+        )
+        .await
+        .expect("policies");
+    let alice = app.user("alice@test.example").await;
+    let route = json!({ "bucketId": "b", "sourceKey": "x", "destinationKey": "y" });
+    let (get, head, put, post, delete) = (Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE);
+    for (method, path, body, operation) in [
+        (&post, "object/b/y", json!("y"), "storage.object.upload"),
+        (&put, "object/b/x", json!("y"), "storage.object.upload_update"),
+        (&get, "object/b/x", Value::Null, "storage.object.get_authenticated"),
+        (&get, "object/authenticated/b/x", Value::Null, "storage.object.get_authenticated"),
+        (&get, "object/info/b/x", Value::Null, "object.get_authenticated_info"),
+        (&get, "object/info/authenticated/b/x", Value::Null, "object.get_authenticated_info"),
+        (&get, "render/image/authenticated/b/x", Value::Null, "storage.render.image_authenticated"),
+        (&delete, "object/b/x", Value::Null, "storage.object.delete"),
+        (&delete, "object/b", json!({ "prefixes": ["x"] }), "storage.object.delete_many"),
+        (&post, "object/move", route.clone(), "storage.object.move"),
+        (&post, "object/copy", route, "storage.object.copy"),
+        (&post, "object/list/b", json!({ "prefix": "" }), "storage.object.list"),
+        (&post, "object/list-v2/b", json!({}), "storage.object.list_v2"),
+        (&post, "object/sign/b/x", json!({ "expiresIn": 9 }), "storage.object.sign"),
+        (&post, "object/sign/b", json!({ "expiresIn": 9, "paths": ["x"] }), "storage.object.sign_many"),
+        (&post, "object/upload/sign/b/y", Value::Null, "storage.object.sign_upload_url"),
+        (&post, "bucket", json!({ "name": "c" }), "storage.bucket.create"),
+        (&get, "bucket", Value::Null, "storage.bucket.list"),
+        (&get, "bucket/b", Value::Null, "storage.bucket.get"),
+        (&put, "bucket/b", json!({ "public": true }), "storage.bucket.update"),
+        (&delete, "bucket/b", json!({}), "storage.bucket.delete"),
+    ] {
+        let request = alice.actor.request(method.clone(), &format!("/storage/v1/{path}")).header("x-who", "me");
+        let reply = send(if body.is_null() { request } else { request.json(&body) }).await;
+        let told = format!("{operation} {method} me authenticated");
+        assert_eq!(refusal(&reply), (400, "418", "Error", "InvalidRequest", told.as_str()), "{method} {path}");
+    }
+    let told = send(alice.actor.request(head, "/storage/v1/object/authenticated/b/x")).await;
+    assert_eq!(told.status, 400);
+
+    let metadata = format!("bucketName {},objectName {}", STANDARD.encode("b"), STANDARD.encode("y"));
+    let tus = alice.actor.request(post, "/storage/v1/upload/resumable").header("tus-resumable", "1.0.0");
+    let tus = tus.header("upload-length", "1").header("upload-metadata", metadata).header("x-who", "me");
+    let tus = send(tus).await;
+    assert_eq!((tus.status, &tus.body), (418, &json!("storage.tus.upload.create POST me authenticated")));
+}
+
+#[actix_web::test]
+async fn small_routes_answer_as_the_reference_does() {
+    let app = TestApp::start().await;
+    let get = |path: &str| send(app.plain(Method::GET, &format!("/storage/v1/{path}")));
+    assert_eq!((get("status").await.status, get("version").await.status), (200, 200));
+    assert_eq!(get("health").await.body, json!({ "healthy": true }));
+    let purge = app.service().delete("/storage/v1/cdn/b/x?transformations=true").await;
+    assert_eq!((purge.status, &purge.body), (200, &json!({ "message": "success", "statusCode": "200" })));
+    let alice = app.user("alice@test.example").await;
+    let refused = alice.actor.delete("/storage/v1/cdn").await;
+    assert_eq!(refusal(&refused), (403, "403", "Unauthorized", "AccessDenied", "Access denied: Invalid role"));
+    let nowhere = app.service().get("/storage/v1/bucket/a/b/c").await;
+    assert_eq!((nowhere.status, &nowhere.body["error"]), (404, &json!("Not Found")));
+
+    // A link says until when it holds instead of how long it may be kept.
+    app.owner.batch_execute("insert into storage.buckets (id, name) values ('b', 'b')").await.expect("a bucket");
+    assert_eq!(upload(&app.service(), "b/x", "x").await.status, 200);
+    let sign = async |seconds: i64| {
+        let signed = app.service().post("/storage/v1/object/sign/b/x", json!({ "expiresIn": seconds })).await;
+        format!("/storage/v1{}", signed.body["signedURL"].as_str().expect("an address"))
+    };
+    let read = send(app.plain(Method::GET, &sign(60).await)).await;
+    assert_eq!((read.header("expires").is_empty(), read.header("cache-control")), (false, ""));
+    let short = sign(1).await;
+    tokio::time::sleep(Duration::from_millis(2100)).await;
+    let late = send(app.plain(Method::GET, &short)).await;
+    let expired = "\"exp\" claim timestamp check failed";
+    assert_eq!(refusal(&late), (400, "400", "InvalidJWT", "InvalidJWT", expired));
+}
+
+/// Clients that know GET and POST alone, behind a proxy that ends TLS.
+#[actix_web::test]
+async fn resumable_uploads_take_another_method_for_the_one_that_is_named() {
+    let app = TestApp::start().await;
+    let service = app.service();
+    assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b" })).await.status, 200);
+    let metadata = format!("bucketName {},objectName {}", STANDARD.encode("b"), STANDARD.encode("x"));
+    let base = "/storage/v1/upload/resumable";
+    let made = service.request(Method::POST, base).header("tus-resumable", "1.0.0").header("upload-length", "2");
+    let made = made.header("upload-metadata", metadata).header("x-forwarded-proto", "https");
+    let made = made.header("x-forwarded-host", "files.example").send().await.expect("an answer");
+    let location = made.headers()["location"].to_str().expect("text");
+    let path = location.strip_prefix("https://files.example").unwrap_or_else(|| panic!("{location}"));
+    let sent = service.request(Method::POST, path).header("x-http-method-override", "PATCH").body("hi");
+    let sent = sent.header("tus-resumable", "1.0.0").header("upload-offset", "0");
+    assert_eq!(send(sent.header("content-type", "application/offset+octet-stream")).await.status, 204);
+    assert_eq!(service.get("/storage/v1/object/b/x").await.body, "hi");
+}
