@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Programs that others wrote, against a development server of its own: what they do beyond what their documents say.
-#   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone uppy versitygw nats; without a name all of them
+#   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats; without a name all of them
 # Fetched into a folder that is kept (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI, npm and, for versitygw and an
 # rclone that is not there, by the Go proxy; nats-server from Debian unless it is on PATH or NATS_SERVER names it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 dir=${TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ferrobase-tools}
-[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone uppy versitygw nats
+[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone tus uppy versitygw nats
 
 # environment NAME PACKAGE…: a virtual environment with these packages.
 environment() {
@@ -83,11 +83,15 @@ for name; do
     aws-cli) environment aws-cli awscli; run=(bash tools/clients/s3_aws.sh "$dir/aws-cli/bin/aws") ;;
     supabase-py) environment supabase-py supabase; supabase_py "$dir/supabase-py/bin/python"; continue ;;
     rclone) run=(bash tools/clients/s3_rclone.sh "$(go_program rclone github.com/rclone/rclone@latest)") ;;
-    uppy)
+    tus | uppy)
       mkdir -p "$dir/uppy"
       cp tools/clients/uppy/* "$dir/uppy/"
-      [ -e "$dir/uppy/node_modules/@uppy/tus" ] || npm ci --prefix "$dir/uppy" --silent --no-audit --no-fund
-      run=(node "$dir/uppy/uppy.mjs") ;;
+      # What was installed for another lock file is installed anew.
+      if ! cmp -s "$dir/uppy/package-lock.json" "$dir/uppy/node_modules/.of-lock"; then
+        npm ci --prefix "$dir/uppy" --silent --no-audit --no-fund
+        cp "$dir/uppy/package-lock.json" "$dir/uppy/node_modules/.of-lock"
+      fi
+      run=(node "$dir/uppy/$name.mjs") ;;
     versitygw) versitygw; continue ;;
     nats) nats; continue ;;
     *) echo "test-tools: unknown program $name" >&2; exit 2 ;;

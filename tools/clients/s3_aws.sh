@@ -22,6 +22,11 @@ aws s3 mv "s3://$bucket/tree/a b.txt" "s3://$bucket/moved.txt" --only-show-error
 [ "$(aws s3 cp "s3://$bucket/moved.txt" -)" = hello ]
 aws s3 cp "s3://$bucket/tree/large.bin" "s3://$bucket/copy.bin" --only-show-errors
 aws s3api head-object --bucket "$bucket" --key copy.bin --query ContentLength --output text | grep -x 20000000 >/dev/null
+aws s3api get-object --bucket "$bucket" --key copy.bin --range bytes=19999990- "$work/end" >/dev/null
+cmp "$work/end" <(tail -c 10 "$work/in/large.bin")
+aws s3 cp "s3://$bucket/copy.bin" "$work/copy" --only-show-errors
+cmp "$work/copy" "$work/in/large.bin"
+[ "$(aws s3api list-object-versions --bucket "$bucket" --prefix moved --query 'Versions[].VersionId' --output text)" = null ]
 echo stream | aws s3 cp - "s3://$bucket/piped"
 aws s3 presign "s3://$bucket/piped" | xargs curl -fsS | grep -x stream >/dev/null
 ! aws s3 ls "s3://none-$bucket" 2>"$work/error"

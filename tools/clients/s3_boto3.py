@@ -2,6 +2,7 @@
 
 import io
 import os
+import urllib.error
 import urllib.request
 import uuid
 
@@ -69,6 +70,32 @@ assert urllib.request.urlopen(link).read() == b"hello"
 link = s3.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": "by link"}, ExpiresIn=60)
 urllib.request.urlopen(urllib.request.Request(link, data=b"linked", method="PUT"))
 assert s3.get_object(Bucket=bucket, Key="by link")["Body"].read() == b"linked"
+
+# A form for a browser, as `generate_presigned_post` signs it.
+def submit(post, name, file):
+    fields = {**post["fields"]}
+    parts = [f'--X\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n'.encode() for k, v in fields.items()]
+    parts.append(f'--X\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode() + file + b"\r\n--X--\r\n")
+    kind = {"content-type": "multipart/form-data; boundary=X"}
+    try:
+        return urllib.request.urlopen(urllib.request.Request(post["url"], data=b"".join(parts), headers=kind)).status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+said = {"Content-Type": "text/plain", "x-amz-meta-who": "me", "success_action_status": "201"}
+allowed = [{name: value} for name, value in said.items()] + [["content-length-range", 1, 1000]]
+post = s3.generate_presigned_post(bucket, "forms/${filename}", Fields=said, Conditions=allowed, ExpiresIn=60)
+assert submit(post, "a b.txt", b"by form") == 201
+got = s3.get_object(Bucket=bucket, Key="forms/a b.txt")
+assert got["Body"].read() == b"by form" and got["Metadata"] == {"who": "me"} and got["ContentType"] == "text/plain"
+assert submit(post, "large", bytes(1001)) == 413
+post["fields"]["key"] = "elsewhere"
+assert submit(post, "a", b"x") == 403
+
+versions = s3.list_object_versions(Bucket=bucket, Prefix="forms/")["Versions"]
+assert [(v["Key"], v["VersionId"], v["IsLatest"]) for v in versions] == [("forms/a b.txt", "null", True)]
+assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Suspended"
 
 keys = [{"Key": o["Key"]} for o in s3.list_objects_v2(Bucket=bucket)["Contents"]]
 assert len(s3.delete_objects(Bucket=bucket, Delete={"Objects": keys})["Deleted"]) == len(keys)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# rclone at /storage/v1/s3: sync, check, server-side copies and moves, large files in parts. Run by tools/test-tools.sh with
+# rclone at /storage/v1/s3: sync, check, server-side copies and moves, large files in parts, a purge. Run by tools/test-tools.sh with
 # the path of `rclone`.
 set -euo pipefail
 cli=$1
@@ -36,6 +36,9 @@ rclone deletefile "store:$bucket/piped"
 rm "$work/in/deep/er/c+d.txt"
 rclone sync "$work/in" "store:$bucket/tree"
 ! rclone cat "store:$bucket/tree/deep/er/c+d.txt" 2>/dev/null
+# It asks for versions, of which each object has one.
+rclone purge "store:$bucket/tree"
+[ -z "$(rclone lsf "store:$bucket/tree" 2>/dev/null)" ]
 rclone delete "store:$bucket"
 rclone rmdir "store:$bucket"
 ! rclone lsf "store:$bucket" 2>/dev/null
