@@ -90,7 +90,7 @@ struct Shared {
     config: Config,
     pulse: Pulse,
     options: ExclusiveOptions,
-    state: Mutex<State<Connection>>,
+    state: Mutex<State<Box<Connection>>>,
     lanes: usize,
     /// Incremented by [`ExclusivePool::flush`]. Connections of an older generation are replaced.
     generation: AtomicU64,
@@ -99,6 +99,7 @@ struct Shared {
     timeouts: AtomicU64,
 }
 
+/// Kept in a box, since it is handed from one to the next.
 struct Connection {
     backend: Backend,
     registration: Registration,
@@ -216,7 +217,7 @@ impl Shared {
 
     async fn granted(
         self: &Arc<Self>,
-        connection: Option<Connection>,
+        connection: Option<Box<Connection>>,
         lane: usize,
         holder: Holder,
     ) -> Result<Held, DbError> {
@@ -225,7 +226,7 @@ impl Shared {
         Held { shared: self.clone(), connection, lane, holder, since, clean: true, returned: false }.ready().await
     }
 
-    async fn connect(&self, lane: usize) -> Result<Connection, DbError> {
+    async fn connect(&self, lane: usize) -> Result<Box<Connection>, DbError> {
         let generation = self.generation.load(Ordering::Relaxed);
         let (mut wire, registration) = open(&self.config, Some(&self.pulse)).await?.into_wire()?;
         // Behind a transaction pooler the session belongs to somebody else after this statement.
@@ -242,7 +243,7 @@ impl Shared {
         let statements = if self.options.prepare { self.options.statements } else { 0 };
         let mut backend = Backend::new(wire, statements);
         backend.renew(self.schema_epoch.load(Ordering::Relaxed));
-        Ok(Connection { backend, registration, opened: now, used: now, generation, lane })
+        Ok(Box::new(Connection { backend, registration, opened: now, used: now, generation, lane }))
     }
 
     /// Opens a successor in the background. It replaces an old connection that is idle or the next one that is given back.
@@ -276,7 +277,7 @@ impl Shared {
     /// Takes back a connection, or the right to open one, and passes it to the next waiter.
     fn give_back(
         self: &Arc<Self>,
-        mut connection: Option<Connection>,
+        mut connection: Option<Box<Connection>>,
         lane: usize,
         holder: Holder,
         held_for: Duration,
@@ -325,7 +326,7 @@ impl Shared {
 /// of returned to the pool.
 pub struct Held {
     shared: Arc<Shared>,
-    connection: Option<Connection>,
+    connection: Option<Box<Connection>>,
     lane: usize,
     holder: Holder,
     since: Instant,
@@ -349,7 +350,8 @@ impl Held {
         let lane = lane_of_thread(shared.lanes);
         shared.state.lock().rehome(self.lane, lane);
         self.lane = lane;
-        self.connection = Some(shared.connect(lane).await?);
+        // Boxed because it is rare and large: every request's future would have room for it.
+        self.connection = Some(Box::pin(shared.connect(lane)).await?);
         Ok(self)
     }
 
@@ -383,7 +385,8 @@ impl Drop for Held {
             }
             return self.shared.give_back(connection, self.lane, self.holder, held_for);
         }
-        if let Some(Connection { backend, registration, .. }) = connection {
+        if let Some(connection) = connection {
+            let Connection { backend, registration, .. } = *connection;
             drop(backend);
             registration.cancel();
         }

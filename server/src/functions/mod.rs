@@ -133,7 +133,7 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
         Err(BearerError::Missing) => Caller::anonymous("anon"),
         Err(BearerError::Invalid | BearerError::Expired) => return Err(FunctionError::InvalidToken),
     };
-    span::acts_as(&caller.role);
+    span::acts_as(caller.role.as_str().into());
     let name = percent_encoding::percent_decode_str(request.match_info().query("name"))
         .decode_utf8()
         .map_err(|_| FunctionError::NotFound)?

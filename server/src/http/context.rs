@@ -4,28 +4,57 @@
 //! where they are exported ([`super::span`]).
 
 use std::cell::RefCell;
+use std::mem;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
+use actix_web::dev::RequestHead;
+use actix_web::http::header::HeaderValue;
+use actix_web::http::{Method, Uri};
 use pin_project_lite::pin_project;
+
+use super::request_id;
 
 /// What is known of a request.
 #[derive(Debug)]
 pub struct RequestContext {
-    pub id: String,
-    pub method: String,
-    /// Without its query, which may hold tokens.
-    pub path: String,
-    role: OnceLock<Box<str>>,
+    method: Method,
+    uri: Uri,
+    /// `X-Request-Id` as it came.
+    given: Option<HeaderValue>,
+    /// Made when somebody asks for it.
+    id: OnceLock<Box<str>>,
+    role: OnceLock<Arc<str>>,
     /// 0 until there is an answer.
     status: AtomicU16,
 }
 
 impl RequestContext {
-    pub fn new(id: String, method: String, path: String) -> Self {
-        Self { id, method, path, role: OnceLock::new(), status: AtomicU16::new(0) }
+    pub fn of(request: &RequestHead) -> Self {
+        Self {
+            method: request.method.clone(),
+            uri: request.uri.clone(),
+            given: request.headers.get(request_id::HEADER).cloned(),
+            id: OnceLock::new(),
+            role: OnceLock::new(),
+            status: AtomicU16::new(0),
+        }
+    }
+
+    /// Under which id the request is logged and answered.
+    pub fn id(&self) -> &str {
+        self.id.get_or_init(|| request_id::request_id(self.given.as_ref()).into())
+    }
+
+    pub fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    /// Without its query, which may hold tokens.
+    pub fn path(&self) -> &str {
+        self.uri.path()
     }
 
     /// As whom the request acts, once it is known.
@@ -49,10 +78,10 @@ pub fn current() -> Option<Arc<RequestContext>> {
 }
 
 /// Notes who the current request acts as; the first to know is right.
-pub fn acts_as(role: &str) {
+pub fn acts_as(role: Arc<str>) {
     CURRENT.with_borrow(|current| {
         if let Some(request) = current {
-            request.role.get_or_init(|| role.into());
+            request.role.get_or_init(|| role);
         }
     });
 }
@@ -67,17 +96,22 @@ pub fn answered(status: u16) {
 }
 
 /// Works for `request` until the guard is dropped.
-pub fn enter(request: &Option<Arc<RequestContext>>) -> Entered {
-    Entered(CURRENT.replace(request.clone()))
+pub fn enter(request: &mut Option<Arc<RequestContext>>) -> Entered<'_> {
+    swap(request);
+    Entered(request)
 }
 
-/// The request that the thread worked for before, and will again.
-pub struct Entered(Option<Arc<RequestContext>>);
+/// Holds the request that the thread worked for before, and will again.
+pub struct Entered<'a>(&'a mut Option<Arc<RequestContext>>);
 
-impl Drop for Entered {
+impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        CURRENT.set(self.0.take());
+        swap(self.0);
     }
+}
+
+fn swap(request: &mut Option<Arc<RequestContext>>) {
+    CURRENT.with_borrow_mut(|current| mem::swap(current, request));
 }
 
 /// Runs `work`, on whatever thread, for the request that is current now.
@@ -112,20 +146,22 @@ impl<F: Future> Future for Within<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use actix_web::test::TestRequest;
 
     fn request(id: &str) -> Option<Arc<RequestContext>> {
-        Some(Arc::new(RequestContext::new(id.to_owned(), "GET".to_owned(), "/".to_owned())))
+        let request = TestRequest::default().insert_header((request_id::HEADER, id)).to_http_request();
+        Some(Arc::new(RequestContext::of(request.head())))
     }
 
     fn current_id() -> Option<String> {
-        current().map(|request| request.id.clone())
+        current().map(|request| request.id().to_owned())
     }
 
     #[tokio::test]
     async fn what_waits_finds_its_own_request_again() {
         let ask = |id: &'static str| {
             within(request(id), async move {
-                acts_as(id);
+                acts_as(id.into());
                 tokio::task::yield_now().await;
                 assert_eq!(current_id().as_deref(), Some(id));
                 let elsewhere = tokio::spawn(kept(async { current_id() })).await.expect("it ends");

@@ -16,7 +16,6 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 
 use super::context::{self, RequestContext};
-use super::request_id::request_id;
 
 /// Whether spans are exported. Otherwise none are made.
 static EXPORTED: AtomicBool = AtomicBool::new(false);
@@ -31,12 +30,15 @@ pub async fn in_span<B: MessageBody + Unpin + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let id = request_id(request.headers());
-    let known = RequestContext::new(id, request.method().as_str().to_owned(), request.path().to_owned());
+    let known = RequestContext::of(request.head());
     let span = if EXPORTED.load(Ordering::Relaxed) { span_of(&known) } else { Span::none() };
     let known = Some(Arc::new(known));
     let mut end = End::of(&span);
-    let answer = context::within(known.clone(), next.call(request).instrument(span.clone())).await;
+    let answering = next.call(request);
+    let answer = match span.is_none() {
+        true => context::within(known.clone(), answering).await,
+        false => context::within(known.clone(), answering.instrument(span.clone())).await,
+    };
     match &answer {
         Ok(response) => end.answered(response.status(), || {
             let request = response.request();
@@ -52,9 +54,9 @@ pub async fn in_span<B: MessageBody + Unpin + 'static>(
 fn span_of(known: &RequestContext) -> Span {
     tracing::error_span!(
         "request",
-        id = known.id,
-        method = known.method,
-        path = known.path,
+        id = known.id(),
+        method = known.method(),
+        path = known.path(),
         role = Empty,
         status = Empty,
         route = Empty,
@@ -65,11 +67,11 @@ fn span_of(known: &RequestContext) -> Span {
 }
 
 /// Notes who the request acts as.
-pub fn acts_as(role: &str) {
-    context::acts_as(role);
+pub fn acts_as(role: Arc<str>) {
     if EXPORTED.load(Ordering::Relaxed) {
-        Span::current().record("role", role);
+        Span::current().record("role", &*role);
     }
+    context::acts_as(role);
 }
 
 /// Notes how the request ended.
@@ -139,7 +141,7 @@ impl<B: MessageBody + Unpin> MessageBody for InSpan<B> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
         let this = &mut *self;
-        let _working = context::enter(&this.known);
+        let _working = context::enter(&mut this.known);
         let _entered = this.span.enter();
         Pin::new(&mut this.body).poll_next(cx)
     }

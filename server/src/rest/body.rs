@@ -17,12 +17,12 @@ use crate::http::bodies::{BEGINNING, is_no_room, pass_on};
 pub async fn read(
     request: &HttpRequest,
     mut payload: web::Payload,
-    head: &RawRequest,
+    head: &RawRequest<'_>,
     rules: &RequestRules<'_>,
     rest: &Rest,
     identity: &Identity,
 ) -> Result<Bytes, ApiError> {
-    let is_used = matches!(head.method.as_str(), "POST" | "PATCH" | "PUT");
+    let is_used = matches!(head.method, "POST" | "PATCH" | "PUT");
     let announced: Option<usize> = head.header("content-length").and_then(|length| length.parse().ok());
     let longest = MAX_BODY.min(usize::try_from(rest.bodies.longest()).unwrap_or(usize::MAX));
     if announced.is_some_and(|length| length > longest) {
@@ -35,7 +35,7 @@ pub async fn read(
     if !is_used {
         pass_on(request);
     } else if announced.is_some_and(|length| length > BEGINNING as usize) {
-        require_allowed(head, rules, rest, identity).await?;
+        Box::pin(require_allowed(head, rules, rest, identity)).await?;
         is_allowed = true;
     }
     while let Some(chunk) = payload.next().await {
@@ -51,7 +51,7 @@ pub async fn read(
             continue;
         }
         if length > BEGINNING as usize && !is_allowed {
-            require_allowed(head, rules, rest, identity).await?;
+            Box::pin(require_allowed(head, rules, rest, identity)).await?;
             is_allowed = true;
         }
         // Mostly there is one chunk, which need not be copied.
@@ -74,7 +74,7 @@ pub async fn read(
 /// Refuses, in PostgreSQL's words, whoever can write nothing there. Where that cannot be found out, PostgreSQL says it
 /// itself when the body has come.
 async fn require_allowed(
-    head: &RawRequest,
+    head: &RawRequest<'_>,
     rules: &RequestRules<'_>,
     rest: &Rest,
     identity: &Identity,

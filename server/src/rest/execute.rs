@@ -208,7 +208,8 @@ pub async fn execute(
         let shape = rest.costs.shape(statements.rows.text());
         require_affordable(rest, settings, caller, plan, &prelude, (&statements.rows, shape)).await?;
         let fault = |error: DbError| fault(rest.noted(shape, error));
-        return execute_streaming(rest, &prelude, &caller.asker(rest, shape), &statements, shape, fault).await;
+        let asker = caller.asker(rest, shape);
+        return Box::pin(execute_streaming(rest, &prelude, &asker, &statements, shape, fault)).await;
     }
     let statements = statements(plan, request, config.max_rows);
     let shape = rest.costs.shape(statements.main.text());
@@ -244,7 +245,7 @@ pub async fn execute(
     let rows = answers.rows.get(main).map(Vec::as_slice).unwrap_or_default();
     if let MediaType::Plan { .. } = plan.media {
         if let Some(open) = answers.open {
-            open.end(decided).await.map_err(&fault)?;
+            Box::pin(open.end(decided)).await.map_err(&fault)?;
         }
         return Ok(Outcome::Explained(explained(rows)));
     }
@@ -330,7 +331,8 @@ async fn require_affordable(
         Some(cost) => cost,
         None => {
             // What is wrong with the statement is told when it is run.
-            let Some(cost) = estimate(rest, caller, plan, prelude, statement).await else { return Ok(()) };
+            let estimate = Box::pin(estimate(rest, caller, plan, prelude, statement));
+            let Some(cost) = estimate.await else { return Ok(()) };
             rest.costs.keep_estimate(shape, role, epoch, cost);
             cost
         }

@@ -78,7 +78,12 @@ fn route_of(mount: &str, path: &str) -> String {
     format!("{mount}/{route}")
 }
 
+/// Boxed where it begins: actix would make this large future elsewhere and copy it.
 async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> HttpResponse {
+    Box::pin(answered(request, body, rest)).await
+}
+
+async fn answered(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> HttpResponse {
     span::routed(&request, || route_of(&rest.mount, request.path()));
     let settings = rest.live.settings();
     let config = &settings.config;
@@ -124,7 +129,7 @@ async fn answer(
         let token = authorization.as_deref().and_then(bearer_token);
         settings.authenticator.authenticate(token).map_err(ApiError::Token)
     })?;
-    span::acts_as(&identity.role);
+    span::acts_as(identity.role.clone());
     *acting = Some(identity.role.clone());
     let cache = rest.cache().ok_or(ApiError::NoSchemaCache)?;
     let mut raw = raw_request(request, &rest.mount)?;
@@ -151,7 +156,7 @@ async fn answer(
         }
         Plan::Document { head } => {
             let started = timing.start();
-            let offer = execute::inspect(rest.live.pool(), settings, &identity, &parsed, &cache).await?;
+            let offer = Box::pin(execute::inspect(rest.live.pool(), settings, &identity, &parsed, &cache)).await?;
             timing.note("transaction", started);
             timing.measure("response", || response::document(&parsed, &offer, &cache, config, head))
         }
@@ -199,22 +204,16 @@ fn with_warning(mut answer: Response, plan: &DatabasePlan) -> Response {
 }
 
 /// All but the body.
-fn raw_request(request: &HttpRequest, mount: &str) -> Result<RawRequest, ApiError> {
+fn raw_request<'a>(request: &'a HttpRequest, mount: &str) -> Result<RawRequest<'a>, ApiError> {
     let uri = request.uri();
     let path = uri.path().strip_prefix(mount).unwrap_or(uri.path());
     let query = uri.query().unwrap_or_default();
     if path.len() + query.len() > MAX_URL {
         return Err(ApiError::TooLarge(Limit::Url));
     }
-    let headers =
-        request.headers().iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
-    Ok(RawRequest {
-        method: request.method().as_str().to_owned(),
-        path: if path.is_empty() { "/".to_owned() } else { path.to_owned() },
-        query: query.to_owned(),
-        headers,
-        body: Bytes::new(),
-    })
+    let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let path = if path.is_empty() { "/" } else { path };
+    Ok(RawRequest { method: request.method().as_str(), path, query, headers, body: Bytes::new() })
 }
 
 fn send(

@@ -95,7 +95,7 @@ impl Storage {
             BearerError::Invalid => StorageError::AccessDenied(error::NOT_A_TOKEN.to_owned()),
             BearerError::Expired => StorageError::AccessDenied("\"exp\" claim timestamp check failed".to_owned()),
         })?;
-        span::acts_as(&caller.role);
+        span::acts_as(caller.role.as_str().into());
         Ok(caller)
     }
 

@@ -64,7 +64,7 @@ fn write_head(writer: &mut Writer<'_>, level: Level) -> fmt::Result {
 
 /// `request{id="…" method="GET" path="/…" role="…" status=200}: `
 fn write_request(writer: &mut Writer<'_>, request: &RequestContext) -> fmt::Result {
-    let RequestContext { id, method, path, .. } = request;
+    let (id, method, path) = (request.id(), request.method(), request.path());
     write!(writer, "request{{id={id:?} method={method:?} path={path:?}")?;
     if let Some(role) = request.role() {
         write!(writer, " role={role:?}")?;
@@ -76,7 +76,7 @@ fn write_request(writer: &mut Writer<'_>, request: &RequestContext) -> fmt::Resu
 }
 
 fn fields_of(request: &RequestContext) -> serde_json::Value {
-    let mut fields = json!({ "id": request.id, "method": request.method, "path": request.path });
+    let mut fields = json!({ "id": request.id(), "method": request.method(), "path": request.path() });
     if let Some(role) = request.role() {
         fields["role"] = json!(role);
     }
@@ -91,11 +91,13 @@ mod tests {
     use std::io;
     use std::sync::Arc;
 
+    use actix_web::test::TestRequest;
     use parking_lot::Mutex;
     use tracing_subscriber::fmt::format::{DefaultFields, JsonFields};
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
+    use crate::http::request_id::HEADER;
 
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
@@ -126,9 +128,10 @@ mod tests {
         };
         tracing::subscriber::with_default(subscriber, || {
             tracing::warn!("outside");
-            let request = RequestContext::new("r-1".to_owned(), "GET".to_owned(), "/a\nb".to_owned());
-            let _entered = context::enter(&Some(Arc::new(request)));
-            context::acts_as("anon");
+            let request = TestRequest::with_uri("/a?token=t").insert_header((HEADER, "r-1")).to_http_request();
+            let mut known = Some(Arc::new(RequestContext::of(request.head())));
+            let _entered = context::enter(&mut known);
+            context::acts_as("an\non".into());
             context::answered(200);
             tracing::info!(ms = 5, "request answered");
         });
@@ -141,7 +144,7 @@ mod tests {
         let lines = written(Format::Text);
         assert!(lines[0].ends_with("  WARN outside"), "{}", lines[0]);
         let expected =
-            r#"  INFO request{id="r-1" method="GET" path="/a\nb" role="anon" status=200}: request answered ms=5"#;
+            r#"  INFO request{id="r-1" method="GET" path="/a" role="an\non" status=200}: request answered ms=5"#;
         assert!(lines[1].ends_with(expected), "{}", lines[1]);
         assert_eq!(lines.len(), 2);
     }
@@ -153,7 +156,7 @@ mod tests {
         assert_eq!(lines[0]["fields"], json!({ "message": "outside" }));
         assert_eq!(lines[1]["level"], "INFO");
         assert_eq!(lines[1]["fields"], json!({ "message": "request answered", "ms": 5 }));
-        let request = json!({ "id": "r-1", "method": "GET", "path": "/a\nb", "role": "anon", "status": 200 });
+        let request = json!({ "id": "r-1", "method": "GET", "path": "/a", "role": "an\non", "status": 200 });
         assert_eq!(lines[1]["request"], request);
     }
 }

@@ -381,15 +381,18 @@ fn any_bytes_are_parsed_or_refused() {
     for _ in 0..cases {
         let header = soup(&mut maker);
         let header: Vec<u8> = header.into_iter().filter(|byte| *byte >= b' ').collect();
+        let query = soup(&mut maker);
+        let method = *maker.pick(&METHODS);
+        let path = *maker.pick(&["/", "/stars", "/rpc/plus", "/%C3%A9", "/a/b"]);
         let request = RawRequest {
-            method: (*maker.pick(&METHODS)).to_owned(),
-            path: (*maker.pick(&["/", "/stars", "/rpc/plus", "/%C3%A9", "/a/b"])).to_owned(),
-            query: String::from_utf8_lossy(&soup(&mut maker)).into_owned(),
+            method,
+            path,
+            query: &String::from_utf8_lossy(&query),
             headers: vec![
-                ("prefer".to_owned(), header.clone()),
-                ("range".to_owned(), header.clone()),
-                ("accept".to_owned(), header),
-                ("content-type".to_owned(), maker.pick(&TYPES).as_bytes().to_vec()),
+                ("prefer", &header),
+                ("range", &header),
+                ("accept", &header),
+                ("content-type", maker.pick(&TYPES).as_bytes()),
             ],
             body: soup(&mut maker).into(),
         };

@@ -69,7 +69,7 @@ pub fn claims(request: &Request) -> AuthResult<Claims> {
     let verified = request.auth.keys.verify(token).map_err(|error| refused(error.to_string()))?;
     let claims = Claims::read(verified);
     if let Some(claims) = &claims {
-        span::acts_as(&claims.role);
+        span::acts_as(claims.role.as_str().into());
     }
     claims.ok_or_else(|| refused("token is malformed: could not read the claims".to_owned()))
 }

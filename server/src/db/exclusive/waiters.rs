@@ -47,6 +47,8 @@ struct Waiter {
 /// The waiting requests of a lane.
 #[derive(Default)]
 pub struct Waiters {
+    /// See [`Waiters::oldest`]. Other threads look at it far more often than at the queues.
+    oldest: Option<Instant>,
     quick: Lines,
     slow: Lines,
 }
@@ -151,7 +153,7 @@ impl Lines {
     }
 
     fn oldest(&self) -> Option<Instant> {
-        self.roles.iter().filter_map(|(_, line)| line.front(&|_| true)).map(|(_, since)| since).min()
+        self.roles.iter().filter_map(|(_, line)| line.turns.front()).map(|(_, since)| *since).min()
     }
 
     fn forget_gone(&mut self) {
@@ -173,6 +175,7 @@ impl Waiters {
     pub fn push(&mut self, asker: &Asker<'_>, since: Instant, to: oneshot::Sender<Held>) {
         let lines = if asker.is_quick { &mut self.quick } else { &mut self.slow };
         lines.push(asker.role, asker.client, Waiter { since, to });
+        self.oldest.get_or_insert(since);
     }
 
     /// Takes the next request: a quick one, or one whose client `may` hold another connection for long.
@@ -184,18 +187,24 @@ impl Waiters {
         };
         let (lines, place) = if is_quick { (&mut self.quick, quick?) } else { (&mut self.slow, slow?) };
         let (client, waiter) = lines.pop(place)?;
+        self.renew_oldest();
         Some((Holder { client, is_quick }, waiter.to))
     }
 
     /// Since when the oldest request has waited, approximately.
     pub fn oldest(&self) -> Option<Instant> {
-        [self.quick.oldest(), self.slow.oldest()].into_iter().flatten().min()
+        self.oldest
+    }
+
+    fn renew_oldest(&mut self) {
+        self.oldest = [self.quick.oldest(), self.slow.oldest()].into_iter().flatten().min();
     }
 
     /// Removes requests that no longer wait.
     pub fn forget_gone(&mut self) {
         self.quick.forget_gone();
         self.slow.forget_gone();
+        self.renew_oldest();
     }
 
     pub fn len(&self) -> usize {
@@ -231,5 +240,6 @@ impl Waiters {
             line.clients.values_mut().flatten().for_each(|waiter| waiter.since = change(waiter.since));
             line.renew_turns();
         }
+        self.renew_oldest();
     }
 }

@@ -31,20 +31,20 @@ use range::RowRange;
 
 /// A request as it came, its path without the prefix under which the API is mounted.
 #[derive(Clone, Debug, Default)]
-pub struct RawRequest {
-    pub method: String,
+pub struct RawRequest<'a> {
+    pub method: &'a str,
     /// Begins with `/`.
-    pub path: String,
-    pub query: String,
+    pub path: &'a str,
+    pub query: &'a str,
     /// Names in lower case, in order, repetitions kept.
-    pub headers: Vec<(String, Vec<u8>)>,
+    pub headers: Vec<(&'a str, &'a [u8])>,
     pub body: Bytes,
 }
 
-impl RawRequest {
+impl<'a> RawRequest<'a> {
     /// The first header of that (lower-case) name.
-    pub fn header(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| lossy(value))
+    pub fn header(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.headers.iter().find(|(key, _)| *key == name).map(|(_, value)| lossy(value))
     }
 }
 
@@ -144,21 +144,21 @@ enum Resource {
 }
 
 /// Parses `raw`. The order of the checks is the order in which errors take precedence.
-pub fn parse(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<ApiRequest, ApiError> {
-    let resource = resource(&raw.path, rules)?;
+pub fn parse(raw: &RawRequest<'_>, rules: &RequestRules<'_>) -> Result<ApiRequest, ApiError> {
+    let resource = resource(raw.path, rules)?;
     let (schema, profiled) = schema(raw, rules)?;
-    let action = action(resource, &raw.method)?;
+    let action = action(resource, raw.method)?;
     let reading_call = matches!(action, Action::Call { method: CallMethod::Get | CallMethod::Head, .. });
     let mut query = query::parse(raw.query.as_bytes(), reading_call)?;
     let range = ranges(raw, &mut query)?;
     let content_type = raw.header("content-type").map_or(MediaType::Json, |value| MediaType::parse(&value));
     let (payload, columns) = payload(raw, &action, &content_type, &query)?;
     let prefer: Vec<_> =
-        raw.headers.iter().filter(|(name, _)| name == "prefer").map(|(_, value)| lossy(value)).collect();
+        raw.headers.iter().filter(|(name, _)| *name == "prefer").map(|(_, value)| lossy(value)).collect();
     Ok(ApiRequest {
         action,
-        method: raw.method.clone(),
-        path: raw.path.clone(),
+        method: raw.method.to_owned(),
+        path: raw.path.to_owned(),
         schema,
         profiled,
         query,
@@ -175,10 +175,10 @@ pub fn parse(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<ApiRequest, A
 
 /// What a request is about, as far as its head says: the schema and what is to be done. What is wrong with the head is found
 /// in the same order as by [`parse`].
-pub fn target(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<(String, Action), ApiError> {
-    let resource = resource(&raw.path, rules)?;
+pub fn target(raw: &RawRequest<'_>, rules: &RequestRules<'_>) -> Result<(String, Action), ApiError> {
+    let resource = resource(raw.path, rules)?;
     let (schema, _) = schema(raw, rules)?;
-    Ok((schema, action(resource, &raw.method)?))
+    Ok((schema, action(resource, raw.method)?))
 }
 
 fn resource(path: &str, rules: &RequestRules<'_>) -> Result<Resource, ApiError> {
@@ -198,8 +198,8 @@ fn resource(path: &str, rules: &RequestRules<'_>) -> Result<Resource, ApiError> 
     }
 }
 
-fn schema(raw: &RawRequest, rules: &RequestRules<'_>) -> Result<(String, bool), ApiError> {
-    let header = match raw.method.as_str() {
+fn schema(raw: &RawRequest<'_>, rules: &RequestRules<'_>) -> Result<(String, bool), ApiError> {
+    let header = match raw.method {
         "POST" | "PATCH" | "PUT" | "DELETE" => "content-profile",
         _ => "accept-profile",
     };
@@ -232,8 +232,8 @@ fn action(resource: Resource, method: &str) -> Result<Action, ApiError> {
 }
 
 /// Joins `Range`, `limit` and `offset` of the top level; leaves the result in `query.ranges` too.
-fn ranges(raw: &RawRequest, query: &mut QueryParams) -> Result<RowRange, ApiError> {
-    let header = match (raw.method.as_str(), raw.header("range")) {
+fn ranges(raw: &RawRequest<'_>, query: &mut QueryParams) -> Result<RowRange, ApiError> {
+    let header = match (raw.method, raw.header("range")) {
         ("GET", Some(value)) => range::parse_range_header(&value),
         _ => RowRange::ALL,
     };
@@ -251,7 +251,7 @@ fn ranges(raw: &RawRequest, query: &mut QueryParams) -> Result<RowRange, ApiErro
 }
 
 fn payload(
-    raw: &RawRequest,
+    raw: &RawRequest<'_>,
     action: &Action,
     content_type: &MediaType,
     query: &QueryParams,
@@ -267,10 +267,10 @@ fn payload(
 }
 
 /// All headers but cookies. Of a repeated one the last value counts, where the first stood.
-fn headers_json(raw: &RawRequest) -> String {
+fn headers_json(raw: &RawRequest<'_>) -> String {
     let mut headers: Vec<(&str, &[u8])> = Vec::with_capacity(raw.headers.len());
-    for (name, value) in raw.headers.iter().filter(|(name, _)| name != "cookie") {
-        match headers.iter_mut().find(|(known, _)| known == name) {
+    for &(name, value) in raw.headers.iter().filter(|(name, _)| *name != "cookie") {
+        match headers.iter_mut().find(|(known, _)| *known == name) {
             Some(known) => known.1 = value,
             None => headers.push((name, value)),
         }
@@ -300,7 +300,7 @@ fn json_string(out: &mut String, text: &str) {
 }
 
 /// As the reference's library reads them: blanks count but before a name, and only a pair of quotes is taken off.
-fn cookies_json(raw: &RawRequest) -> String {
+fn cookies_json(raw: &RawRequest<'_>) -> String {
     let Some(header) = raw.header("cookie") else { return "{}".to_owned() };
     // A semicolon at the very end opens no further cookie.
     let parts = header.strip_suffix(';').unwrap_or(&header).split(';').filter(|_| !header.is_empty());
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn headers_become_one_object_whose_last_repetition_counts() {
         let json = |headers: &[(&str, &str)]| {
-            let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
+            let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
             headers_json(&RawRequest { headers, ..RawRequest::default() })
         };
         assert_eq!(json(&[]), "{}");
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn cookies_keep_blanks_and_single_quotes_of_their_values() {
         let json = |cookie: &str| {
-            let headers = vec![("cookie".to_owned(), cookie.as_bytes().to_vec())];
+            let headers = vec![("cookie", cookie.as_bytes())];
             let json = cookies_json(&RawRequest { headers, ..RawRequest::default() });
             serde_json::from_str::<serde_json::Value>(&json).expect("JSON")
         };

@@ -60,10 +60,10 @@ fn cache() -> SchemaCache {
 fn written(method: &str, target: &str, body: &str, prefer: &str) -> Result<(String, Vec<String>), ApiError> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let raw = RawRequest {
-        method: method.to_owned(),
-        path: path.to_owned(),
-        query: query.to_owned(),
-        headers: vec![("prefer".to_owned(), prefer.as_bytes().to_vec())],
+        method,
+        path,
+        query,
+        headers: vec![("prefer", prefer.as_bytes())],
         body: bytes::Bytes::copy_from_slice(body.as_bytes()),
     };
     let schemas = ["api".to_owned()];
