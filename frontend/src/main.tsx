@@ -1,4 +1,6 @@
-// first: it says in which order the layers of all styles lie
+// before everything that may use it
+import "./lib/older-browsers";
+// the first style: it says in which order the layers of all styles lie
 import "./styles/index.css";
 // of pages that stand in index.html
 import "./styles/requests.css";

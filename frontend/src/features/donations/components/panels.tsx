@@ -208,7 +208,7 @@ export function givenByNonprofit(gifts: readonly Gift[]): Supported[] {
     const known = sums.get(gift.nonprofit_id) ?? { id: gift.nonprofit_id, name: gift.nonprofit_name, given: 0 };
     sums.set(gift.nonprofit_id, { ...known, given: known.given + gift.amount });
   }
-  return [...sums.values()].toSorted((a, b) => b.given - a.given || a.name.localeCompare(b.name));
+  return [...sums.values()].sort((a, b) => b.given - a.given || a.name.localeCompare(b.name));
 }
 
 export function DonorImpact({ data }: { data: DonorDashboard }) {
