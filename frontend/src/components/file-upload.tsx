@@ -5,6 +5,7 @@ import { cn } from "@/lib/cn";
 import { DEFAULT_FILE_RULES, sortFiles, type FileRules, type Rejection } from "@/lib/files";
 import { formatMegabytes } from "@/lib/format";
 import { useMedia } from "@/lib/use-media";
+import { useOnline } from "@/lib/use-online";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/files";
@@ -74,6 +75,7 @@ export function FileUpload({
   const fallbackId = useId();
   const inputId = id ?? fallbackId;
   const onPhone = useMedia("(pointer: coarse)");
+  const online = useOnline();
   const [over, setOver] = useState(false);
   /** Files that were not taken, each with the reason; until the next choice or until they are put away. */
   const [rejected, setRejected] = useState<readonly { name: string; why: string }[]>([]);
@@ -207,6 +209,8 @@ export function FileUpload({
                   <span className="block text-sm text-soft">
                     {state?.error ? (
                       <strong className="text-danger-text">{state.error}</strong>
+                    ) : state && !online ? (
+                      t("files.waits", { size: formatMegabytes(file.size) })
                     ) : state?.percent !== undefined ? (
                       t("files.sent", { size: formatMegabytes(file.size), percent: Math.round(state.percent) })
                     ) : (

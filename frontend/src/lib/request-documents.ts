@@ -1,10 +1,12 @@
 /** Documents of requests on their way into storage: for an account into the request's folder, for a guest into a slot. */
 import { z } from "zod";
 import type { Database } from "@/types/database";
-import { stoppable } from "./abortable";
 import { fileExtension, mimeTypeOf } from "./files";
+import { loadAppConfig } from "./env";
 import { newKey } from "./new-key";
+import { uploadResumable } from "./resumable";
 import { rpc } from "./rpc";
+import { shrinkPhoto } from "./shrink-photo";
 import { getSupabase } from "./supabase";
 
 const BUCKET = "request-documents";
@@ -24,15 +26,34 @@ export interface StoredDocument {
 /** What people call the file, as long as the database takes it. */
 const nameOf = (file: File) => file.name.slice(-255);
 
-/** Puts a file into a request of the caller's account: the object first, then its row. */
-export async function uploadToRequest(requestId: string, file: File, signal?: AbortSignal): Promise<StoredDocument> {
+export interface Sending {
+  signal?: AbortSignal;
+  /** Percent of the file that has left this device. */
+  onProgress?: (percent: number) => void;
+}
+
+async function accountHeaders(): Promise<Record<string, string>> {
   const supabase = await getSupabase();
+  const { publishableKey } = await loadAppConfig();
+  const { data } = await supabase.auth.getSession();
+  return { apikey: publishableKey, Authorization: `Bearer ${data.session?.access_token ?? publishableKey}` };
+}
+
+/** Puts a file into a request of the caller's account: the object first, then its row. */
+export async function uploadToRequest(requestId: string, chosen: File, sending: Sending = {}): Promise<StoredDocument> {
+  const supabase = await getSupabase();
+  const file = await shrinkPhoto(chosen);
   const path = `${requestId}/${newKey()}.${fileExtension(file.name) || "bin"}`;
   const mimeType = mimeTypeOf(file);
-  const { error: refused } = await stoppable(path, signal, () =>
-    supabase.storage.from(BUCKET).upload(path, file, { contentType: mimeType }),
-  );
-  if (refused) throw refused;
+  await uploadResumable({
+    bucket: BUCKET,
+    path,
+    file,
+    type: mimeType,
+    headers: accountHeaders,
+    signed: false,
+    ...sending,
+  });
   const { data, error } = await supabase
     .from("request_documents")
     .insert({ request_id: requestId, name: nameOf(file), path, mime_type: mimeType, size_bytes: file.size })
@@ -47,9 +68,10 @@ export async function uploadToRequest(requestId: string, file: File, signal?: Ab
 
 const slotSchema = z.object({ id: z.string(), bucket: z.string(), path: z.string() });
 
-/** Signed out: a place for one file under `key`, opened by a short-lived signed URL. */
-export async function uploadToSlot(key: string, file: File, signal?: AbortSignal): Promise<StoredDocument> {
+/** Signed out: a place for one file under `key`, opened by a short-lived signed upload token. */
+export async function uploadToSlot(key: string, chosen: File, sending: Sending = {}): Promise<StoredDocument> {
   const supabase = await getSupabase();
+  const file = await shrinkPhoto(chosen);
   const mimeType = mimeTypeOf(file);
   const args: Database["public"]["Functions"]["create_guest_upload_slot"]["Args"] = {
     key,
@@ -58,16 +80,23 @@ export async function uploadToSlot(key: string, file: File, signal?: AbortSignal
     size_bytes: file.size,
   };
   const slot = await rpc("create_guest_upload_slot", args, slotSchema);
-  const bucket = supabase.storage.from(slot.bucket);
-  const signed = await bucket.createSignedUploadUrl(slot.path);
-  const sent = signed.error
-    ? signed
-    : await stoppable(slot.path, signal, () =>
-        bucket.uploadToSignedUrl(slot.path, signed.data.token, file, { contentType: mimeType }),
-      );
-  if (sent.error) {
-    await supabase.rpc("remove_guest_upload_slot", { id: slot.id });
-    throw sent.error;
+  try {
+    const signed = await supabase.storage.from(slot.bucket).createSignedUploadUrl(slot.path);
+    if (signed.error) throw signed.error;
+    const { token } = signed.data;
+    const { publishableKey } = await loadAppConfig();
+    await uploadResumable({
+      bucket: slot.bucket,
+      path: slot.path,
+      file,
+      type: mimeType,
+      headers: () => Promise.resolve({ apikey: publishableKey, "x-signature": token }),
+      signed: true,
+      ...sending,
+    });
+  } catch (error) {
+    await supabase.rpc("remove_guest_upload_slot", { id: slot.id }).then(undefined, () => undefined);
+    throw error;
   }
   return { id: slot.id, name: file.name, size: file.size, path: slot.path, slot: true };
 }

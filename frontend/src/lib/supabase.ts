@@ -5,7 +5,6 @@
 import type { SupabaseClient } from "@supabase/supabase-js";
 import { currentLocale } from "@/messages/locale";
 import type { Database } from "@/types/database";
-import { abortableFetch } from "./abortable";
 import { loadAppConfig } from "./env";
 import { readStored } from "./stored";
 
@@ -37,7 +36,7 @@ export function getSupabase(): Promise<Client> {
           detectSessionInUrl: window.location.pathname !== "/reset-password",
         },
         // the page's language, which need not be the browser's: mails are written in it
-        global: { fetch: abortableFetch, headers: { "Accept-Language": currentLocale() } },
+        global: { headers: { "Accept-Language": currentLocale() } },
         realtime: { heartbeatIntervalMs: 30_000, timeout: 10_000 },
       });
       for (const watcher of watchers) watcher(made);

@@ -20,9 +20,9 @@ beforeEach(() => {
   uploads.length = 0;
   vi.mocked(removeDocument).mockClear();
   vi.mocked(uploadToSlot).mockImplementation(
-    (_key, { name }, signal) =>
+    (_key, { name }, sending) =>
       new Promise((arrive, fail) => {
-        uploads.push({ name, signal: signal as AbortSignal, arrive: () => arrive(stored(name)), fail });
+        uploads.push({ name, signal: sending?.signal as AbortSignal, arrive: () => arrive(stored(name)), fail });
       }),
   );
 });

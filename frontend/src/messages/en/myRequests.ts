@@ -181,6 +181,4 @@ export const myRequests = define("myRequests", {
   answerSent: "Answer sent",
   answerSentBody: "The nonprofit can go on now. We write to you when there is news.",
   answerFailed: "Your answer was not sent",
-  fileFailed: "This file did not arrive. {reason}",
-  fileSending: "{size}, sending…",
 });

@@ -155,8 +155,6 @@ export const requestForm = define("requestForm", {
   amountMost: "Please ask for less than $10,000,000.",
   documents: "Documents",
   documentsHint: "A letter, a bill, a photo of it. {limits} You can also send them later.",
-  documentSending: "{size}, sending…",
-  documentFailed: "This file did not arrive. {reason}",
   documentRetry: "Send again",
   documentsBusy: "Wait until your documents have arrived.",
   documentsFailed: "Some documents did not arrive. Send them again or remove them.",

@@ -1,22 +1,23 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { useForm } from "react-hook-form";
 import { z } from "zod";
 import { FileUpload } from "@/components/file-upload";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Textarea } from "@/components/ui/input";
-import { errorMessage, isWrongFileType } from "@/lib/errors";
+import { progressOf } from "@/components/upload-progress";
+import { errorMessage } from "@/lib/errors";
 import { ADDITIONAL_FILE_RULES } from "@/lib/files";
-import { formatMegabytes } from "@/lib/format";
 import { reads } from "@/lib/query-keys";
 import { readKept, useKeptForm } from "@/lib/kept-form";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 import "@/messages/en/files";
-import { uploadToRequest, uploadToSlot } from "@/lib/request-documents";
+import { uploadToRequest, uploadToSlot, type StoredDocument } from "@/lib/request-documents";
+import { useUploads } from "@/lib/use-uploads";
 import { answerInfo, type RequestAccess, type RequestDetail } from "../api";
 
 const schema = z.object({ message: z.string().max(5000, t("myRequests.messageTooLong")) });
@@ -26,10 +27,25 @@ export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: R
   const { request, documents, timeline, nonprofits } = detail;
   const queryClient = useQueryClient();
   const keptAs = `answer-${request.id}`;
-  const [files, setFiles] = useState<File[]>([]);
   /** A guest's papers that have arrived; the answer names them. */
-  const [slots, setSlots] = useState<readonly { id: string; name: string; size: number }[]>([]);
-  const [states, setStates] = useState<ReadonlyMap<File, "sending" | { error: string }>>(new Map());
+  const [slots, setSlots] = useState<readonly StoredDocument[]>([]);
+  const arrivedSlots = useRef<readonly StoredDocument[]>(slots);
+  const {
+    pending,
+    hold,
+    send: sendFile,
+    drop,
+  } = useUploads({
+    batch: request.id,
+    upload: (file, sending) =>
+      guest ? uploadToSlot(guest.uploadKey, file, sending) : uploadToRequest(request.id, file, sending),
+    onArrived: (document) => {
+      if (!document.slot) return; // in the request's own list
+      arrivedSlots.current = [...arrivedSlots.current, document];
+      setSlots(arrivedSlots.current);
+    },
+  });
+  const files = pending.map(({ file }) => file);
   const form = useForm({
     resolver: zodResolver(schema),
     mode: "onTouched",
@@ -45,36 +61,14 @@ export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: R
 
   const send = useMutation({
     mutationFn: async (message: string) => {
-      let left = files;
-      let sent = slots;
-      for (const file of files) {
-        setStates((map) => new Map(map).set(file, "sending"));
-        try {
-          if (guest) {
-            sent = [...sent, await uploadToSlot(guest.uploadKey, file)];
-            setSlots(sent);
-          } else {
-            await uploadToRequest(request.id, file);
-          }
-          left = left.filter((other) => other !== file);
-          setFiles(left);
-        } catch (error) {
-          setStates((map) =>
-            new Map(map).set(file, {
-              error: isWrongFileType(error)
-                ? t("files.invalidTypeBody", { file: file.name })
-                : t("myRequests.fileFailed", { reason: errorMessage(error) }),
-            }),
-          );
-        }
-      }
-      if (left.length > 0) return null; // each says at its name why; what arrived stays
+      const all = await Promise.all(files.map(sendFile));
+      if (all.includes(false)) return null; // each says at its name why; what arrived stays
       return guest
         ? answerInfo(
             request.id,
             message,
             guest.access,
-            sent.map(({ id }) => id),
+            arrivedSlots.current.map(({ id }) => id),
           )
         : answerInfo(request.id, message);
     },
@@ -128,13 +122,14 @@ export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: R
             rules={ADDITIONAL_FILE_RULES}
             stored={[...arrived.map(({ id, name, size_bytes }) => ({ id, name, size: size_bytes })), ...slots]}
             files={files}
-            onChange={setFiles}
+            onChange={(now) => {
+              for (const gone of files.filter((file) => !now.includes(file))) drop(gone);
+              hold(now.filter((file) => !files.includes(file)));
+            }}
             disabled={send.isPending}
             progress={(file) => {
-              const state = states.get(file);
-              return state === "sending"
-                ? { note: t("myRequests.fileSending", { size: formatMegabytes(file.size) }) }
-                : state;
+              const entry = pending.find((other) => other.file === file);
+              return send.isPending || entry?.error ? progressOf(entry) : undefined;
             }}
           />
           <Field name="message" label={t("myRequests.message")} optional hint={t("myRequests.messageHint")}>

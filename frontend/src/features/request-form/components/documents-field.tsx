@@ -2,11 +2,11 @@ import { RotateCw } from "lucide-react";
 import { FileUpload } from "@/components/file-upload";
 import { Button } from "@/components/ui/button";
 import { REQUEST_FILE_RULES } from "@/lib/files";
-import { formatMegabytes } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/files";
 import "@/messages/en/requestForm";
 import type { StoredDocument } from "@/lib/request-documents";
+import { progressOf } from "@/components/upload-progress";
 import type { DocumentsState } from "../use-documents";
 
 /** Documents of the request: those that arrived, those on their way, and room for more. */
@@ -38,8 +38,7 @@ export function DocumentsField({
         }}
         files={pending.map(({ file }) => file)}
         progress={(file) => {
-          const error = pending.find((entry) => entry.file === file)?.error;
-          return error ? { error } : { note: t("requestForm.documentSending", { size: formatMegabytes(file.size) }) };
+          return progressOf(pending.find((entry) => entry.file === file));
         }}
         onChange={(files) => {
           const known = pending.map(({ file }) => file);

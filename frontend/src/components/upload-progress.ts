@@ -1,0 +1,13 @@
+import { formatMegabytes } from "@/lib/format";
+import type { Pending } from "@/lib/use-uploads";
+import { t } from "@/messages";
+import "@/messages/en/files";
+import type { FileProgress } from "./file-upload";
+
+/** How a file on its way is told in the list. */
+export function progressOf(entry: Pending | undefined): FileProgress | undefined {
+  if (!entry) return undefined;
+  if (entry.error !== null) return { error: entry.error };
+  if (entry.percent !== null) return { percent: entry.percent };
+  return { note: t("files.sending", { size: formatMegabytes(entry.file.size) }) };
+}
