@@ -40,7 +40,7 @@ test-package: package
 test *ARGS:
     tools/test.sh {{ARGS}}
 
-# Programs that others wrote (boto3, aws-cli, supabase-py, rclone, Uppy, versitygw, nats-server), e.g. `just test-tools boto3`
+# Programs that others wrote (boto3, aws-cli, supabase-py, rclone, tus-js-client, Uppy, versitygw, nats-server), e.g. `just test-tools boto3`
 test-tools *ARGS: setup
     cargo build --locked --bin ferrobase
     tools/test-tools.sh {{ARGS}}
@@ -99,6 +99,11 @@ mutants-realtime: setup
 # Kill server, PostgreSQL or both while storage works, and hold what was acknowledged against what is there
 crash-storage KILLS="200" *REPORT: setup
     CRASH_KILLS={{KILLS}} CRASH_REPORT={{REPORT}} cargo test -p ferrobase --test all storage_crash:: -- --nocapture
+
+# Send and fetch 2 GB by every road of storage and see what memory they take (needs curl and 10 GB of disk), e.g. `just storage-memory --write docs/reports/storage-memory.md`
+storage-memory *ARGS: setup
+    cargo build --locked --bin ferrobase
+    UPLOAD_FILE_SIZE_LIMIT=5000000000 tools/with-server.sh node tools/storage-memory.mjs {{ARGS}}
 
 # Fuzz the reader of request heads, the grammar of requests and the path to the role, each for some seconds (needs a nightly toolchain), e.g. `just fuzz 300`
 fuzz SECONDS="60" *TARGETS:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command against a development server of its own: fresh data folder, free ports, stopped afterwards.
 #   tools/with-server.sh COMMAND…      (FERROBASE_BIN names the binary)
-# The command sees BASE_URL, SUPABASE_URL, INBOX_URL, DATABASE_URL_OF_TEST.
+# The command sees BASE_URL, SUPABASE_URL, INBOX_URL, DATABASE_URL_OF_TEST, SERVER_PID.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,5 +30,6 @@ server=$!
 node tools/wait-for.mjs "http://127.0.0.1:$api/health" "$server" || { tail -50 "$data/server.log" >&2; exit 1; }
 
 export BASE_URL=http://127.0.0.1:$api SUPABASE_URL=http://127.0.0.1:$api INBOX_URL=http://127.0.0.1:$inbox
+export SERVER_PID=$server
 export DATABASE_URL_OF_TEST=postgresql://postgres:postgres@127.0.0.1:$db/postgres
 "$@" || { code=$?; echo "--- last lines of the server's log" >&2; tail -30 "$data/server.log" >&2; exit $code; }
