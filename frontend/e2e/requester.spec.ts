@@ -658,18 +658,19 @@ test("offline and server faults lose nothing, and a repeated submit gives the sa
   await expect(page.getByText("You are offline")).toBeVisible();
   await button(page, "Submit Request").click();
   await expect(page.getByRole("alert").getByText(/We cannot reach the server\. Nothing is lost\./)).toBeVisible();
-  await context.setOffline(false);
+  await expect(page.getByText("Not sent yet")).toBeVisible();
 
-  // the server takes the request, its answer is lost on the way back
+  // it goes by itself; the server takes it, and its answer is lost on the way back
   let first = "";
   await page.route("**/rest/v1/rpc/submit_request", async (route) => {
     const response = await route.fetch();
     first = ((await response.json()) as { request_number: string }).request_number;
     await route.abort("connectionreset");
   });
-  await button(page, "Submit Request").click();
+  await context.setOffline(false);
   await expect.poll(() => first).toMatch(/^REQ-/);
   await expect(heading(page, "Check your answers")).toBeVisible();
+  await expect(page.getByText("Not sent yet")).toBeVisible();
   await page.unroute("**/rest/v1/rpc/submit_request");
   let sent = 0;
   page.on("request", (asked) => (sent += Number(asked.url().endsWith("/rpc/submit_request"))));
@@ -679,4 +680,35 @@ test("offline and server faults lose nothing, and a repeated submit gives the sa
   // a reload just when it went out, and the way back, find the confirmation and no empty form
   await page.goto("/submit-request?step=review");
   await expect(page.getByTestId("request-number")).toHaveText(first);
+});
+
+test("a request that was to be sent without a line goes by itself when the page is opened with one", async ({
+  page,
+  context,
+}) => {
+  await page.goto("/submit-request");
+  await button(page, /^Food Assistance/).click();
+  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
+  await button(page, "Continue").click();
+  await fillPersonal(page, `later-${randomUUID()}@test.example`);
+  await button(page, "Next").click();
+  await fillContact(page);
+  await button(page, "Continue").click();
+  await page.getByLabel("Details").fill(DESCRIPTION);
+  await button(page, "Continue").click();
+  await page.getByRole("checkbox", { name: /You may contact me/ }).click();
+  await context.setOffline(true);
+  await button(page, "Submit Request").click();
+  await expect(page.getByText("Not sent yet")).toBeVisible();
+  await button(page, "Do not send it").click();
+  await expect(page.getByText("Not sent yet")).toHaveCount(0);
+  await button(page, "Submit Request").click();
+  await expect(page.getByText("Not sent yet")).toBeVisible();
+  await page.close();
+
+  await context.setOffline(false);
+  const later = await context.newPage();
+  await later.goto("/submit-request");
+  await expect(later.getByTestId("request-number")).toHaveText(/^REQ-\d+$/);
+  await expect(later.getByText("Not sent yet")).toHaveCount(0);
 });

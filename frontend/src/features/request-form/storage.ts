@@ -21,6 +21,8 @@ export interface Kept {
   dirty: boolean;
   /** The saved draft's `updated_at` when it was last taken or loaded. */
   syncedAt: string | null;
+  /** It was to be sent, and the server could not be reached: it goes by itself when it can. */
+  waits?: boolean;
   /** The last request that was sent from here: the confirmation survives a reload. */
   sent: SentRequest | null;
 }
@@ -50,8 +52,9 @@ export function readKept(slot: Slot): Kept | null {
     return null;
   }
   if (found.version !== VERSION || typeof found.answers?.key !== "string") return null;
-  const { answers, dirty, syncedAt, sent } = found;
-  return { answers: { ...answers, identity: { ...emptyIdentity, ...answers.identity } }, dirty, syncedAt, sent };
+  const { answers, dirty, syncedAt, sent, waits } = found;
+  const whole = { ...answers, identity: { ...emptyIdentity, ...answers.identity } };
+  return { answers: whole, dirty, syncedAt, sent, ...(waits ? { waits } : {}) };
 }
 
 /** False when the browser did not take it (full or closed). */

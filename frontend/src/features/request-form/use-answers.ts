@@ -25,6 +25,9 @@ export interface AnswersState {
   change: Change;
   /** Writes the draft now and gives its id; throws what the server answers. */
   save: () => Promise<string>;
+  /** The answers were to be sent, and wait for a line. */
+  waits: boolean;
+  setWaits: (waits: boolean) => void;
   /** The request went out: the answers are done with. */
   finish: (sent: SentRequest) => void;
   /** Makes another request of the answers: the one they were sent as stays as it is. */
@@ -129,6 +132,8 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     put({ ...latest.current, answers: { ...answers, key: newKey(), draftId: null, documents: [] }, dirty: true });
   }, [put]);
 
+  const setWaits = useCallback((waits: boolean) => put({ ...latest.current, waits }), [put]);
+
   const [tabOnly, setTabOnly] = useState(() => !signedIn && isOthersDevice());
   const keepInTab = useCallback(() => {
     leaveNothingHere(slot);
@@ -142,6 +147,8 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
     saving: shown,
     change,
     save,
+    waits: kept.waits === true,
+    setWaits,
     finish,
     renew,
     clear,

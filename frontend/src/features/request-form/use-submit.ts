@@ -1,5 +1,6 @@
 /** Sending the request: once, however often the button is pressed, and with the server's words at their steps. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useEffectEvent } from "react";
 import { errorMessage, fieldErrors, isNetworkError, isSessionExpired } from "@/lib/errors";
 import { reads } from "@/lib/query-keys";
 import { toast } from "@/lib/toast";
@@ -38,10 +39,12 @@ export const complaintsOf = (error: unknown): Complaint[] =>
 
 export interface UseSubmit {
   signedIn: boolean;
+  /** Whether the answers wait for a line from now on. */
+  onWaits: (waits: boolean) => void;
   onSent: (sent: SentRequest) => void;
 }
 
-export function useSubmit({ signedIn, onSent }: UseSubmit) {
+export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
   const queryClient = useQueryClient();
   return useMutation({
     mutationFn: (answers: Answers) => submitRequest(answers, signedIn),
@@ -60,6 +63,7 @@ export function useSubmit({ signedIn, onSent }: UseSubmit) {
       });
     },
     onError: (error) => {
+      onWaits(isNetworkError(error));
       if (complaintsOf(error).length > 0 || isSessionExpired(error)) return; // told in the page
       toast({
         variant: "destructive",
@@ -68,4 +72,30 @@ export function useSubmit({ signedIn, onSent }: UseSubmit) {
       });
     },
   });
+}
+
+const TRY_AGAIN_MS = 20_000;
+
+/**
+ * Sends what waits for a line: when the page is opened with one, when it comes back, and now and then meanwhile, because a browser
+ * only believes that it has one. No browser on iOS sends while the page is closed. The same key gives the same request.
+ */
+export function useSendWaiting({ waits, busy, send }: { waits: boolean; busy: boolean; send: () => void }): void {
+  const go = useEffectEvent(() => {
+    if (navigator.onLine && !busy) send();
+  });
+  const opened = useEffectEvent(() => {
+    if (waits) go();
+  });
+  useEffect(() => opened(), []);
+  useEffect(() => {
+    if (!waits) return;
+    const timer = setInterval(() => go(), TRY_AGAIN_MS);
+    const back = () => go();
+    window.addEventListener("online", back);
+    return () => {
+      clearInterval(timer);
+      window.removeEventListener("online", back);
+    };
+  }, [waits]);
 }

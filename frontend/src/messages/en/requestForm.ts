@@ -22,6 +22,11 @@ export const requestForm = define("requestForm", {
   saveFailedBody: "{reason} Your answers stay in this browser.",
   offlineTitle: "You are offline",
   offlineBody: "Keep writing. Your answers are saved in this browser. Send them when the connection is back.",
+  waitsTitle: "Not sent yet",
+  waitsBody:
+    "Your request waits on this device. It goes by itself when the connection is back. Leave this page open, or open it again within a day.",
+  waitsSend: "Try now",
+  waitsStop: "Do not send it",
   expiredTitle: "You were signed out for your safety",
   expiredBody: "Nothing is lost. Your answers are kept in this tab. Sign in again to save and send them.",
   signInAgain: "Sign in again",

@@ -107,6 +107,8 @@ export interface FrameProps {
   expired: boolean;
   /** Address of a step that is reached; undefined where there is nothing to go back to. */
   hrefOf: (step: Step) => string;
+  /** In place of what is said about saving. */
+  notice?: ReactNode;
   children: ReactNode;
 }
 
@@ -114,7 +116,7 @@ export interface FrameProps {
  * The wizard's page: back and saved state, the bridge, the question. A new step takes the focus, as it is shown: later it
  * would be taken away from who is typing already.
  */
-export function Frame({ step, title, lead, saving, expired, hrefOf, children }: FrameProps) {
+export function Frame({ step, title, lead, saving, expired, hrefOf, notice, children }: FrameProps) {
   const before = useRef(step);
   useLayoutEffect(() => {
     if (before.current === step) return;
@@ -160,7 +162,7 @@ export function Frame({ step, title, lead, saving, expired, hrefOf, children }: 
         </div>
       }
     >
-      {step === "sent" ? null : <SaveNotices saving={saving} expired={expired} />}
+      {step === "sent" ? null : (notice ?? <SaveNotices saving={saving} expired={expired} />)}
       {children}
     </FormPage>
   );

@@ -22,7 +22,7 @@ import { emptyIdentity, showsSent, withTyped, type Chosen } from "../answers";
 
 import { contactFields, personalFields, singlePageSchema, type SinglePage } from "../schema";
 import { useDocuments } from "../use-documents";
-import { useSubmit } from "../use-submit";
+import { useSendWaiting, useSubmit } from "../use-submit";
 import { NoCategories } from "./category-step";
 import { DetailsFields } from "./details-step";
 import { DocumentsField } from "./documents-field";
@@ -32,6 +32,7 @@ import { IdentityFields } from "./info-step";
 import { NonprofitPicker } from "./nonprofit-picker";
 import { AlreadySent } from "./review-step";
 import { SentStep } from "./sent-step";
+import { WaitingToSend } from "./waiting-to-send";
 import { Keep, placeOf, useIdentified, type FormProps } from "./wizard";
 
 /** The server's field names → this form's. */
@@ -113,11 +114,15 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
 
   const submit = useSubmit({
     signedIn,
+    onWaits: state.setWaits,
     onSent: (request) => {
       finish(request);
       void navigate(stepHref("sent"), { replace: true });
     },
   });
+
+  const sendNow = () => submit.mutate(answers);
+  useSendWaiting({ waits: state.waits && !expired, busy: submit.isPending, send: sendNow });
 
   if (showsSent(params.get("step"), sent, answers) && sent) {
     return (
@@ -160,7 +165,11 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         </div>
       }
     >
-      <SaveNotices saving={saving} expired={expired} />
+      {state.waits && !expired ? (
+        <WaitingToSend busy={submit.isPending} onSend={sendNow} onStop={() => state.setWaits(false)} />
+      ) : (
+        <SaveNotices saving={saving} expired={expired} />
+      )}
       <p className="mb-6 text-soft">
         <Link to={`${pathname}?${formParams(params, "wizard")}`}>{t("requestForm.wizardLink")}</Link>{" "}
         {t("requestForm.wizardBody")}

@@ -18,7 +18,7 @@ import { lastIdentityQuery } from "../api";
 import type { Identity } from "../schema";
 import type { AnswersState } from "../use-answers";
 import { useDocuments } from "../use-documents";
-import { useSubmit } from "../use-submit";
+import { useSendWaiting, useSubmit } from "../use-submit";
 import { CategoryStep, CategoryTail } from "./category-step";
 import { DetailsStep } from "./details-step";
 import { Frame, showSessionEnd } from "./frame";
@@ -26,6 +26,7 @@ import { InfoStep } from "./info-step";
 import { NonprofitsStep } from "./nonprofits-step";
 import { ReviewStep } from "./review-step";
 import { SentStep } from "./sent-step";
+import { WaitingToSend } from "./waiting-to-send";
 
 const titles: Record<Step, { title: MessageKey; lead?: MessageKey }> = {
   category: { title: "requestForm.categoryTitle", lead: "requestForm.categoryLead" },
@@ -116,11 +117,14 @@ export function Wizard({ state, user, expired }: FormProps) {
   const documents = useDocuments({ answers, change, signedIn, save });
   const submit = useSubmit({
     signedIn,
+    onWaits: state.setWaits,
     onSent: (request) => {
       finish(request);
       go("sent", true);
     },
   });
+  const sendNow = () => submit.mutate(answers);
+  useSendWaiting({ waits: state.waits && !expired, busy: submit.isPending, send: sendNow });
   const onIdentity = useCallback(
     (identity: Partial<Answers["identity"]>) => change((now) => ({ identity: { ...now.identity, ...identity } })),
     [change],
@@ -141,7 +145,14 @@ export function Wizard({ state, user, expired }: FormProps) {
     );
   }
   return (
-    <Frame {...frame}>
+    <Frame
+      {...frame}
+      notice={
+        state.waits && !expired ? (
+          <WaitingToSend busy={submit.isPending} onSend={sendNow} onStop={() => state.setWaits(false)} />
+        ) : undefined
+      }
+    >
       {step === "category" ? (
         <>
           {wanted === null ? (
