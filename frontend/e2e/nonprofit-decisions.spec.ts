@@ -92,10 +92,16 @@ test.describe("deciding on a request", () => {
     await answer(page, "Request More Information");
     const dialog = page.getByRole("dialog");
     await expect(dialog.getByRole("button", { name: "Request information" })).toBeDisabled();
+    // a tick is enough; what is ticked stands above what is written
+    await dialog.getByRole("checkbox", { name: "Proof of income" }).click();
+    await expect(dialog.getByRole("button", { name: "Request information" })).toBeEnabled();
     await dialog.getByLabel("What do you need?").fill("Please send the letter from the new job.");
     await accessible(page);
     await dialog.getByRole("button", { name: "Request information" }).click();
     await expect(toast(page, "Additional Information Requested")).toBeVisible();
+    await expect(page.getByText("– Your last pay slip, or a letter that says what you get each month.")).toBeVisible();
+    // the end of the day's list
+    await expect(page.getByText("Nothing waits for you")).toBeVisible();
     await expect(page.locator(".page-head .badge")).toHaveText("Needs More Proof");
     await rpc(request, sent.person.accessToken, "answer_request_info", {
       id: sent.id,
@@ -105,6 +111,48 @@ test.describe("deciding on a request", () => {
     await expect(page.getByText("The person has answered")).toBeVisible();
     await expect(page.getByText("The letter comes on Monday.")).toBeVisible();
     await accessible(page);
+  });
+
+  test("complete requests are decided from the keyboard, four presses each on one screen, until none waits", async ({
+    page,
+    request,
+    people,
+  }) => {
+    const { organization, admin } = await found(request, people);
+    const sent = [await ask(request, people, [organization]), await ask(request, people, [organization])];
+    await rpc(request, admin.accessToken, "record_donation", {
+      nonprofit_id: organization.id,
+      amount: 5000,
+      donor_name: "Daniel",
+    });
+    await people.signIn(page, admin);
+    await page.goto("/nonprofit-dashboard");
+    let presses = 0;
+    /** Walks to a link or a button with the Tab key, and presses it. */
+    const press = async (role: "link" | "button", name: string | RegExp) => {
+      const target = page.getByRole(role, { name });
+      await expect(target).toBeVisible();
+      for (let tabs = 0; tabs < 60; tabs += 1) {
+        if (await target.evaluate((element) => element === document.activeElement)) break;
+        await page.keyboard.press("Tab");
+      }
+      await expect(target).toBeFocused();
+      await page.keyboard.press("Enter");
+      presses += 1;
+    };
+    await press("link", "Review request");
+    for (const { number } of sent) {
+      await expect(page.locator(".page-head")).toContainText(number);
+      const { pathname } = new URL(page.url());
+      await press("button", "Approve Request");
+      // the amount that was asked for stands there already
+      await press("button", /^Approve for/);
+      await expect(toast(page, "Request Approved").filter({ hasText: number })).toBeVisible();
+      expect(new URL(page.url()).pathname).toBe(pathname);
+      if (number === sent[0]?.number) await press("link", new RegExp(`${sent[1]?.number}`));
+    }
+    await expect(page.getByText("Nothing waits for you")).toBeVisible();
+    expect(presses / sent.length).toBeLessThanOrEqual(4);
   });
 
   test("a colleague was faster: the page says so and shows the new state", async ({ page, request, people }) => {

@@ -54,6 +54,13 @@ begin
   perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''Une photo'')', sent ->> 'id'));
   t := tests.mail_text(a, '%encore une chose%');
   perform tests.same('asked', t like '%On vous écrit%' and t like '%"Une photo"%' and t like '%un code qui ouvre votre demande%', true);
+  -- the list is in the person's language, in the order of the checklist, the staff's own words stand below
+  perform tests.act('manager', format('select public.request_more_info(%L, ''x'', ''Bon courage'', array[''rent'', ''identity''])', sent ->> 'id'));
+  perform tests.same('list', (select pending_notes from public.requests where id = sent ->> 'id'),
+    E'– Une photo de votre carte d’identité ou passeport.\n– Votre bail, ou une lettre de votre propriétaire.\n\nBon courage');
+  perform tests.act('manager', format('select public.request_more_info(%L, ''x'', items => array[''bill''])', sent ->> 'id'));
+  perform tests.same('list alone', (select pending_notes from public.requests where id = sent ->> 'id'), '– La facture à payer. Une photo suffit.');
+  perform tests.check('manager', format('select public.request_more_info(%L, ''x'', ''x'', array[''password''])', sent ->> 'id'), 'hint:validation_failed');
   perform tests.same('the button leads to the code', t like '%/open-request?number=' || (sent ->> 'request_number') || '%', true);
   perform tests.act('manager', format('select public.approve_request(%L, ''x'', 250)', sent ->> 'id'));
   perform tests.same('approved', tests.mails(a, '%votre demande est acceptée'), 1);

@@ -1728,7 +1728,12 @@ export type Database = {
       }
       request_detail: { Args: { access?: string; id: string }; Returns: Json }
       request_more_info: {
-        Args: { nonprofit_id: string; notes: string; request_id: string }
+        Args: {
+          items?: string[]
+          nonprofit_id: string
+          notes?: string
+          request_id: string
+        }
         Returns: Json
       }
       request_status: { Args: { number: string }; Returns: Json }

@@ -293,17 +293,26 @@ begin
   return jsonb_build_object('status', case when still = 0 then 'declined' else 'pending' end, 'part', 'denied', 'others_open', still);
 end $$;
 
-create or replace function public.request_more_info(request_id text, nonprofit_id text, notes text) returns jsonb
+-- What staff tick (items) is written in the person's language, one line each; below it stands what they write themselves (notes).
+create or replace function public.request_more_info(request_id text, nonprofit_id text, notes text default null, items text[] default '{}') returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 declare
   b record; r public.requests; part public.request_nonprofits; org text;
-  ask text := private.clean(request_more_info.notes);
+  own text := private.clean(request_more_info.notes);
+  known constant text[] := array['identity', 'bill', 'rent', 'income', 'medical', 'school', 'offer', 'contact'];
+  ask text;
 begin
   select * into b from private.begin_decision(request_more_info.request_id, request_more_info.nonprofit_id, array['admin', 'manager']);
   r := b.r; part := b.part;
   if not (r.status = 'pending' and part.state in ('open', 'claimed')) then perform private.fail_decided(r, part.nonprofit_id); end if;
-  if ask is null or length(ask) > 5000 then
+  if not request_more_info.items <@ known then
+    perform private.fail(422, 'validation_failed', 'Please choose from the list.', '{"fields": {"items": "Please choose from the list."}}');
+  end if;
+  ask := nullif(concat_ws(E'\n\n',
+    (select string_agg('– ' || private.say(private.language_of(r), 'mail.missing.' || k, '{}'), E'\n' order by i)
+      from unnest(known) with ordinality t (k, i) where k = any (request_more_info.items)), own), '');
+  if ask is null or length(own) > 5000 then
     perform private.fail(422, 'validation_failed', 'Please write what is needed.', '{"fields": {"notes": "Please write what is needed (at most 5000 characters)."}}');
   end if;
   select n.name into org from public.nonprofits n where n.id = part.nonprofit_id;

@@ -9,5 +9,5 @@ grant execute on function
 grant execute on function
   public.staff_request(text, text), public.mark_request_opened(text, text), public.open_request(text, text),
   public.approve_request(text, text, numeric, boolean), public.deny_request(text, text, text, text),
-  public.request_more_info(text, text, text), public.nonprofit_dashboard(text)
+  public.request_more_info(text, text, text, text[]), public.nonprofit_dashboard(text)
   to authenticated, service_role;

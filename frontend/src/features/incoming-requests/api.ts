@@ -122,8 +122,8 @@ export const useDeny = ({ nonprofitId, requestId }: Target) =>
   );
 
 export const useAskInfo = ({ nonprofitId, requestId }: Target) =>
-  useDecision(({ notes }: { notes: string }) =>
-    rpc("request_more_info", { request_id: requestId, nonprofit_id: nonprofitId, notes }, nothing),
+  useDecision(({ notes, items }: { notes: string; items: string[] }) =>
+    rpc("request_more_info", { request_id: requestId, nonprofit_id: nonprofitId, notes, items }, nothing),
   );
 
 export interface DenialReason {

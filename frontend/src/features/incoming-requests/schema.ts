@@ -16,7 +16,16 @@ export const denySchema = z.object({
 });
 export type DenyForm = z.infer<typeof denySchema>;
 
-export const infoSchema = z.object({
-  notes: z.string().trim().min(1, t("incoming.infoNotesRequired")).max(5000, tooLong(5000)),
-});
+/** What can be ticked as missing; the database writes it in the person's language (`mail.missing.…`). */
+export const missingItems = ["identity", "bill", "rent", "income", "medical", "school", "offer", "contact"] as const;
+
+export const infoSchema = z
+  .object({
+    items: z.array(z.enum(missingItems)),
+    notes: z.string().trim().max(5000, tooLong(5000)),
+  })
+  .refine(({ items, notes }) => items.length > 0 || notes !== "", {
+    path: ["notes"],
+    message: t("incoming.infoNotesRequired"),
+  });
 export type InfoForm = z.infer<typeof infoSchema>;

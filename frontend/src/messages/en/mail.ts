@@ -57,6 +57,16 @@ export const mail = define("mail", {
   "asked.heading": "Please send one more thing",
   "asked.p1": "{nonprofit} read your request for {category}. They write:",
   "asked.button": "Add documents",
+  // what staff tick when something is missing
+  "missing.identity": "A photo of your identity card or passport.",
+  "missing.bill": "The bill that is to be paid. A photo is fine.",
+  "missing.rent": "Your rent contract, or a letter from your landlord.",
+  "missing.income": "Your last pay slip, or a letter that says what you get each month.",
+  "missing.medical": "The letter of your doctor, or the prescription.",
+  "missing.school": "The letter of the school on its fees.",
+  "missing.offer": "A price or an offer for what you want to buy.",
+  "missing.contact": "A phone number on which we can reach you.",
+
   "asked.after": "You do not have it? Write that as your answer. You will not lose your place.",
   "asked.afterGuest":
     "You need no account: we mail you a code that opens your request. You do not have it? Write that as your answer. You will not lose your place.",

@@ -18,6 +18,7 @@ import {
   RequestDocuments,
   RequestFacts,
 } from "@/features/incoming-requests/components/request-facts";
+import { nonprofitDashboardQuery } from "@/features/nonprofit-dashboard/api";
 import { timelineSteps } from "@/features/incoming-requests/timeline-steps";
 import { agoWords } from "@/lib/ago";
 import { isNotFound } from "@/lib/errors";
@@ -137,6 +138,9 @@ export function Component() {
               userId={user.id}
               onDecide={(next) => void setKind(next)}
             />
+            {can(session, "act_on_requests") && (!canAct(opened) || opened.request.needs_more_proof) ? (
+              <NextWaiting nonprofitId={organization.id} />
+            ) : null}
             <section>
               <h2 className="mb-3 text-lg">{t("incoming.timeline")}</h2>
               <Timeline label={t("incoming.timeline")} steps={timelineSteps(opened)} />
@@ -159,5 +163,31 @@ export function Component() {
         onClose={() => void setKind(null)}
       />
     </>
+  );
+}
+
+/** Where nothing is left to decide: on to the request that waits longest, or the end of the day's list. */
+function NextWaiting({ nonprofitId }: { nonprofitId: string }) {
+  const { data } = useQuery(nonprofitDashboardQuery(nonprofitId));
+  if (!data) return null;
+  const next = data.longest_waiting;
+  if (!next) {
+    return (
+      <Notice tone="good" role="status" title={t("incoming.allDone")}>
+        {t("incoming.allDoneBody")}
+      </Notice>
+    );
+  }
+  return (
+    <section aria-labelledby="next-waiting">
+      <h2 id="next-waiting" className="mb-3 text-lg">
+        {t("incoming.nextTitle")}
+      </h2>
+      <Button asChild full>
+        <Link to={paths.nonprofitRequest(next.request_number)}>
+          {t("incoming.nextOpen", { category: localName(next.category), number: next.request_number })}
+        </Link>
+      </Button>
+    </section>
   );
 }

@@ -5,6 +5,7 @@ import { useId, useState, type ReactNode } from "react";
 import { useForm, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { RuledSum } from "@/components/ruled-sum";
+import { TickLine } from "@/components/ui/checkbox";
 import { Dialog, DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Input, Textarea } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
@@ -20,7 +21,15 @@ import { parseAmount, parseDollars } from "@/schemas/amount";
 import { denialReasonsQuery, useApprove, useAskInfo, useDeny } from "../api";
 import type { VisibleRequest } from "../types";
 import { amountWords } from "../amount-words";
-import { approveSchema, denySchema, infoSchema, type ApproveForm, type DenyForm, type InfoForm } from "../schema";
+import {
+  approveSchema,
+  denySchema,
+  infoSchema,
+  missingItems,
+  type ApproveForm,
+  type DenyForm,
+  type InfoForm,
+} from "../schema";
 
 export type DecisionKind = "approve" | "deny" | "info";
 
@@ -306,10 +315,10 @@ function InfoDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
     resolver: zodResolver(infoSchema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: readKept(keptAs, { notes: "" }),
+    defaultValues: readKept<InfoForm>(keptAs, { items: [], notes: "" }),
   });
   useKeptForm(form, keptAs);
-  const notes = useWatch({ control: form.control, name: "notes" });
+  const [items, notes] = useWatch({ control: form.control, name: ["items", "notes"] });
   const ask = useAskInfo({ nonprofitId, requestId: request.id });
   const submit = async (values: InfoForm) => {
     try {
@@ -324,8 +333,29 @@ function InfoDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
     }
   };
   return (
-    <DialogContent title={t("incoming.infoTitle")} description={about(opened)} dirty={notes !== ""}>
+    <DialogContent title={t("incoming.infoTitle")} description={about(opened)} dirty={notes !== "" || items.length > 0}>
       <Form form={form} onSubmit={submit} error={ask.error} errorTitle={t("incoming.decisionFailed")}>
+        <fieldset className="m-0 border-0 p-0">
+          <legend className="label">{t("incoming.infoItems")}</legend>
+          <p className="hint">{t("incoming.infoItemsHint", { name: personOf(opened) })}</p>
+          <div className="mt-2 grid gap-1 sm:grid-cols-2">
+            {missingItems.map((item) => (
+              <TickLine
+                key={item}
+                checked={items.includes(item)}
+                onCheckedChange={(on) =>
+                  form.setValue(
+                    "items",
+                    missingItems.filter((other) => (other === item ? on === true : items.includes(other))),
+                    { shouldValidate: form.formState.isSubmitted },
+                  )
+                }
+              >
+                {t(`incoming.item.${item}`)}
+              </TickLine>
+            ))}
+          </div>
+        </fieldset>
         <Field<InfoForm> name="notes" label={t("incoming.infoNotes")} hint={t("incoming.infoNotesHint")}>
           {(control) => <Textarea rows={4} className="min-h-28" {...control} />}
         </Field>
@@ -336,7 +366,7 @@ function InfoDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
           submit={t("incoming.askInfo")}
           busyLabel={t("incoming.asking")}
           busy={ask.isPending}
-          missing={notes.trim() === "" ? t("incoming.missingNotes") : null}
+          missing={notes.trim() === "" && items.length === 0 ? t("incoming.missingNotes") : null}
         />
       </Form>
     </DialogContent>
