@@ -303,11 +303,25 @@ begin
   return (
     with gifts as (select d.id, d.nonprofit_id, d.amount, d.received_at from public.donations d where d.donor_user_id = uid and d.status = 'received'),
     since as (select g.nonprofit_id, min(g.received_at) as at from gifts g group by 1),
+    -- Where the money went is told of groups of ten people and more: smaller ones are one group, with the smallest of the large
+    -- ones where they are not ten together.
+    helped as (
+      select coalesce(t.category, 'Other') as category, coalesce(r.user_id::text, lower(r.email)) as person
+      from since s join public.budget_transactions t on t.nonprofit_id = s.nonprofit_id and t.type = 'Approval' and t.date >= s.at
+      left join public.requests r on r.id = t.request_id),
+    crowd as (select h.category, count(distinct h.person) as people from helped h group by 1),
+    few as (select c.category from crowd c where c.people < 10),
+    together as (select count(distinct h.person) as people from helped h join few f using (category)),
+    joined as (select f.category from few f
+      union all
+      (select c.category from crowd c, together g where c.people >= 10 and exists (select from few) and g.people < 10 order by c.people, c.category limit 1)),
+    told as (select c.category, case when j.category is null then c.category else 'Other' end as named
+      from crowd c left join joined j using (category) where exists (select from crowd x where x.people >= 10) or (select g.people from together g) >= 10),
     share as (
-      select g.id, g.amount, t.category, sum(t.amount) as spent, sum(sum(t.amount)) over (partition by g.id) as total
+      select g.id, g.amount, coalesce(t.category, 'Other') as category, sum(t.amount) as spent, sum(sum(t.amount)) over (partition by g.id) as total
       from gifts g join public.budget_transactions t on t.nonprofit_id = g.nonprofit_id and t.type = 'Approval' and t.date >= g.received_at
-      group by g.id, g.amount, t.category),
-    paid_for as (select s.category, round(sum(s.amount * s.spent / s.total), 2) as amount from share s group by 1)
+      group by 1, 2, 3),
+    paid_for as (select t.named as category, round(sum(s.amount * s.spent / s.total), 2) as amount from share s join told t using (category) group by 1)
     select jsonb_build_object(
       'total_donated', coalesce((select sum(g.amount) from gifts g), 0),
       'people_impacted', (select count(distinct coalesce(r.user_id::text, lower(r.email))) from since s
@@ -316,7 +330,7 @@ begin
       'donations', coalesce((select jsonb_agg(jsonb_build_object('id', d.id, 'nonprofit_id', n.id, 'nonprofit_name', n.name, 'amount', d.amount, 'status', d.status,
           'pledged_at', d.pledged_at, 'received_at', d.received_at) order by coalesce(d.received_at, d.pledged_at) desc)
         from public.donations d join public.nonprofits n on n.id = d.nonprofit_id where d.donor_user_id = uid), '[]'::jsonb),
-      'paid_for', coalesce((select jsonb_agg(jsonb_build_object('category', coalesce(p.category, 'Other'), 'amount', p.amount) order by p.amount desc) from paid_for p), '[]'::jsonb),
+      'paid_for', coalesce((select jsonb_agg(jsonb_build_object('category', p.category, 'amount', p.amount) order by p.amount desc) from paid_for p), '[]'::jsonb),
       'messages', coalesce((select jsonb_agg(to_jsonb(m) order by m.date desc) from (select * from public.my_donor_messages order by date desc limit 5) m), '[]'::jsonb),
       'unread_messages', (select count(*) from public.donor_message_recipients r where r.donor_user_id = uid and r.read_at is null)));
 end $$;

@@ -1,7 +1,6 @@
 /** A donor's own figures, gifts and messages: totals only, never a person. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { z } from "zod";
-import { whileDown } from "@/lib/live";
 import { reads } from "@/lib/query-keys";
 import { rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
@@ -49,7 +48,8 @@ export const donorDashboardQuery = (userId: string) =>
   queryOptions({
     queryKey: key(userId),
     queryFn: () => rpc("donor_dashboard", {} as never, donorDashboardSchema),
-    refetchInterval: whileDown,
+    // what a decision gave stands here within seconds; no donor may follow the rows themselves
+    refetchInterval: 10_000,
   });
 
 /** One message that the donor received, however old; null when there is none. */

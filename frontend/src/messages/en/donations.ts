@@ -16,7 +16,8 @@ export const donations = define("donations", {
   yours: "Your donations",
   seeAll: "See all",
   paidFor: "What it paid for",
-  totalsOnly: "You see totals only. We never show donors who was helped.",
+  totalsOnly:
+    "You see totals only. We never show donors who was helped. Groups of fewer than ten people are told together.",
   sharePart: "{category} {percent}",
   messages: "Messages",
   "status.pledged": "Pledged",
@@ -30,6 +31,7 @@ export const donations = define("donations", {
   columnAmount: "Amount",
   emptyTitle: "No donations yet",
   emptyBody: "When you give, you see here what your money did.",
+  paidForFew: "What it paid for is told once ten people were helped.",
   impactEmptyTitle: "Nothing to show yet",
   impactEmpty: "When a nonprofit uses donations to help people, the totals appear here.",
   messagesEmpty: "Nonprofits that you gave to can write to you here.",

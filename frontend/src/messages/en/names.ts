@@ -34,5 +34,6 @@ export const names = define("names", {
   "Already helped through another request": "Already helped through another request",
   "No capacity at this time": "No capacity at this time",
   "The organization closed": "The organization closed",
+  Other: "Other",
   "Other reason": "Other reason",
 });

@@ -43,7 +43,10 @@ function NoGifts({ heading, action }: { heading: "h2" | "h3"; action: ReactNode 
 /** What the gifts paid for, as shares of one bar with its words under it. */
 export function PaidFor({ data }: { data: DonorDashboard }) {
   const total = data.paid_for.reduce((sum, part) => sum + part.amount, 0);
-  if (total === 0) return <p className="text-soft">{t("donations.impactEmpty")}</p>;
+  if (total === 0)
+    return (
+      <p className="text-soft">{t(data.people_impacted > 0 ? "donations.paidForFew" : "donations.impactEmpty")}</p>
+    );
   const shade = (index: number) => `shade-${Math.min(index + 1, SHADES)}`;
   return (
     <div className="panel">
