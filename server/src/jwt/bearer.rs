@@ -31,17 +31,7 @@ impl Bearer {
 
     /// The caller named by the request's bearer token: its `role` claim (anon without one) and all its claims.
     pub fn caller(&self, headers: &HeaderMap) -> Result<Caller, BearerError> {
-        let header = headers.get(AUTHORIZATION).ok_or(BearerError::Missing)?;
-        let header = header.to_str().map_err(|_| BearerError::Invalid)?.trim();
-        let token = match header.split_once(' ') {
-            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
-            Some(_) => return Err(BearerError::Invalid),
-            None if header.eq_ignore_ascii_case("bearer") => "",
-            None => header,
-        };
-        if token.is_empty() {
-            return Err(BearerError::Missing);
-        }
+        let token = token_of(headers)?;
         let claims = verify(token, &self.keys).map_err(|_| BearerError::Invalid)?;
         claims.check(chrono::Utc::now().timestamp(), None).map_err(|error| match error {
             ClaimsError::Expired => BearerError::Expired,
@@ -54,6 +44,19 @@ impl Bearer {
         let role = claims.text("role").filter(|r| !r.is_empty()).unwrap_or("anon").to_owned();
         Ok(Caller { claims: claims.to_json_as(&role), role })
     }
+}
+
+/// The request's bearer token, verified or not; its scheme may be left out.
+pub fn token_of(headers: &HeaderMap) -> Result<&str, BearerError> {
+    let header = headers.get(AUTHORIZATION).ok_or(BearerError::Missing)?;
+    let header = header.to_str().map_err(|_| BearerError::Invalid)?.trim();
+    let token = match header.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+        Some(_) => return Err(BearerError::Invalid),
+        None if header.eq_ignore_ascii_case("bearer") => "",
+        None => header,
+    };
+    if token.is_empty() { Err(BearerError::Missing) } else { Ok(token) }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use tokio_postgres::Statement;
 use crate::config::Secret;
 use crate::db::{Client, Pool, Transaction};
 use crate::http::span;
-use crate::jwt::bearer::{Bearer, BearerError};
+use crate::jwt::bearer::{Bearer, BearerError, token_of};
 use crate::jwt::caller::Caller;
 use backend::Store;
 pub use config::{BackendConfig, Mode, StorageConfig};
@@ -197,6 +197,8 @@ struct Scope {
     method: String,
     path: String,
     headers: String,
+    /// The token as it came in a header; empty where there is none, as in most requests of the S3 protocol.
+    token: String,
 }
 
 /// service_role with the claims of a caller, whose own role the settings of [`Scope`] still name: that is what
@@ -207,10 +209,11 @@ fn as_service(caller: &Caller) -> Caller {
 
 impl Scope {
     /// The settings of a transaction; `subject` is the caller's.
-    fn settings<'a>(&'a self, caller: &'a Caller, subject: &'a str) -> [(&'a str, &'a str); 7] {
+    fn settings<'a>(&'a self, caller: &'a Caller, subject: &'a str) -> [(&'a str, &'a str); 8] {
         [
             ("request.jwt.claim.role", caller.role.as_str()),
             ("request.jwt.claim.sub", subject),
+            ("request.jwt", &self.token),
             ("request.headers", &self.headers),
             ("request.method", &self.method),
             ("request.path", &self.path),
@@ -225,11 +228,13 @@ impl Scope {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into()))
             .collect();
+        let token = token_of(request.headers()).ok().or_else(|| header_text(request, "x-amz-security-token"));
         Self {
             operation: operation.to_owned(),
             method: request.method().to_string(),
             path: request.path().to_owned(),
             headers: serde_json::Value::Object(headers).to_string(),
+            token: token.unwrap_or_default().to_owned(),
         }
     }
 }

@@ -183,13 +183,15 @@ async fn policies_may_ask_which_operation_it_is() {
                values ('u', '', 'b', 'x', 'v');
              create function public.tell() returns boolean language plpgsql as $$ begin
                raise exception '%', concat_ws(' ', storage.operation(), current_setting('request.method'),
-                 current_setting('request.headers')::jsonb ->> 'x-who', auth.role()) using errcode = 'PT418'; end $$;
+                 current_setting('request.headers')::jsonb ->> 'x-who', auth.role(),
+                 current_setting('request.jwt')) using errcode = 'PT418'; end $$;
              create policy tell on storage.objects for all to authenticated using (public.tell()) with check (public.tell());
              create policy tell on storage.buckets for all to authenticated using (public.tell()) with check (public.tell())",
         )
         .await
         .expect("policies");
     let alice = app.user("alice@test.example").await;
+    let token = alice.actor.token.clone().expect("a token");
     let route = json!({ "bucketId": "b", "sourceKey": "x", "destinationKey": "y" });
     let (get, head, put, post, delete) = (Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE);
     for (method, path, body, operation) in [
@@ -217,7 +219,7 @@ async fn policies_may_ask_which_operation_it_is() {
     ] {
         let request = alice.actor.request(method.clone(), &format!("/storage/v1/{path}")).header("x-who", "me");
         let reply = send(if body.is_null() { request } else { request.json(&body) }).await;
-        let told = format!("{operation} {method} me authenticated");
+        let told = format!("{operation} {method} me authenticated {token}");
         assert_eq!(refusal(&reply), (400, "418", "Error", "InvalidRequest", told.as_str()), "{method} {path}");
     }
     let told = send(alice.actor.request(head, "/storage/v1/object/authenticated/b/x")).await;
@@ -227,7 +229,8 @@ async fn policies_may_ask_which_operation_it_is() {
     let tus = alice.actor.request(post, "/storage/v1/upload/resumable").header("tus-resumable", "1.0.0");
     let tus = tus.header("upload-length", "1").header("upload-metadata", metadata).header("x-who", "me");
     let tus = send(tus).await;
-    assert_eq!((tus.status, &tus.body), (418, &json!("storage.tus.upload.create POST me authenticated")));
+    let told = format!("storage.tus.upload.create POST me authenticated {token}");
+    assert_eq!((tus.status, &tus.body), (418, &json!(told)));
 }
 
 #[actix_web::test]
