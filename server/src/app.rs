@@ -96,6 +96,8 @@ pub struct App {
     pub trusted_proxies: TrustedProxies,
     /// Figures for the admin listener.
     pub traffic: Traffic,
+    /// Of a copy that goes back to its seed when asked to.
+    pub reset: Option<gateway::Reset>,
 }
 
 impl App {
@@ -119,6 +121,7 @@ impl App {
             health: requests,
             trusted_proxies: config.trusted_proxies.clone(),
             traffic: Traffic::default(),
+            reset: None,
             settings: config.web.then(|| AppSettings {
                 api_url: String::new(),
                 publishable_key: config.publishable_key.clone().unwrap_or_else(|| keys.anon().to_owned()),
@@ -141,6 +144,9 @@ impl App {
 
     /// Mounts everything at the paths Supabase uses; the web app takes what is left.
     pub fn configure(self, service: &mut ServiceConfig) {
+        if let Some(reset) = self.reset {
+            service.app_data(web::Data::new(reset)).route(gateway::RESET, web::post().to(gateway::reset));
+        }
         service
             .app_data(web::Data::new(self.keys))
             .app_data(web::Data::new(self.trusted_proxies))

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use futures_util::{SinkExt, StreamExt};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
@@ -274,4 +275,193 @@ async fn copies_run_beside_each_other_and_are_gone_however_they_end() {
     assert_eq!(third.child.wait().expect("it ends").code(), Some(1));
     drop((pipe, third, other));
     until("everything is tidied up", || project.is_clean()).await;
+}
+
+/// Everything that the database holds: rows, sequences, columns, policies, functions and roles.
+const DUMP: &str = "
+    select string_agg(line, E'\\n' order by line) from (
+      select format('%s.%s %s', schemaname, tablename,
+                    query_to_xml(format('select * from %I.%I t order by t::text', schemaname, tablename), true, false, '')) as line
+        from pg_tables where schemaname not in ('pg_catalog', 'information_schema')
+                         and (schemaname, tablename) <> ('realtime', 'subscription')
+      union all select format('sequence %s.%s %s', schemaname, sequencename, last_value) from pg_sequences
+      union all select format('column %s.%s %s %s', attrelid::regclass, attname, atttypid::regtype, attacl)
+        from pg_attribute where attrelid >= 16384 and attnum > 0
+      union all select format('policy %s %s %s', tablename, policyname, qual) from pg_policies
+      union all select format('function %s %s', oid::regprocedure, md5(prosrc)) from pg_proc where oid >= 16384
+      union all select format('role %s', a) from pg_authid a
+      union all select format('member %s %s %s', roleid::regrole, member::regrole, admin_option) from pg_auth_members
+      union all select format('comment %s %s', classoid::regclass, description) from pg_shdescription
+        where classoid = 'pg_authid'::regclass or objoid = (select oid from pg_database where datname = 'postgres')
+      union all select format('database %s %s', datname, datacl) from pg_database where datname not like 'ferrobase%'
+      union all select format('setting %s', setconfig) from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
+        where datname = 'postgres'
+      union all select format('slot %s', count(*)) from pg_replication_slots where not temporary
+    ) lines";
+
+impl Copy {
+    async fn superuser(&self) -> tokio_postgres::Client {
+        let url = self.text("DB_URL").replace("//postgres:", "//supabase_admin:");
+        crate::support::cluster::connect(&url).await
+    }
+
+    async fn dump(&self) -> String {
+        self.superuser().await.query_one(DUMP, &[]).await.expect("a dump").get(0)
+    }
+
+    async fn reset(&self) -> (u16, String) {
+        self.post("/ferrobase/v1/reset", "SECRET_KEY", "").await
+    }
+
+    async fn post(&self, path: &str, key: &str, body: &str) -> (u16, String) {
+        let request = reqwest::Client::new().post(format!("{}{path}", self.text("API_URL")));
+        let request =
+            request.header("apikey", self.text(key)).header("authorization", format!("Bearer {}", self.text(key)));
+        let answer = request.header("content-type", "application/json").body(body.to_owned()).send().await;
+        let answer = answer.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("a body"))
+    }
+}
+
+#[actix_web::test]
+async fn a_reset_makes_everything_as_after_a_fresh_start() {
+    let project = Project::new("reset");
+    project.write("supabase/roles.sql", "create role reporter nologin;\nalter role reporter set work_mem = '8MB';");
+    let copy = project.copy();
+    let fresh = copy.dump().await;
+    assert!(fresh.contains("from the seed") && fresh.contains("app.settings.jwt_secret"), "{fresh}");
+    let socket = format!(
+        "{}/realtime/v1/websocket?apikey={}&vsn=1.0.0",
+        copy.text("API_URL").replace("http:", "ws:"),
+        copy.text("ANON_KEY")
+    );
+    let (mut socket, _) = tokio_tungstenite::connect_async(socket).await.expect("a socket");
+    let log = std::fs::read_to_string(project.folders()[0].join("server.log")).expect("a log");
+    assert!(!log.contains("nothing reads the setting"), "{log}");
+    for round in 0..3 {
+        let owner = crate::support::cluster::connect(copy.text("DB_URL")).await;
+        let changes = "insert into tasks (title) values ('mine'); alter table tasks rename column title to name;
+             create table public.later (id int); drop policy everybody on tasks; create role passer_by;
+             alter role reporter set work_mem = '9MB'; grant select on tasks to passer_by; comment on role reporter is 'mine';
+             grant reporter to passer_by; alter role reporter with password 'secret' login; alter role reporter rename to teller;
+             create role reporter; comment on database postgres is 'mine';
+             alter database postgres set statement_timeout = '1h'; create function public.later() returns int language sql as 'select 1'";
+        owner.batch_execute(changes).await.expect("changes");
+        owner.batch_execute("create database other").await.expect("another database");
+        let person = r#"{"email":"a@b.example","password":"secret words"}"#;
+        assert_eq!(copy.post("/auth/v1/signup", "ANON_KEY", person).await.0, 200, "{round}");
+        assert_eq!(copy.post("/auth/v1/recover", "ANON_KEY", r#"{"email":"a@b.example"}"#).await.0, 200);
+        let (uploaded, told) = copy.post("/storage/v1/object/avatars/two.txt", "SECRET_KEY", "two").await;
+        assert_eq!(uploaded, 200, "{told}");
+        assert_ne!(copy.dump().await, fresh);
+        if round == 0 {
+            assert_eq!(copy.post("/ferrobase/v1/reset", "ANON_KEY", "").await.0, 401);
+            assert_eq!(copy.reset().await, (204, String::new()));
+        } else {
+            // Two at once are two after each other.
+            let (one, two) = tokio::join!(copy.reset(), copy.reset());
+            assert_eq!((one, two), ((204, String::new()), (204, String::new())));
+        }
+        // The schema is known anew, and the seed's row is the only one.
+        assert_eq!(copy.titles().await, r#"[{"title":"from the seed"}]"#, "{round}");
+        let public = format!("{}/storage/v1/object/public/avatars/", copy.text("API_URL"));
+        assert_eq!(reqwest::get(format!("{public}one.txt")).await.expect("an answer").status(), 200);
+        assert_eq!(reqwest::get(format!("{public}two.txt")).await.expect("an answer").status(), 400);
+        assert_eq!(
+            reqwest::get(format!("{}/api/messages", copy.text("MAILPIT_URL")))
+                .await
+                .expect("mails")
+                .text()
+                .await
+                .expect("JSON"),
+            "[]"
+        );
+        let found = copy.dump().await;
+        let differences: Vec<&str> = found.lines().filter(|line| !fresh.contains(line)).collect();
+        assert!(found == fresh, "{differences:#?}");
+        let heartbeat = r#"{"topic":"phoenix","event":"heartbeat","payload":{},"ref":"1"}"#;
+        socket.send(tokio_tungstenite::tungstenite::Message::text(heartbeat)).await.expect("the socket is open");
+        let answer = socket.next().await.expect("an answer").expect("a frame");
+        assert!(answer.to_string().contains("\"ok\""), "{answer}");
+    }
+    drop(copy);
+
+    let reset = format!("{} test reset", env!("CARGO_BIN_EXE_ferrobase"));
+    let (code, _, told) = project.run(&["test", "--", "sh", "-c", &reset]);
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    let (code, _, told) = project.run(&["test", "reset"]);
+    assert_eq!(code, Some(1));
+    assert!(told.starts_with("ferrobase: SUPABASE_URL is not set: ") && told.lines().count() == 1, "{told}");
+    until("everything is tidied up", || project.is_clean()).await;
+}
+
+type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
+
+/// Joins a channel until it stays, and adds a task until the channel tells of it.
+async fn hear_of_a_task(socket: &mut Socket, joins: &mut u32, add: impl AsyncFn()) {
+    let mut is_to_join = true;
+    loop {
+        if is_to_join {
+            *joins += 1;
+            let join = serde_json::json!({
+                "topic": "realtime:tasks", "event": "phx_join", "ref": joins.to_string(), "join_ref": joins.to_string(),
+                "payload": {"config": {"postgres_changes": [{"event": "INSERT", "schema": "public", "table": "tasks"}]}},
+            });
+            socket
+                .send(tokio_tungstenite::tungstenite::Message::text(join.to_string()))
+                .await
+                .expect("the socket is open");
+            is_to_join = false;
+        }
+        let frame = tokio::time::timeout(Duration::from_secs(60), socket.next()).await.expect("a frame in time");
+        let frame: Value =
+            serde_json::from_str(&frame.expect("a frame").expect("the socket is open").to_string()).expect("JSON");
+        let is_of_this_join = frame["ref"].as_str() == Some(&joins.to_string());
+        match frame["event"].as_str() {
+            Some("system")
+                if frame["payload"]["extension"] == "postgres_changes" && frame["payload"]["status"] == "ok" =>
+            {
+                add().await;
+            }
+            Some("phx_reply") if is_of_this_join => is_to_join = frame["payload"]["status"] != "ok",
+            Some("phx_error") => is_to_join = true,
+            Some("postgres_changes") => {
+                assert_eq!(frame["payload"]["data"]["record"]["title"], "mine", "{frame}");
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `just bench test` has a hundred of them.
+#[actix_web::test]
+async fn resets_in_a_row_leave_a_socket_open_and_a_person_who_can_sign_in() {
+    let project = Project::new("row");
+    project.write("supabase/migrations/2_published.sql", "alter publication supabase_realtime add table tasks;");
+    let copy = project.copy();
+    let url = copy.text("API_URL").replace("http:", "ws:");
+    let socket = format!("{url}/realtime/v1/websocket?apikey={}&vsn=1.0.0", copy.text("ANON_KEY"));
+    let (mut socket, _) = tokio_tungstenite::connect_async(socket).await.expect("a socket");
+    let mut joins = 0;
+    for round in 0..12 {
+        let person = r#"{"email":"a@b.example","password":"secret words"}"#;
+        let (status, session) = copy.post("/auth/v1/signup", "ANON_KEY", person).await;
+        assert_eq!(status, 200, "{round} {session}");
+        let session: Value = serde_json::from_str(&session).expect("JSON");
+        let token = session["access_token"].as_str().expect("a token");
+        let add = async || {
+            let request = reqwest::Client::new().post(format!("{}/rest/v1/tasks", copy.text("API_URL")));
+            let request = request.header("apikey", copy.text("ANON_KEY")).bearer_auth(token);
+            let answer = request.json(&serde_json::json!({ "title": "mine" })).send().await.expect("an answer");
+            assert_eq!(answer.status().as_u16(), 201, "{round}");
+        };
+        hear_of_a_task(&mut socket, &mut joins, add).await;
+        assert_eq!(copy.reset().await, (204, String::new()), "{round}");
+        assert_eq!(copy.titles().await, r#"[{"title":"from the seed"}]"#, "{round}");
+        let user = reqwest::Client::new().get(format!("{}/auth/v1/user", copy.text("API_URL")));
+        let user = user.header("apikey", copy.text("ANON_KEY")).bearer_auth(token).send().await.expect("an answer");
+        assert_eq!(user.status().as_u16(), 403, "the person is gone");
+    }
+    assert!(joins < 60, "{joins}");
 }

@@ -69,6 +69,11 @@ pub struct Auth {
 }
 
 impl Auth {
+    /// Forgets what was remembered of people, with a database that is gone.
+    pub fn forget(&self) {
+        self.limits.forget();
+    }
+
     /// Builds the state; reads the mail templates, and refuses what cannot work.
     ///
     /// `pool` logs in as `supabase_auth_admin`. `mount` is where [`configure`] is called: `""` or `/auth/v1`.

@@ -8,6 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row, Statement, ToStatement};
 
 use super::cancel::Registration;
+use super::replaced;
 use super::socket::Watch;
 
 /// Statements kept prepared on a connection; beyond that all are forgotten. The server's own are a few hundred.
@@ -22,6 +23,8 @@ pub struct Client {
     prepared: Mutex<HashMap<Box<str>, Statement>>,
     watch: Watch,
     registration: Option<Registration>,
+    /// [`replaced::times`] when it was opened.
+    database: u64,
     /// Statements that were asked and not answered, or whose answer nobody waited for.
     unanswered: AtomicUsize,
     in_transaction: AtomicBool,
@@ -37,15 +40,21 @@ impl Asked<'_> {
 }
 
 impl Client {
-    pub(super) fn new(inner: tokio_postgres::Client, watch: Watch, registration: Registration) -> Self {
+    pub(super) fn new(inner: tokio_postgres::Client, watch: Watch, registration: Registration, database: u64) -> Self {
         Self {
             inner,
             prepared: Mutex::default(),
             watch,
             registration: Some(registration),
+            database,
             unanswered: AtomicUsize::new(0),
             in_transaction: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the database that it is connected to is gone, and another has its name.
+    pub(super) fn is_of_former_database(&self) -> bool {
+        self.database != replaced::times()
     }
 
     async fn ask<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {

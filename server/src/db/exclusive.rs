@@ -22,7 +22,7 @@ use super::cancel::Registration;
 use super::limits::{ACQUIRE, OPEN};
 use super::open::open;
 use super::wire::Backend;
-use super::{DbError, Pulse, Query};
+use super::{DbError, Pulse, Query, replaced};
 use queue::{Claim, PATIENCE, Replacement, State};
 pub use waiters::Asker;
 use waiters::Holder;
@@ -106,6 +106,8 @@ struct Connection {
     opened: Instant,
     used: Instant,
     generation: u64,
+    /// [`replaced::times`] when it was opened.
+    database: u64,
     lane: usize,
 }
 
@@ -207,6 +209,7 @@ impl Shared {
         let now = Instant::now();
         now.duration_since(connection.opened) < self.options.max_lifetime
             && now.duration_since(connection.used) < self.options.max_idle
+            && connection.database == replaced::times()
             && connection.backend.is_alive()
     }
 
@@ -228,7 +231,7 @@ impl Shared {
 
     async fn connect(&self, lane: usize) -> Result<Box<Connection>, DbError> {
         let generation = self.generation.load(Ordering::Relaxed);
-        let (mut wire, registration) = open(&self.config, Some(&self.pulse)).await?.into_wire()?;
+        let (mut wire, registration, database) = open(&self.config, Some(&self.pulse)).await?.into_wire()?;
         // Behind a transaction pooler the session belongs to somebody else after this statement.
         if self.options.prepare {
             let asked = tokio::time::timeout(OPEN, wire.ask(&Query::plain(NO_JIT))).await;
@@ -243,7 +246,7 @@ impl Shared {
         let statements = if self.options.prepare { self.options.statements } else { 0 };
         let mut backend = Backend::new(wire, statements);
         backend.renew(self.schema_epoch.load(Ordering::Relaxed));
-        Ok(Box::new(Connection { backend, registration, opened: now, used: now, generation, lane }))
+        Ok(Box::new(Connection { backend, registration, opened: now, used: now, generation, database, lane }))
     }
 
     /// Opens a successor in the background. It replaces an old connection that is idle or the next one that is given back.

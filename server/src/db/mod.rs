@@ -9,6 +9,7 @@ mod limits;
 mod open;
 mod pool;
 mod pulse;
+pub mod replaced;
 mod socket;
 mod stream;
 mod tls;

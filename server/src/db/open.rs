@@ -27,7 +27,7 @@ use super::cancel::{Cancel, Registration};
 use super::limits::{CANCEL, OPEN};
 use super::socket::{Socket, Stream, Watch};
 use super::wire::Wire;
-use super::{Client, DbError, Pulse, tls, with_causes};
+use super::{Client, DbError, Pulse, replaced, tls, with_causes};
 
 /// Where a connection goes.
 #[derive(Clone, Debug)]
@@ -85,27 +85,29 @@ pub(super) struct Opened {
     lent: Lent,
     watch: Watch,
     registration: Registration,
+    /// [`replaced::times`] when it was opened.
+    database: u64,
 }
 
 impl Opened {
     /// As tokio-postgres has it, with a task of its own.
     pub fn into_client(self) -> Client {
-        let Self { client, connection, watch, registration, .. } = self;
+        let Self { client, connection, watch, registration, database, .. } = self;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = with_causes(&error), "a connection to the database ended");
             }
         });
-        Client::new(client, watch, registration)
+        Client::new(client, watch, registration, database)
     }
 
-    /// For whoever reads and writes it by themselves.
-    pub fn into_wire(self) -> Result<(Wire, Registration), OpenError> {
-        let Self { client, connection, lent, registration, .. } = self;
+    /// For whoever reads and writes it by themselves; with the count of [`replaced::times`] that it belongs to.
+    pub fn into_wire(self) -> Result<(Wire, Registration, u64), OpenError> {
+        let Self { client, connection, lent, registration, database, .. } = self;
         // Neither has sent anything since the login, nor will: only a connection that is polled says goodbye.
         drop((client, connection));
         let socket = lent.take().map_err(|error| unreachable(&error))?;
-        Ok((Wire::new(socket), registration))
+        Ok((Wire::new(socket), registration, database))
     }
 
     fn into_halves(self) -> (tokio_postgres::Client, Connection) {
@@ -132,7 +134,7 @@ pub(super) async fn open(config: &Config, pulse: Option<&Pulse>) -> Result<Opene
     if pulse.is_some_and(Pulse::is_known_silent) {
         return Err(OpenError::Silent("the database does not answer".to_owned()));
     }
-    let opened = open_first(config, pulse, Purpose::Statements).await;
+    let opened = open_current(config, pulse, Purpose::Statements).await;
     if let (Err(OpenError::Silent(_)), Some(pulse)) = (&opened, pulse) {
         pulse.note_silence();
     }
@@ -149,7 +151,19 @@ enum Purpose {
 
 /// Opens a connection that reads the database's log.
 pub(super) async fn open_replication(config: &Config) -> Result<Opened, OpenError> {
-    open_first(config, None, Purpose::Replication).await
+    open_current(config, None, Purpose::Replication).await
+}
+
+/// To the database that has the name now: where it was replaced meanwhile, what an attempt came to says nothing.
+async fn open_current(config: &Config, pulse: Option<&Pulse>, purpose: Purpose) -> Result<Opened, OpenError> {
+    loop {
+        replaced::over().await;
+        let database = replaced::times();
+        let opened = open_first(config, pulse, purpose).await;
+        if replaced::times() == database {
+            return opened;
+        }
+    }
 }
 
 async fn open_first(config: &Config, pulse: Option<&Pulse>, purpose: Purpose) -> Result<Opened, OpenError> {
@@ -212,6 +226,7 @@ async fn open_at(
     pulse: Option<&Pulse>,
     purpose: Purpose,
 ) -> Result<Opened, OpenError> {
+    let database = replaced::times();
     let stream = open_stream(&address).await.map_err(|error| unreachable(&error))?;
     if let Stream::Tcp(stream) = &stream {
         keep_alive(config, stream).map_err(|error| unreachable(&error))?;
@@ -232,7 +247,8 @@ async fn open_at(
         demand(&client, &mut connection, config.get_target_session_attrs()).await?;
     }
     let canceller = Canceller { address, hostname: hostname.map(str::to_owned), token: client.cancel_token() };
-    Ok(Opened { client, connection, lent, watch, registration: Registration::new(Arc::new(canceller)) })
+    let registration = Registration::new(Arc::new(canceller));
+    Ok(Opened { client, connection, lent, watch, registration, database })
 }
 
 /// Refuses a session that may not write, or may, where the other is wanted.

@@ -138,7 +138,7 @@ impl Manager for Opener {
     }
 
     async fn recycle(&self, client: &mut Client, _: &Metrics) -> RecycleResult<OpenError> {
-        if client.is_closed() { Err(RecycleError::message("closed")) } else { Ok(()) }
+        if client.is_closed() || client.is_of_former_database() { Err(RecycleError::message("closed")) } else { Ok(()) }
     }
 }
 

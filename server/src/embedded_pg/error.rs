@@ -63,6 +63,8 @@ pub enum EmbeddedError {
     AdminPassword { dir: PathBuf },
     #[error("the roles of the database in {} could not be brought up to date: {reason}", .dir.display())]
     Roles { dir: PathBuf, reason: String },
+    #[error("the database could not be made from its template: {reason}")]
+    Seed { reason: String },
     #[error("{action} {}: {source}", .path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 }

@@ -16,6 +16,7 @@ mod error;
 mod extensions;
 mod process;
 mod roles;
+mod seed;
 
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -30,6 +31,7 @@ pub use extensions::each_file as each_extension_file;
 use process::{Launch, Supervised};
 pub use roles::Passwords;
 use roles::Roles;
+pub use seed::{Seed, keep as keep_as_seed};
 
 /// Owner of the database, as of `supabase start`.
 const OWNER: &str = "postgres";

@@ -53,6 +53,13 @@ impl Functions {
         Self { db, tokens, edge, turns }
     }
 
+    /// Lets the edge functions forget what they know of the database.
+    pub fn renew(&self) {
+        if let Some(edge) = &self.edge {
+            edge.renew();
+        }
+    }
+
     /// How many of the pool's connections functions may hold: three quarters, and not the last one.
     fn most_at_once(connections: usize) -> usize {
         (connections * 3 / 4).min(connections.saturating_sub(1)).max(1)

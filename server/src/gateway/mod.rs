@@ -5,6 +5,7 @@
 //! Routes: supabase/supabase `docker/volumes/api/kong.yml`.
 
 mod keys;
+mod reset;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -18,6 +19,7 @@ use crate::config::TrustedProxies;
 use crate::http::client::client_address;
 use crate::http::cors;
 pub use keys::{ApiKeys, sign_key};
+pub use reset::{RESET, Reset, reset};
 
 const APIKEY: HeaderName = HeaderName::from_static("apikey");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -65,6 +67,11 @@ pub async fn enter(
             set_target(&mut request, &target);
         }
     }
+    let reset = request.app_data::<web::Data<Reset>>().filter(|_| request.path() != RESET).cloned();
+    let _inside = match &reset {
+        Some(reset) => Some(reset.enter().await),
+        None => None,
+    };
     Ok(next.call(request).await?.map_into_left_body())
 }
 

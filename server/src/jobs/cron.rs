@@ -14,6 +14,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use super::JobsConfig;
 use super::listen::{self, stopped};
 use super::schedule::Schedule;
+use crate::db::replaced;
 
 /// Whoever holds it has the schedule ("cron" in ASCII).
 const LOCK: i64 = 0x63_72_6f_6e;
@@ -34,10 +35,14 @@ struct Job {
 
 pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
     loop {
+        let database = replaced::times();
         let outcome = tokio::select! {
-            outcome = serve(&config) => outcome,
+            outcome = serve(&config, database) => outcome,
             () = stopped(&mut stop) => return,
         };
+        if replaced::times() != database {
+            continue;
+        }
         if let Err(error) = outcome {
             tracing::warn!(%error, "the schedule of jobs cannot be kept; trying again");
         }
@@ -48,13 +53,15 @@ pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
     }
 }
 
-async fn serve(config: &JobsConfig) -> anyhow::Result<()> {
+/// `database`: of [`replaced::times`].
+async fn serve(config: &JobsConfig, database: u64) -> anyhow::Result<()> {
     let (client, mut told) = listen::open(&config.service_url, "ferrobase_cron").await?;
     // The lock goes with the connection.
     while !client.query_one("select pg_try_advisory_lock($1)", &[&LOCK]).await?.get::<_, bool>(0) {
         tokio::time::sleep(ASK_EVERY).await;
     }
-    let runner = Runner { config: config.clone(), busy: Arc::default(), places: Arc::new(Semaphore::new(AT_ONCE)) };
+    let runner =
+        Runner { config: config.clone(), database, busy: Arc::default(), places: Arc::new(Semaphore::new(AT_ONCE)) };
     let (mut jobs, mut asked): (Vec<Job>, Option<Instant>) = (Vec::new(), None);
     let mut is_first = true;
     let mut last_run: HashMap<i64, Instant> = HashMap::new();
@@ -64,7 +71,7 @@ async fn serve(config: &JobsConfig) -> anyhow::Result<()> {
         while let Ok(()) = told.try_recv() {
             is_told = true;
         }
-        anyhow::ensure!(!client.is_closed(), "the connection was lost");
+        anyhow::ensure!(!client.is_closed() && replaced::times() == database, "the connection was lost");
         if is_told || asked.is_none_or(|when| when.elapsed() > ASK_EVERY) {
             asked = Some(Instant::now());
             jobs = load(&client).await?;
@@ -131,6 +138,8 @@ async fn load(client: &Client) -> anyhow::Result<Vec<Job>> {
 
 struct Runner {
     config: JobsConfig,
+    /// Where the jobs come from.
+    database: u64,
     /// Jobs with a run under way.
     busy: Arc<Mutex<HashSet<i64>>>,
     places: Arc<Semaphore>,
@@ -143,9 +152,11 @@ impl Runner {
         if !self.busy.lock().insert(job.id) {
             return false;
         }
-        let (config, busy, job) = (self.config.clone(), Arc::clone(&self.busy), job.clone());
+        let (config, busy, job, database) = (self.config.clone(), Arc::clone(&self.busy), job.clone(), self.database);
         tokio::spawn(async move {
-            if let Err(error) = record_and_run(&config, &job).await {
+            if let Err(error) = record_and_run(&config, &job, database).await
+                && replaced::times() == database
+            {
                 tracing::warn!(job = job.id, %error, "a run of a job could not be recorded");
             }
             busy.lock().remove(&job.id);
@@ -155,8 +166,11 @@ impl Runner {
     }
 }
 
-async fn record_and_run(config: &JobsConfig, job: &Job) -> anyhow::Result<()> {
+async fn record_and_run(config: &JobsConfig, job: &Job, database: u64) -> anyhow::Result<()> {
     let (admin, _told) = listen::connect(&config.service_url).await?;
+    if replaced::times() != database {
+        return Ok(());
+    }
     let run: i64 = admin
         .query_one(
             "insert into cron.job_run_details (jobid, database, username, command, status, start_time)
@@ -165,7 +179,7 @@ async fn record_and_run(config: &JobsConfig, job: &Job) -> anyhow::Result<()> {
         )
         .await?
         .get(0);
-    let (status, message) = match execute(config, job).await {
+    let (status, message) = match execute(config, job, database).await {
         Ok(message) => ("succeeded", message),
         Err(error) => {
             tracing::warn!(job = job.id, error, "a job failed");
@@ -182,7 +196,7 @@ async fn record_and_run(config: &JobsConfig, job: &Job) -> anyhow::Result<()> {
 }
 
 /// What the command came to, in the words of `psql`.
-async fn execute(config: &JobsConfig, job: &Job) -> Result<String, String> {
+async fn execute(config: &JobsConfig, job: &Job, database: u64) -> Result<String, String> {
     let mut login: tokio_postgres::Config = config.owner_url.parse().map_err(|_| "connection failed".to_owned())?;
     // The server knows no password but the owner's, and as anybody else's stand-in a job could become the superuser.
     if login.get_user() != Some(job.username.as_str()) {
@@ -195,6 +209,9 @@ async fn execute(config: &JobsConfig, job: &Job) -> Result<String, String> {
     login.dbname(&job.database).application_name("pg_cron");
     let (client, connection) =
         crate::db::connect(&login).await.map_err(|error| format!("connection failed: {error}"))?;
+    if replaced::times() != database {
+        return Err("connection failed: the database was replaced".to_owned());
+    }
     let driver = tokio::spawn(connection);
     let outcome = count(&client, &job.command).await;
     drop(client);

@@ -11,6 +11,7 @@ use tokio_postgres::Client;
 use super::listen::{self, stopped};
 use super::outbound::{self, Outbound, PublicOnly};
 use super::{JobsConfig, LOOK_EVERY};
+use crate::db::replaced;
 
 /// Requests under way at once.
 const AT_ONCE: usize = 50;
@@ -71,10 +72,16 @@ type UnderWay = FuturesUnordered<BoxFuture<'static, (i64, Answer)>>;
 pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Receiver<bool>) {
     let mut under_way = UnderWay::new();
     loop {
+        let database = replaced::times();
         let outcome = tokio::select! {
             outcome = serve(&config, &http, &mut under_way) => outcome,
             () = stopped(&mut stop) => return,
         };
+        if replaced::times() != database {
+            // The next database has asked for none of the answers.
+            under_way.clear();
+            continue;
+        }
         if let Err(error) = outcome {
             tracing::warn!(%error, "the queue of HTTP requests cannot be read; trying again");
         }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
 
 use super::{MailError, Message, SEND_DEADLINE, Sender};
-use crate::db::{self, DbError, Pool};
+use crate::db::{self, DbError, Pool, replaced};
 
 /// How many mails are sent at the same time. Each lane goes its own way: one that waits for a slow mail server holds
 /// up no other.
@@ -105,6 +105,7 @@ struct Leased {
 }
 
 async fn deliver(pool: &Pool, sender: &dyn Sender, given_up: impl Future<Output = ()>) -> Result<bool, DbError> {
+    let _held = replaced::hold().await;
     let Some(mail) = lease(pool).await? else { return Ok(false) };
     let sent = tokio::select! {
         sent = sender.send(&mail.message) => sent,
@@ -205,7 +206,9 @@ fn headers(json: &serde_json::Value) -> Vec<(String, String)> {
 async fn listen(url: String, wake: watch::Sender<()>) {
     let mut pause = Duration::from_secs(1);
     loop {
+        let database = replaced::times();
         match listen_once(&url, &wake).await {
+            _ if replaced::times() != database => continue,
             Ok(()) => pause = Duration::from_secs(1),
             Err(error) => tracing::debug!(%error, "listening for mail is interrupted"),
         }

@@ -166,6 +166,14 @@ impl Realtime {
         }
     }
 
+    /// Does what a start does to the database, now that it has replaced another. Sockets stay, and their channels are told to join
+    /// again: what they were allowed or have heard was another database's.
+    pub async fn renew(&self) -> Result<(), DbError> {
+        let (made, ()) = futures_util::join!(make_partitions(&self.inner), self.inner.changes.follow_next());
+        changes::stream::tell_all(&self.inner, "The database was replaced");
+        made
+    }
+
     /// Prometheus' text format.
     pub fn metrics(&self) -> String {
         self.inner.metrics.as_text()
@@ -209,6 +217,15 @@ impl Inner {
     }
 }
 
+async fn make_partitions(inner: &Inner) -> Result<(), DbError> {
+    let step =
+        crate::db::Step { text: "select realtime.keep_partitions()".into(), params: Vec::new(), role: "".into() };
+    match inner.db.run_each("realtime", &[vec![step]]).await?.pop() {
+        Some(Err(refusal)) => Err(DbError::Refused(refusal)),
+        _ => Ok(()),
+    }
+}
+
 /// Makes the partitions of `realtime.messages` for the days to come and drops old ones, now and every hour.
 async fn keep_partitions(inner: Arc<Inner>) {
     let mut stopping = inner.stopping.subscribe();
@@ -218,13 +235,8 @@ async fn keep_partitions(inner: Arc<Inner>) {
             _ = tick.tick() => {}
             _ = stopping.wait_for(|stopping| *stopping) => return,
         }
-        let step =
-            crate::db::Step { text: "select realtime.keep_partitions()".into(), params: Vec::new(), role: "".into() };
-        let answer = inner.db.run_each("realtime", &[vec![step]]).await.map(|mut answers| answers.pop());
-        match answer {
-            Ok(Some(Err(refusal))) => tracing::warn!(%refusal, "partitions of realtime.messages are not kept"),
-            Err(error) => tracing::warn!(%error, "partitions of realtime.messages are not kept"),
-            Ok(_) => {}
+        if let Err(error) = make_partitions(&inner).await {
+            tracing::warn!(%error, "partitions of realtime.messages are not kept");
         }
     }
 }

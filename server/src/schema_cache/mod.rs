@@ -233,6 +233,11 @@ impl SchemaCacheHandle {
         self.current.load_full()
     }
 
+    /// Makes one from before the current one again; returns the one in between.
+    pub fn put_back(&self, cache: Arc<SchemaCache>) -> Option<Arc<SchemaCache>> {
+        self.current.swap(Some(cache))
+    }
+
     /// Makes `cache` the newest, numbered after the one before it, which is returned.
     pub fn store(&self, mut cache: SchemaCache) -> Option<Arc<SchemaCache>> {
         cache.epoch = self.epoch.fetch_add(1, Ordering::Relaxed) + 1;

@@ -105,6 +105,12 @@ impl Limits {
         })
     }
 
+    /// Forgets who has asked for what.
+    pub fn forget(&self) {
+        self.asked.lock().clear();
+        self.buckets.lock().clear();
+    }
+
     /// Tokens per second and how many at once.
     fn pace(&self, bucket: Bucket) -> (f64, f64) {
         let config = &self.config;

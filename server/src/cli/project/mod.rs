@@ -58,6 +58,7 @@ fn source(project: &Project) -> anyhow::Result<Source> {
         if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
             && !(project.is_copy() && OF_ONE_PLACE.contains(&name.as_str()))
             && PASSED.iter().any(|prefix| name.starts_with(prefix))
+            && ![serve::PROGRESS_FILE, ephemeral::MARK].contains(&name.as_str())
         {
             pairs.insert(name, value);
         }

@@ -7,8 +7,8 @@ use anyhow::Context;
 
 use super::running::{FAILED, Place, READY};
 use super::{say, source};
-use crate::app::Settings;
-use crate::cli::serve::{Database, Listeners, raise_descriptors, serve};
+use crate::app::{App, Settings};
+use crate::cli::serve::{Database, Listeners, Started, raise_descriptors, serve};
 use crate::cli::stop::Stop;
 use crate::config::{Reader, Source};
 use crate::gateway::ApiKeys;
@@ -58,7 +58,13 @@ fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow:
                     }
                     progress.tell(READY);
                 };
-                serve(&source, &settings, &database.logins, &urls, listeners, &stop, ready).await
+                match App::build(&source, &settings, &urls).await {
+                    Ok(app) => {
+                        let started = Started { app, listeners };
+                        serve(&source, &settings, &database.logins, &urls, started, &stop, ready).await
+                    }
+                    Err(error) => Err(error),
+                }
             }
             Some(Err(error)) => Err(error),
             None => Ok(()),
@@ -208,6 +214,9 @@ pub async fn fill_buckets(project: &Project, api: &str, keys: &ApiKeys, progress
     Ok(())
 }
 
+/// In the environment of a server in the background: names the file that the starting command reads.
+pub const PROGRESS_FILE: &str = "FERROBASE_PROGRESS_FILE";
+
 /// Where the steps of a start are told: standard error, or the file that the starting command reads.
 pub enum Progress {
     Terminal,
@@ -216,7 +225,7 @@ pub enum Progress {
 
 impl Progress {
     pub fn from_environment() -> Self {
-        std::env::var_os("FERROBASE_PROGRESS_FILE").map_or(Self::Terminal, |path| Self::File(path.into()))
+        std::env::var_os(PROGRESS_FILE).map_or(Self::Terminal, |path| Self::File(path.into()))
     }
 
     pub fn tell(&self, line: &str) {

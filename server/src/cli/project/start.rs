@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::running::{FAILED, Place, READY};
-use super::serve::{self, Extent};
+use super::serve::{self, Extent, PROGRESS_FILE};
 use super::{ephemeral, find, open, say, source};
 use crate::app::Settings;
 use crate::embedded_pg;
@@ -102,7 +102,7 @@ pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
     let log = std::fs::File::create(place.log()).with_context(|| format!("cannot write {}", place.log().display()))?;
     std::fs::write(place.progress(), "").with_context(|| format!("cannot write {}", place.progress().display()))?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["start", "--foreground"]).current_dir(&project.root).env("FERROBASE_PROGRESS_FILE", place.progress());
+    command.args(["start", "--foreground"]).current_dir(&project.root).env(PROGRESS_FILE, place.progress());
     if let Some(until) = &extent.until {
         command.args(["--until", until]);
     }

@@ -3,7 +3,8 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 
-use clap::Args;
+use anyhow::Context;
+use clap::{Args, Subcommand};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -11,20 +12,52 @@ use super::ephemeral::Copy;
 use super::open;
 use crate::cli::complain;
 use crate::cli::database::block_on;
+use crate::gateway::RESET;
 
 /// What shells answer for a program that is not there, or is none.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct TestArgs {
+    #[command(subcommand)]
+    action: Option<TestAction>,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
+#[derive(Subcommand, Clone, Copy)]
+enum TestAction {
+    /// Take the copy that this is run on back to its seed: database, files, jobs and inbox
+    Reset,
+}
+
+/// Asks the server of the environment, which `ferrobase test` has set, for a reset.
+fn reset() -> anyhow::Result<ExitCode> {
+    const HINT: &str =
+        "run this command below 'ferrobase test --', or with the environment of 'ferrobase start --ephemeral'";
+    let find = |name: &str| std::env::var(name).map_err(|_| anyhow::anyhow!("{name} is not set: {HINT}"));
+    let (url, key) = (find("SUPABASE_URL")?, find("SUPABASE_SERVICE_ROLE_KEY")?);
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    block_on(async {
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        let answer = http.post(format!("{}{RESET}", url.trim_end_matches('/'))).header("apikey", key).send().await;
+        let answer = answer.with_context(|| format!("{url} does not answer"))?;
+        match answer.status().as_u16() {
+            204 => Ok(ExitCode::SUCCESS),
+            404 => anyhow::bail!("{url} is no copy that can be reset: {HINT}"),
+            status => anyhow::bail!("{url} answers {status}: {}", answer.text().await.unwrap_or_default()),
+        }
+    })
+}
+
 /// Yields the exit code of the command.
 pub fn test(args: TestArgs) -> anyhow::Result<ExitCode> {
+    if let Some(TestAction::Reset) = args.action {
+        return reset();
+    }
     let project = open()?;
     block_on(async {
         // Until then a signal ends this process at once, and the server removes the copy.

@@ -35,7 +35,13 @@ pub async fn run(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
         Some(Ok(urls)) => match give_up_rights(&settings, &database) {
             Ok(()) => {
                 let ready = async |keys: &ApiKeys| announce(&settings, &database, keys).await;
-                serve(&source, &settings, &database.logins, &urls, listeners, stop, ready).await
+                match App::build(&source, &settings, &urls).await {
+                    Ok(app) => {
+                        let started = Started { app, listeners };
+                        serve(&source, &settings, &database.logins, &urls, started, stop, ready).await
+                    }
+                    Err(error) => Err(error),
+                }
             }
             Err(error) => Err(error),
         },
@@ -128,17 +134,23 @@ async fn announce(settings: &Settings, database: &Database, keys: &ApiKeys) {
     }
 }
 
+/// What is there before anybody is served.
+pub struct Started {
+    pub app: App,
+    pub listeners: Listeners,
+}
+
 /// Serves until asked to stop; `ready` is called once everybody can be.
 pub async fn serve(
     source: &Source,
     settings: &Settings,
     logins: &Logins,
     urls: &PlatformUrls,
-    listeners: Listeners,
+    started: Started,
     stop: &Stop,
     ready: impl AsyncFnOnce(&ApiKeys),
 ) -> anyhow::Result<()> {
-    let app = App::build(source, settings, urls).await?;
+    let Started { app, listeners } = started;
     let mail = Mail::start(&settings.mail, urls, listeners.inbox, app.health.pulse())?;
     let jobs = Jobs::start(JobsConfig {
         service_url: urls.service_url.clone(),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-pub use full::{Database, Listeners, serve};
+pub use full::{Database, Listeners, Started, serve};
 
 use crate::cli::stop::Stop;
 use crate::config::{Api, Reader, Source};

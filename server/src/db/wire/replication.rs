@@ -46,7 +46,7 @@ impl Replication {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(10));
         }
-        let (wire, registration) = open_replication(&config).await?.into_wire()?;
+        let (wire, registration, _) = open_replication(&config).await?.into_wire()?;
         // Nothing is cancelled: the slot ends with its connection.
         drop(registration);
         Ok(Self { wire })

@@ -218,6 +218,11 @@ impl Edge {
         Ok(Self { inner })
     }
 
+    /// Gives the next request of each function a new process.
+    pub fn renew(&self) {
+        self.inner.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Whether there is a function of this name.
     pub fn has(&self, slug: &str) -> bool {
         self.inner.functions.contains_key(slug)

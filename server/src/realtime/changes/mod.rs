@@ -25,7 +25,7 @@ use super::hub::Member;
 use super::join::entry_id;
 use super::policies::text;
 use super::token::Identity;
-use crate::db::{DbError, ExclusivePool};
+use crate::db::{DbError, ExclusivePool, replaced};
 use catalog::{all_published, ask, published, read_rights, rights_step, tables};
 use filter::{Bound, Filter, Op};
 use record::Record;
@@ -34,6 +34,8 @@ use record::Record;
 const MOST: (usize, usize) = (100, 32);
 /// How long a join waits for the stream.
 const START_WAIT: Duration = Duration::from_secs(6);
+/// How long whoever has replaced the database waits for the next stream.
+const NEXT_STREAM: Duration = Duration::from_secs(2);
 
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -187,6 +189,8 @@ pub struct Changes {
     db: ExclusivePool,
     registry: RwLock<Registry>,
     state: watch::Sender<State>,
+    /// Which database the stream followed last, of [`replaced::times`].
+    followed: watch::Sender<u64>,
     /// Somebody wants the stream.
     wanted: Notify,
     /// The publication of tables has appeared since the stream began.
@@ -205,6 +209,7 @@ impl Changes {
             db,
             registry: RwLock::default(),
             state: watch::Sender::new(State::Idle),
+            followed: watch::Sender::new(0),
             wanted: Notify::new(),
             restart: Notify::new(),
             waiting: Mutex::default(),
@@ -224,6 +229,17 @@ impl Changes {
     /// Asks for the stream.
     pub fn want(&self) {
         self.wanted.notify_one();
+    }
+
+    /// Waits until the stream, if there is one, follows the database that has replaced another.
+    pub async fn follow_next(&self) {
+        let (database, mut followed) = (replaced::times(), self.followed.subscribe());
+        if matches!(*self.state.borrow(), State::Running { .. } | State::Starting) {
+            let follows = followed.wait_for(|followed| *followed == database);
+            if tokio::time::timeout(NEXT_STREAM, follows).await.is_err() {
+                tracing::warn!("there is no stream of changes of the next database yet");
+            }
+        }
     }
 
     pub fn state(&self) -> State {

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::{Action, Entry};
-use crate::db::{DbError, Param, Step};
+use crate::db::{DbError, Param, Step, replaced};
 use crate::realtime::Inner;
 use crate::realtime::policies::{array, text};
 
@@ -82,10 +82,13 @@ pub async fn run(inner: Arc<Inner>) {
         }
         tokio::time::sleep(GATHER).await;
         let behind = record.take();
+        let database = replaced::times();
         if let Err(error) = write(&inner, &behind).await {
             tracing::debug!(%error, "realtime.subscription is not kept up to date");
             record.failed(behind.sweep);
-            tokio::time::sleep(PAUSE).await;
+            if replaced::times() == database {
+                tokio::time::sleep(PAUSE).await;
+            }
         }
     }
 }

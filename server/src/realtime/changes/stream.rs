@@ -18,7 +18,7 @@ use super::change::Change;
 use super::deliver::{Known, deliver};
 use super::pgoutput::{Cell, Message, Relation, Tuple};
 use super::{Action, State, ask};
-use crate::db::{Copied, DbError, Replication};
+use crate::db::{Copied, DbError, Replication, replaced};
 use crate::realtime::hub::World;
 use crate::realtime::protocol::UserPayload;
 use crate::realtime::replay::Stored;
@@ -80,7 +80,9 @@ async fn follow_while_wanted(inner: &Arc<Inner>, config: &Config) {
             inner.changes.set_state(State::Starting);
         }
         let since = Instant::now();
-        let ended = follow(inner, config, told.is_some()).await;
+        replaced::over().await;
+        let database = replaced::times();
+        let ended = follow(inner, config, told.is_some(), database).await;
         let was_up = inner.metrics.stream_up.swap(0, Ordering::Relaxed) == 1;
         if was_up {
             inner.changes.raise_generation();
@@ -90,6 +92,14 @@ async fn follow_while_wanted(inner: &Arc<Inner>, config: &Config) {
             Ended::Unwanted => return,
             Ended::Restart => {
                 tell_all(inner, "Realtime follows other publications now");
+                continue;
+            }
+            Ended::Lost(_) if replaced::times() != database => {
+                inner.changes.set_state(State::Starting);
+                if was_up && inner.bus.is_in_log() {
+                    inner.bus.lost(inner);
+                }
+                // Whoever has replaced it tells the channels once the next is followed.
                 continue;
             }
             Ended::Lost(error) => {
@@ -126,15 +136,15 @@ async fn follow_while_wanted(inner: &Arc<Inner>, config: &Config) {
 }
 
 /// Lets every channel join again: nobody knows what it has missed.
-fn tell_all(inner: &Inner, message: &str) {
+pub(in crate::realtime) fn tell_all(inner: &Inner, message: &str) {
     for member in inner.hub.members() {
         let message = message.to_owned();
         member.commands.give(Command { member: member.id, message, extension: "system", rejoin: true });
     }
 }
 
-/// `was_refused`: channels may have been told that there is no stream.
-async fn follow(inner: &Arc<Inner>, config: &Config, was_refused: bool) -> Ended {
+/// `was_refused`: channels may have been told that there is no stream. `database`: of [`replaced::times`].
+async fn follow(inner: &Arc<Inner>, config: &Config, was_refused: bool, database: u64) -> Ended {
     let publications = match look(inner).await {
         Ok(Ok(publications)) => publications,
         Ok(Err(reason)) => return Ended::Unavailable(reason),
@@ -177,6 +187,7 @@ async fn follow(inner: &Arc<Inner>, config: &Config, was_refused: bool) -> Ended
     };
     inner.metrics.stream_up.store(1, Ordering::Relaxed);
     inner.changes.record.sweep();
+    inner.changes.followed.send_replace(database);
     inner.changes.set_state(State::Running { has_tables: names.contains(&TABLES) });
     if inner.bus.is_in_log() {
         inner.bus.up(inner);

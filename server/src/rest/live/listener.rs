@@ -8,29 +8,34 @@ use tokio_postgres::AsyncMessage;
 use tokio_postgres::config::TargetSessionAttrs;
 
 use super::{Backoff, Live, Reload};
-use crate::db::{self, DbError};
+use crate::db::{self, DbError, replaced};
 use crate::rest::COMPATIBLE_VERSION;
 
 /// Runs until the channel is disabled. After a lost connection the schema is reloaded, because notifications may have been
-/// missed. Listens to a primary only.
+/// missed; not in a database that has replaced another: nobody uses it before the listener does ([`Live::put_back`]).
+/// Listens to a primary only.
 pub async fn run(live: Arc<Live>) {
     let mut backoff = Backoff::new();
-    let mut was_lost = false;
+    // The database in which it was lost, of `replaced::times`.
+    let mut lost = None;
     loop {
+        replaced::over().await;
+        let database = replaced::times();
         let settings = live.settings();
         if !settings.config.channel_enabled {
             return;
         }
         let channel = settings.config.channel.clone();
         let uri = settings.config.db_uri.reveal();
-        let fault = match listen(&live, uri, &channel, was_lost, &mut backoff).await {
+        let fault = match listen(&live, uri, &channel, (database, lost), &mut backoff).await {
+            _ if replaced::times() != database => continue,
             Ok(()) => "the connection was closed".to_owned(),
             Err(error) => error.to_string(),
         };
         if live.is_stopping.load(Ordering::Acquire) {
             return;
         }
-        was_lost = true;
+        lost = Some(database);
         live.listening.notify_one();
         live.note_lost();
         let pause = backoff.next();
@@ -39,13 +44,22 @@ pub async fn run(live: Arc<Live>) {
     }
 }
 
-async fn listen(live: &Live, uri: &str, channel: &str, was_lost: bool, backoff: &mut Backoff) -> Result<(), DbError> {
+async fn listen(
+    live: &Live,
+    uri: &str,
+    channel: &str,
+    (database, lost): (u64, Option<u64>),
+    backoff: &mut Backoff,
+) -> Result<(), DbError> {
     let mut config: tokio_postgres::Config = uri.parse()?;
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     if config.get_application_name().is_none() {
         config.application_name(format!("PostgREST {COMPATIBLE_VERSION}"));
     }
     let (client, mut connection) = db::connect(&config).await?;
+    if replaced::times() != database {
+        return Ok(());
+    }
     let statement = format!("listen \"{}\"", channel.replace('"', "\"\""));
     let mut listening = std::pin::pin!(client.batch_execute(&statement));
     let mut is_listening = false;
@@ -57,7 +71,8 @@ async fn listen(live: &Live, uri: &str, channel: &str, was_lost: bool, backoff: 
                 live.listening.notify_one();
                 *backoff = Backoff::new();
                 tracing::info!(channel, "listening for reloads");
-                if was_lost {
+                live.listening_in.send_replace(Some(database));
+                if lost == Some(database) {
                     live.sessions.forget();
                     live.request(Reload::Schema);
                 }

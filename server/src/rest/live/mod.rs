@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use futures_util::future::join;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::authenticate::{Authenticator, CacheCounters};
 use crate::config::rest::{FunctionName, over};
 use crate::config::{Problems, RestConfig, Source};
-use crate::db::{DbError, Pool};
+use crate::db::{DbError, Pool, replaced};
 use crate::schema_cache::introspect::{Pace, Scope, load};
 use crate::schema_cache::{SchemaCache, SchemaCacheHandle};
 
@@ -59,6 +59,10 @@ pub struct Live {
     is_configured: AtomicBool,
     /// Notified when the listener is listening or has failed to.
     listening: Notify,
+    /// The database in which the listener listened last, of [`replaced::times`].
+    listening_in: watch::Sender<Option<u64>>,
+    /// Held while something is published: what was loaded from a former database never is.
+    publishing: Mutex<()>,
     /// Notified after every successful load.
     loaded: Notify,
     /// Notified when the database is gone and recovery is disabled.
@@ -66,6 +70,13 @@ pub struct Live {
     /// Set when the server stops: later failures are expected and not logged.
     is_stopping: AtomicBool,
     pub counters: Counters,
+}
+
+/// Configuration and schema cache of one database.
+#[derive(Clone)]
+pub struct Loaded {
+    settings: Arc<Settings>,
+    cache: Arc<SchemaCache>,
 }
 
 /// What to reload.
@@ -156,6 +167,8 @@ impl Live {
             is_loaded: AtomicBool::new(false),
             is_configured: AtomicBool::new(false),
             listening: Notify::new(),
+            listening_in: watch::Sender::new(None),
+            publishing: Mutex::default(),
             loaded: Notify::new(),
             given_up: Notify::new(),
             is_stopping: AtomicBool::new(false),
@@ -220,6 +233,42 @@ impl Live {
         self.is_loaded.load(Ordering::Acquire)
     }
 
+    /// What was loaded last, unless a load is due.
+    pub fn loaded(&self) -> Option<Loaded> {
+        let cache = self.cache().filter(|_| self.is_loaded())?;
+        Some(Loaded { settings: self.settings(), cache })
+    }
+
+    /// Uses what was loaded from a database that is the same as the one that has just replaced another. Returns once its
+    /// changes are heard of.
+    pub async fn put_back(&self, loaded: &Loaded) {
+        let database = replaced::times();
+        {
+            let _publishing = self.publishing.lock();
+            self.settings.store(Arc::clone(&loaded.settings));
+            self.schema_epoch.fetch_add(1, Ordering::AcqRel);
+            self.cache.put_back(Arc::clone(&loaded.cache)).into_iter().for_each(loader::release);
+            self.is_loaded.store(true, Ordering::Release);
+        }
+        self.loaded.notify_waiters();
+        if !loaded.settings.config.channel_enabled {
+            return;
+        }
+        let mut listening = self.listening_in.subscribe();
+        let listens = listening.wait_for(|listening| *listening == Some(database));
+        if !matches!(tokio::time::timeout(LISTEN_PATIENCE, listens).await, Ok(Ok(_))) {
+            self.request(Reload::Schema);
+        }
+    }
+
+    /// Loads everything anew, from a database that has replaced another, and waits for that.
+    pub async fn reload(&self) {
+        // Requests wait for it, so it is loaded at once.
+        self.is_loaded.store(false, Ordering::Release);
+        self.request(Reload::Schema);
+        self.until_loaded().await;
+    }
+
     /// Waits for a successful load.
     pub async fn until_loaded(&self) {
         loop {
@@ -267,9 +316,11 @@ impl Live {
             self.wanted.bell.notified().await;
             let configuration = self.wanted.configuration.swap(false, Ordering::AcqRel);
             let schema = self.wanted.schema.swap(false, Ordering::AcqRel);
+            let database = replaced::times();
             if configuration || schema {
                 match self.load_configuration().await {
                     Ok(()) => tracing::info!("the configuration was loaded"),
+                    Err(_) if replaced::times() != database => {}
                     Err(error) => tracing::error!(%error, "the configuration could not be loaded, keeping the old one"),
                 }
             }
@@ -291,7 +342,13 @@ impl Live {
     async fn load_schema(&self) -> Result<(), DbError> {
         let started = Instant::now();
         let settings = self.settings();
+        let database = replaced::times();
         let loaded = self.introspect(&settings.config).await;
+        let _publishing = self.publishing.lock();
+        if replaced::times() != database {
+            // Of no use any more, and whoever has replaced the database sees to its cache.
+            return Ok(());
+        }
         match loaded {
             Ok((cache, session_defaults)) => {
                 let summary = cache.summary();
@@ -347,6 +404,7 @@ impl Live {
 
     /// Reads the settings file, files named by settings and the database again. The environment stays that of the start.
     async fn load_configuration(&self) -> Result<(), ConfigurationFault> {
+        let database = replaced::times();
         let source = self.source.reread();
         let environment = RestConfig::load(&source).map_err(ConfigurationFault::Wrong)?;
         let (config, roles) = if environment.db_config {
@@ -367,6 +425,10 @@ impl Live {
             (environment, RoleSettings::default())
         };
         let authenticator = Authenticator::new(&config, self.counters.tokens.clone());
+        let _publishing = self.publishing.lock();
+        if replaced::times() != database {
+            return Ok(());
+        }
         self.settings.store(Arc::new(Settings { config, authenticator, roles }));
         self.is_configured.store(true, Ordering::Release);
         Ok(())

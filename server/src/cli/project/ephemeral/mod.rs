@@ -5,6 +5,7 @@
 //! killed, the next start does ([`folder::sweep`]).
 
 mod folder;
+mod reset;
 mod server;
 mod template;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::running::Place;
+use super::serve::PROGRESS_FILE;
 use super::source;
 use super::start::follow;
 use crate::app::Settings;
@@ -164,7 +166,7 @@ fn server_of(project: &Project, folder: &Folder, is_template: bool) -> anyhow::R
     }
     command
         .current_dir(&project.root)
-        .env("FERROBASE_PROGRESS_FILE", place.progress())
+        .env(PROGRESS_FILE, place.progress())
         .env_remove(MARK)
         .stdin(Stdio::piped())
         .stdout(log.try_clone()?)

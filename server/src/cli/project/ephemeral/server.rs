@@ -2,19 +2,21 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 
 use super::folder::{Folder, end_marked};
-use crate::app::Settings;
+use super::reset::Seed;
+use crate::app::{App, Settings};
 use crate::cli::project::running::{FAILED, Place, READY};
 use crate::cli::project::serve::{Extent, Progress, fill_buckets, prepare};
 use crate::cli::project::source;
-use crate::cli::serve::{Database, Listeners, raise_descriptors, serve};
+use crate::cli::serve::{Database, Listeners, Started, raise_descriptors, serve};
 use crate::cli::stop::Stop;
 use crate::config::Reader;
-use crate::embedded_pg::EmbeddedError;
-use crate::gateway::ApiKeys;
+use crate::embedded_pg::{self, EmbeddedError};
+use crate::gateway::{ApiKeys, Reset};
 use crate::migrate::{self, GivenUrls};
 use crate::project::{Elsewhere, Project};
 use crate::telemetry;
@@ -131,6 +133,17 @@ async fn serve_copy(
         if is_template && !has_files {
             return Ok(Ended::Complete);
         }
+        let mut app = App::build(&source, &settings, &urls).await?;
+        let mut seed = None;
+        if !is_template {
+            let kept = Arc::new(Seed::keep(&database.logins.admin_url, folder, &app).await?);
+            seed = Some(Arc::clone(&kept));
+            let parts = app.clone();
+            app.reset = Some(Reset::new(Box::new(move || {
+                let (seed, parts) = (Arc::clone(&kept), parts.clone());
+                Box::pin(async move { seed.restore(&parts).await })
+            })));
+        }
         let api = format!("http://{}", settings.server.listen);
         let (filled, is_filled) = tokio::sync::oneshot::channel();
         let ready = async |keys: &ApiKeys| {
@@ -138,9 +151,13 @@ async fn serve_copy(
                 let _ = filled.send(fill_buckets(&project, &api, keys, progress).await);
             } else {
                 progress.tell(&format!("{READY} {} {} {}", project.api_port(), project.db_port(), project.inbox_port()));
+                if let Some(seed) = &seed {
+                    seed.prepare().await;
+                }
             }
         };
-        let served = serve(&source, &settings, &database.logins, &urls, listeners, stop, ready);
+        let started = Started { app, listeners };
+        let served = serve(&source, &settings, &database.logins, &urls, started, stop, ready);
         tokio::select! {
             Ok(filled) = is_filled => filled.map(|()| Ended::Complete),
             served = served => served.map(|()| Ended::Stopped),
@@ -148,7 +165,9 @@ async fn serve_copy(
     }
     .await;
     if matches!(outcome, Ok(Ended::Complete)) {
+        let kept = embedded_pg::keep_as_seed(&database.logins.admin_url).await;
         database.close().await;
+        kept?;
         progress.tell(READY);
     } else {
         database.discard().await;
