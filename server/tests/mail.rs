@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ferrobase::db::{Pool, PoolOptions};
 use ferrobase::mail::{FromAddress, MailError, Memory, Message, Sender, Smtp, SmtpConfig, inbox, outbox};
 use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
 
 use crate::support::cluster::{Database, Template, connect};
 use crate::support::outside::mail_server;
@@ -303,4 +304,124 @@ async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
     server.stop(false).await;
     let open = std::net::TcpListener::bind("0.0.0.0:0").expect("a port");
     assert!(inbox::spawn(open, db.pool.clone()).is_err());
+}
+
+/// What end-to-end tests written for `supabase start` ask of its inbox, in Mailpit's words.
+#[actix_web::test]
+async fn the_inbox_answers_as_mailpit_does() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let db = Fixture::new().await;
+    let from = FromAddress { name: "AidBridge".to_owned(), address: "support@x.example".to_owned() };
+    let catcher = inbox::Inbox::new(db.pool.clone(), from);
+    for (to, subject) in
+        [("ada@example.org", "Your code"), ("bob@example.org", "Your code"), ("ada@example.org", "News")]
+    {
+        let message = Message {
+            to: to.to_owned(),
+            subject: subject.to_owned(),
+            text: "Your code: 123456".to_owned(),
+            html:
+                "<h1>Hello</h1><p>Your code: <b>123456</b> &amp; <a href=\"http://127.0.0.1/verify?a=1\">link</a></p>"
+                    .to_owned(),
+            headers: vec![(
+                "List-Unsubscribe".to_owned(),
+                "<https://x.example/off>, <mailto:off@x.example>".to_owned(),
+            )],
+        };
+        catcher.send(&message).await.expect("caught");
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let base = format!("http://{}", listener.local_addr().expect("address"));
+    let server = inbox::spawn(listener, db.pool.clone()).expect("the inbox");
+    let http = reqwest::Client::new();
+    let text = async |path: &str| -> (u16, String) {
+        let answer = http.get(format!("{base}{path}")).send().await.expect("answer");
+        (answer.status().as_u16(), answer.text().await.expect("text"))
+    };
+    let json = async |path: &str| -> Value { serde_json::from_str(&text(path).await.1).expect("JSON") };
+    let subjects = |list: &Value| -> Vec<String> {
+        list["messages"]
+            .as_array()
+            .expect("messages")
+            .iter()
+            .map(|m| m["Subject"].as_str().expect("a subject").to_owned())
+            .collect()
+    };
+
+    let mut all = json("/api/v1/messages").await;
+    let id = all["messages"][0]["ID"].as_str().expect("an id").to_owned();
+    let newest = all["messages"][0].as_object_mut().expect("a summary");
+    for member in ["Created", "Size", "MessageID", "ID"] {
+        assert!(newest.remove(member).is_some(), "{member}");
+    }
+    assert_eq!(
+        all["messages"][0],
+        json!({
+            "Read": false, "From": {"Name": "AidBridge", "Address": "support@x.example"},
+            "To": [{"Name": "", "Address": "ada@example.org"}], "Cc": null, "Bcc": null, "ReplyTo": [], "Subject": "News",
+            "Username": "", "Tags": [], "Attachments": 0, "Snippet": "Hello Your code: 123456 & link",
+        })
+    );
+    all.as_object_mut().expect("an object").remove("messages");
+    assert_eq!(
+        all,
+        json!({"total": 3, "unread": 3, "count": 3, "messages_count": 3, "messages_unread": 3, "start": 0, "tags": []})
+    );
+    assert_eq!(subjects(&json("/api/v1/messages?start=1&limit=1").await), ["Your code"]);
+
+    for (query, found) in [
+        ("to:ADA@example.org", vec!["News", "Your code"]),
+        ("to:%22ada@example.org%22%20subject:%22your%20code%22", vec!["Your code"]),
+        ("from:support@x.example%20-to:ada", vec!["Your code"]),
+        ("123456%20!subject:code", vec!["News"]),
+        ("has:attachment", vec![]),
+        ("after:2020-01-01%20before:2020-01-02", vec![]),
+        ("larger:1k", vec![]),
+        ("is:unread%20addressed:bob", vec!["Your code"]),
+        ("message-id:nobody", vec![]),
+    ] {
+        let list = json(&format!("/api/v1/search?query={query}")).await;
+        assert_eq!(subjects(&list), found, "{query}");
+        assert_eq!((&list["total"], &list["messages_count"]), (&json!(3), &json!(found.len())), "{query}");
+    }
+    assert_eq!(text("/api/v1/search?query=").await, (400, "Error: no search query".to_owned()));
+
+    let one = json("/api/v1/message/latest").await;
+    assert_eq!((&one["ID"], &one["Text"]), (&json!(id), &json!("Your code: 123456")));
+    assert_eq!(
+        (&one["Cc"], &one["ReturnPath"], &one["Attachments"]),
+        (&json!([]), &json!("support@x.example"), &json!([]))
+    );
+    assert_eq!(one["ListUnsubscribe"]["Links"], json!(["https://x.example/off", "mailto:off@x.example"]));
+    assert!(one["HTML"].as_str().expect("HTML").starts_with("<h1>"));
+    assert_eq!(json(&format!("/api/v1/message/{id}")).await, one);
+    assert_eq!(json("/api/v1/message/latest?query=to:bob").await["To"][0]["Address"], "bob@example.org");
+    let unread = json("/api/v1/search?query=is:unread").await;
+    assert_eq!((&unread["unread"], subjects(&unread)), (&json!(1), vec!["Your code".to_owned()]));
+    assert_eq!(text("/api/v1/message/999999").await, (404, "404 page not found".to_owned()));
+    assert_eq!(json(&format!("/api/v1/message/{id}/headers")).await["Subject"], json!(["News"]));
+    let (_, source) = text(&format!("/api/v1/message/{id}/raw")).await;
+    assert!(source.contains("From: \"AidBridge\" <support@x.example>\r\n") && source.contains("text/html"), "{source}");
+
+    let page = http.get(format!("{base}/view/latest.html")).send().await.expect("answer");
+    let policy = page.headers()["content-security-policy"].to_str().expect("text").to_owned();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("script"), "{policy}");
+    assert!(page.text().await.expect("text").contains("verify?a=1"));
+    assert_eq!(text(&format!("/view/{id}.txt")).await.1, "Your code: 123456");
+    assert_eq!(text("/view/999999.html").await.0, 404);
+    assert_eq!(json("/api/v1/info").await["Messages"], 3);
+
+    let marked = http.put(format!("{base}/api/v1/messages")).json(&json!({"Read": true})).send().await.expect("answer");
+    assert_eq!(marked.text().await.expect("text"), "ok");
+    assert_eq!(json("/api/v1/messages").await["unread"], 0);
+    let deleted =
+        http.delete(format!("{base}/api/v1/messages")).json(&json!({"IDs": [id]})).send().await.expect("answer");
+    assert_eq!((deleted.status().as_u16(), deleted.text().await.expect("text")), (200, "ok".to_owned()));
+    http.delete(format!("{base}/api/v1/search?query=to:bob")).send().await.expect("answer");
+    assert_eq!(subjects(&json("/api/v1/messages").await), ["Your code"]);
+    http.delete(format!("{base}/api/v1/messages")).send().await.expect("answer");
+    assert_eq!(json("/api/v1/messages").await["total"], 0);
+    assert_eq!(json("/api/v1/messages").await["messages"], json!([]));
+    assert_eq!(text("/api/v1/message/latest").await.0, 404);
+    server.stop(false).await;
 }

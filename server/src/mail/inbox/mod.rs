@@ -10,9 +10,12 @@
 //! | `GET /api/messages/{id}` | one message |
 //! | `DELETE /api/messages` | 204, all are gone |
 //! | `GET /messages/{id}/html` | the HTML part, sandboxed |
+//! | `/api/v1/…`, `/view/…` | what Mailpit answers ([`mailpit`]) |
 
+mod mailpit;
 mod page;
 mod queries;
+mod search;
 
 use std::net::{IpAddr, TcpListener};
 
@@ -82,7 +85,8 @@ fn routes(service: &mut web::ServiceConfig) {
         .route("/messages/{id}/html", web::get().to(html_part))
         .route("/api/messages", web::get().to(list))
         .route("/api/messages", web::delete().to(delete))
-        .route("/api/messages/{id}", web::get().to(one));
+        .route("/api/messages/{id}", web::get().to(one))
+        .configure(mailpit::routes);
 }
 
 /// Refuses requests whose `Host` is not this machine (a foreign name that resolves here), and writing requests that
@@ -163,12 +167,12 @@ async fn find(pool: &Pool, id: &str) -> Result<queries::Stored, InboxError> {
 }
 
 async fn delete(pool: Data<Pool>) -> Result<HttpResponse, InboxError> {
-    queries::delete_all(&pool).await?;
+    queries::delete(&pool, None, &[]).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 
 async fn delete_and_show(pool: Data<Pool>) -> Result<HttpResponse, InboxError> {
-    queries::delete_all(&pool).await?;
+    queries::delete(&pool, None, &[]).await?;
     Ok(HttpResponse::SeeOther().insert_header((header::LOCATION, "/")).finish())
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use tokio_postgres::Row;
 
 use super::InboxError;
+use super::search::Term;
 use crate::db::{DbError, Pool};
 use crate::mail::Message;
 
@@ -87,7 +88,73 @@ pub async fn mark_opened(pool: &Pool, message: &Stored) -> Result<(), InboxError
     Ok(())
 }
 
-pub async fn delete_all(pool: &Pool) -> Result<(), InboxError> {
-    pool.lease().await?.execute("delete from ferrobase.inbox", &[]).await?;
+/// Whether a message matches all terms of `$1`, see [`Term`].
+const MATCHES: &str = "not exists (
+  select from jsonb_to_recordset($1::jsonb) as t (field text, word text, excluded boolean)
+  where t.excluded = case t.field
+    when 'to' then strpos(lower(recipient), t.word) > 0
+    when 'from' then strpos(lower(sender), t.word) > 0
+    when 'addressed' then strpos(lower(recipient || ' ' || sender), t.word) > 0
+    when 'subject' then strpos(lower(subject), t.word) > 0
+    when 'message-id' then strpos(id || '@ferrobase', t.word) > 0
+    when 'read' then opened_at is not null
+    when 'after' then received_at >= t.word::timestamptz
+    when 'before' then received_at < t.word::timestamptz
+    when 'larger' then octet_length(body_text) + octet_length(body_html) > t.word::bigint
+    when 'smaller' then octet_length(body_text) + octet_length(body_html) < t.word::bigint
+    when 'text' then strpos(regexp_replace(lower(concat_ws(' ', sender, subject, recipient, body_text,
+      regexp_replace(body_html, '<[^>]*>', ' ', 'g'))), '[\\s<>\",;()]+', ' ', 'g'), t.word) > 0
+    else false
+  end)";
+
+/// A part of the messages that match, and how many there are.
+pub struct Selected {
+    pub messages: Vec<Stored>,
+    pub total: i64,
+    pub unread: i64,
+    pub matching: i64,
+    pub matching_unread: i64,
+}
+
+/// Newest first, from the one numbered `start`; without a limit all.
+pub async fn select(pool: &Pool, terms: &[Term], start: i64, limit: Option<i64>) -> Result<Selected, InboxError> {
+    let terms = serde_json::to_value(terms).unwrap_or_default();
+    let lease = pool.lease().await?;
+    let counts = lease
+        .query_one(
+            &format!(
+                "select count(*), count(*) filter (where opened_at is null), count(*) filter (where {MATCHES}),
+                        count(*) filter (where opened_at is null and {MATCHES}) from ferrobase.inbox"
+            ),
+            &[&terms],
+        )
+        .await?;
+    let page = format!("select {COLUMNS} from ferrobase.inbox where {MATCHES} order by id desc offset $2 limit $3");
+    let rows = lease.query(&page, &[&terms, &start, &limit]).await?;
+    Ok(Selected {
+        messages: rows.iter().map(stored).collect(),
+        total: counts.get(0),
+        unread: counts.get(1),
+        matching: counts.get(2),
+        matching_unread: counts.get(3),
+    })
+}
+
+/// Of the messages that match, those of these numbers, or all: looked at from now on, or not yet.
+pub async fn mark(pool: &Pool, ids: Option<&[i64]>, terms: &[Term], opened: bool) -> Result<(), InboxError> {
+    let mark = format!(
+        "update ferrobase.inbox set opened_at = case when $3 then coalesce(opened_at, now()) end
+         where ($2::bigint[] is null or id = any ($2)) and {MATCHES}"
+    );
+    let terms = serde_json::to_value(terms).unwrap_or_default();
+    pool.lease().await?.execute(&mark, &[&terms, &ids, &opened]).await?;
+    Ok(())
+}
+
+/// Of the messages that match, those of these numbers, or all.
+pub async fn delete(pool: &Pool, ids: Option<&[i64]>, terms: &[Term]) -> Result<(), InboxError> {
+    let delete = format!("delete from ferrobase.inbox where ($2::bigint[] is null or id = any ($2)) and {MATCHES}");
+    let terms = serde_json::to_value(terms).unwrap_or_default();
+    pool.lease().await?.execute(&delete, &[&terms, &ids]).await?;
     Ok(())
 }
