@@ -16,7 +16,10 @@ use serde_json::json;
 
 use crate::admin::{self, Traffic};
 use crate::auth::{self, Auth, Delivery};
-use crate::config::{AuthConfig, AuthMode, Problems, Reader, RestConfig, Secret, ServerConfig, Source, TrustedProxies};
+use crate::config::{
+    AuthConfig, AuthMode, DEVELOPMENT_JWT_SECRET, DEVELOPMENT_SIGNING_KEY, Problems, Reader, RestConfig, Secret,
+    ServerConfig, Source, TrustedProxies,
+};
 use crate::db::{Pool, PoolOptions, Pulse};
 use crate::functions::{self, Edge, EdgeConfig, Functions, PlatformValues};
 use crate::gateway::{self, ApiKeys};
@@ -107,6 +110,7 @@ impl App {
         let (config, auth) = (&settings.server, settings.auth.clone());
         let keys = ApiKeys::from_config(config);
         let key_set = Arc::new(KeySet::parse(shared_jwt_secret(source, config).as_bytes())?);
+        let keys = if config.development { keys.vouched_for_by(Arc::clone(&key_set)) } else { keys };
         let tokens = Bearer::new(Arc::clone(&key_set));
         let requests = PoolOptions { size: config.connections.requests, ..PoolOptions::default() };
         let requests = Pool::new(&urls.rest_url, &requests)?;
@@ -397,6 +401,13 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
         ("GOTRUE_MAILER_URLPATHS_EMAIL_CHANGE", "/auth/v1/verify"),
     ] {
         source.set_default(name, value);
+    }
+    let names_keys = |source: &Source| Reader::new(source).find(&["GOTRUE_JWT_KEYS", "GOTRUE_JWT_KEY_ID"]).is_some();
+    if config.takes_known_keys() && !names_keys(source) {
+        source.set_default(
+            "GOTRUE_JWT_KEYS",
+            jwt::shared::beside_secret(DEVELOPMENT_JWT_SECRET, DEVELOPMENT_SIGNING_KEY),
+        );
     }
     source.set_default("PGRST_JWT_SECRET", shared_jwt_secret(source, config));
     source.set_default("GOTRUE_JWT_SECRET", config.jwt_secret.reveal());

@@ -31,6 +31,13 @@ impl std::str::FromStr for Api {
 /// The Supabase CLI's well-known local secret: loopback only.
 pub const DEVELOPMENT_JWT_SECRET: &str = "super-secret-jwt-token-with-at-least-32-characters-long";
 
+/// Further keys of `supabase start` that everybody knows: they act as anon and as service_role.
+pub const DEVELOPMENT_PUBLISHABLE_KEY: &str = "sb_publishable_ACJWlzQHlZjBrEguHvfOxg_3BJgxAaH";
+pub const DEVELOPMENT_SECRET_KEY: &str = "sb_secret_N7UND0UgjKTVK-Uodkm0Hg_xSvEMPvz";
+
+/// What `supabase gen bearer-jwt` signs with.
+pub const DEVELOPMENT_SIGNING_KEY: &str = r#"{"kty":"EC","kid":"b81269f1-21d8-4f2e-b719-c2240a840d90","use":"sig","key_ops":["sign","verify"],"alg":"ES256","crv":"P-256","x":"M5Sjqn5zwC9Kl1zVfUUGvv9boQjCGd45G8sdopBExB4","y":"P6IXMvA2WYXSHSOMTBH2jsw_9rrzGy89FjPf6oOsIxQ","d":"dIhR8wywJlqlua4y_yMq2SLhlFXDZJBCvFrY1DCHyVU"}"#;
+
 /// Settings of the whole server (all APIs together).
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -107,6 +114,12 @@ pub fn trusted_proxies(reader: &mut Reader<'_>) -> TrustedProxies {
 }
 
 impl ServerConfig {
+    /// Whether the keys that everybody knows are taken: in development on this machine alone, unless the project has a secret of
+    /// its own.
+    pub fn takes_known_keys(&self) -> bool {
+        self.development && self.listen.ip().is_loopback() && self.jwt_secret.reveal() == DEVELOPMENT_JWT_SECRET
+    }
+
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let listen = reader.parse_or(&["FERROBASE_LISTEN"], "an address with a port", loopback(54321));
         let development = reader.flag(&["FERROBASE_DEV"], false);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
-use crate::config::ServerConfig;
+use crate::config::{DEVELOPMENT_PUBLISHABLE_KEY, DEVELOPMENT_SECRET_KEY, ServerConfig};
 use crate::jwt::secret::{SecretKey, unverified};
+use crate::jwt::{KeySet, verify};
 
 /// `exp` of the development keys and of keys signed at start: the Supabase CLI's.
 const KEY_EXPIRY: u64 = 1_983_812_996;
@@ -17,6 +18,7 @@ pub struct ApiKeys {
     inner: Arc<Keys>,
 }
 
+#[derive(Clone)]
 struct Keys {
     anon: String,
     service_role: String,
@@ -24,6 +26,17 @@ struct Keys {
     secret: Option<String>,
     /// Whether requests without a key of the project pass, as at the gateway of `supabase start`.
     is_open: bool,
+    /// Whether the opaque keys that everybody knows are taken.
+    takes_known: bool,
+    /// Tokens of anon and of service_role that these vouch for are keys as well.
+    vouching: Option<Arc<KeySet>>,
+}
+
+/// Whom a key acts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Anon,
+    Service,
 }
 
 impl ApiKeys {
@@ -42,8 +55,17 @@ impl ApiKeys {
                 publishable: config.publishable_key.clone(),
                 secret: config.secret_key.as_ref().map(|k| k.reveal().to_owned()),
                 is_open: config.open_gateway,
+                takes_known: config.takes_known_keys(),
+                vouching: None,
             }),
         }
+    }
+
+    /// In development every anon and service_role token that a key of the project has signed is taken: those of
+    /// `supabase gen bearer-jwt`, and those of a project whose keys have changed.
+    pub fn vouched_for_by(mut self, keys: Arc<KeySet>) -> Self {
+        Arc::make_mut(&mut self.inner).vouching = Some(keys);
+        self
     }
 
     /// What is wrong with the keys that are given: requests would carry them in vain.
@@ -80,6 +102,8 @@ impl ApiKeys {
                 publishable: publishable.map(str::to_owned),
                 secret: secret.map(str::to_owned),
                 is_open: false,
+                takes_known: false,
+                vouching: None,
             }),
         }
     }
@@ -110,14 +134,42 @@ impl ApiKeys {
 
     /// The token a presented key acts as; `None` if it is none of the project's keys. Compared in constant time.
     pub fn token_of(&self, presented: &str) -> Option<String> {
+        match self.known(presented) {
+            Some(Holder::Anon) => Some(self.inner.anon.clone()),
+            Some(Holder::Service) => Some(self.inner.service_role.clone()),
+            None => self.vouched(presented).map(|_| presented.to_owned()),
+        }
+    }
+
+    /// Whether a presented key passes every policy.
+    pub fn is_of_service(&self, presented: &str) -> bool {
+        self.known(presented).or_else(|| self.vouched(presented)) == Some(Holder::Service)
+    }
+
+    fn known(&self, presented: &str) -> Option<Holder> {
         let keys = &self.inner;
         let same = |key: &str| bool::from(key.as_bytes().ct_eq(presented.as_bytes()));
         if same(&keys.anon) || keys.publishable.as_deref().is_some_and(same) {
-            Some(keys.anon.clone())
+            Some(Holder::Anon)
         } else if same(&keys.service_role) || keys.secret.as_deref().is_some_and(same) {
-            Some(keys.service_role.clone())
+            Some(Holder::Service)
+        } else if keys.takes_known && presented == DEVELOPMENT_PUBLISHABLE_KEY {
+            Some(Holder::Anon)
+        } else if keys.takes_known && presented == DEVELOPMENT_SECRET_KEY {
+            Some(Holder::Service)
         } else {
             None
+        }
+    }
+
+    /// Of a token that one of the project's keys vouches for, and that has not expired.
+    fn vouched(&self, presented: &str) -> Option<Holder> {
+        let claims = verify(presented, self.inner.vouching.as_ref()?).ok()?;
+        claims.check(chrono::Utc::now().timestamp(), None).ok()?;
+        match claims.text("role")? {
+            "anon" => Some(Holder::Anon),
+            "service_role" => Some(Holder::Service),
+            _ => None,
         }
     }
 }
@@ -142,6 +194,39 @@ mod tests {
     fn the_development_secret_gives_the_well_known_anon_key() {
         let known = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6ImFub24iLCJleHAiOjE5ODM4MTI5OTZ9.CRXP1A7WOeoJeXxjNni43kdQwgnWNReilDMblYTn_I0";
         assert_eq!(sign_key("super-secret-jwt-token-with-at-least-32-characters-long", "anon"), known);
+    }
+
+    #[test]
+    fn in_development_every_key_that_the_project_vouches_for_is_taken() {
+        let own = "0123456789abcdef0123456789abcdef";
+        let keys = |pairs: &[(&str, &str)]| {
+            let source = crate::config::Source::from_pairs(pairs.iter().copied());
+            let config = ServerConfig::read(&mut crate::config::Reader::new(&source));
+            let vouching = Arc::new(KeySet::from_secret(config.jwt_secret.reveal().as_bytes()));
+            ApiKeys::from_config(&config).vouched_for_by(vouching)
+        };
+        let local = keys(&[("FERROBASE_DEV", "true"), ("SB_SECRET_KEY", "sb_secret_own")]);
+        for (key, is_of_service) in
+            [(DEVELOPMENT_PUBLISHABLE_KEY, false), (DEVELOPMENT_SECRET_KEY, true), ("sb_secret_own", true)]
+        {
+            assert!(local.token_of(key).is_some() && local.is_of_service(key) == is_of_service, "{key}");
+        }
+        let sign = |secret: &str, claims: &str| SecretKey::new(secret).sign_text(claims);
+        let older = sign(crate::config::DEVELOPMENT_JWT_SECRET, r#"{"role":"service_role","iat":1}"#);
+        assert_eq!(local.token_of(&older), Some(older.clone()));
+        assert!(local.is_of_service(&older));
+        for claims in [r#"{"role":"authenticated"}"#, r#"{"role":"anon","exp":1}"#, "{}"] {
+            assert_eq!(local.token_of(&sign(crate::config::DEVELOPMENT_JWT_SECRET, claims)), None, "{claims}");
+        }
+        assert_eq!(local.token_of(&sign(own, r#"{"role":"anon"}"#)), None);
+        // What everybody knows opens nothing that has a secret of its own, or that others reach.
+        for pairs in [
+            &[("FERROBASE_DEV", "true"), ("JWT_SECRET", own)][..],
+            &[("JWT_SECRET", own)],
+            &[("FERROBASE_DEV", "true"), ("FERROBASE_LISTEN", "0.0.0.0:54321")],
+        ] {
+            assert_eq!(keys(pairs).token_of(DEVELOPMENT_SECRET_KEY), None, "{pairs:?}");
+        }
     }
 
     #[test]

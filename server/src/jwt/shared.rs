@@ -37,6 +37,15 @@ pub fn public_keys(private_keys: Option<&str>) -> String {
     json!({ "keys": public }).to_string()
 }
 
+/// Settings of `GOTRUE_JWT_KEYS` under which the secret goes on to sign, and the public half of `private_key` (a JWK) verifies.
+pub fn beside_secret(secret: &str, private_key: &str) -> String {
+    let mut keys = vec![json!({
+        "kty": "oct", "alg": "HS256", "k": URL_SAFE_NO_PAD.encode(secret), "key_ops": ["sign", "verify"],
+    })];
+    keys.extend(serde_json::from_str(private_key).ok().map(|jwk| Value::Object(verifying(jwk))));
+    Value::Array(keys).to_string()
+}
+
 /// What of `jwk` verifies. An RSA or elliptic key's members that only sign are taken away (RFC 7518, 6.2.2 and 6.3.2).
 fn verifying(mut jwk: Map<String, Value>) -> Map<String, Value> {
     for member in ["d", "p", "q", "dp", "dq", "qi", "oth", "key_ops"] {

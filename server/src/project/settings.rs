@@ -10,12 +10,12 @@ use super::{Project, ProjectError, values};
 pub struct KnownKeys;
 
 impl KnownKeys {
-    pub const PUBLISHABLE: &str = "sb_publishable_ACJWlzQHlZjBrEguHvfOxg_3BJgxAaH";
-    pub const SECRET: &str = "sb_secret_N7UND0UgjKTVK-Uodkm0Hg_xSvEMPvz";
+    pub const PUBLISHABLE: &str = crate::config::DEVELOPMENT_PUBLISHABLE_KEY;
+    pub const SECRET: &str = crate::config::DEVELOPMENT_SECRET_KEY;
     pub const S3_ACCESS_KEY: &str = "625729a08b95bf1b7ff351a663f3a23c";
     pub const S3_SECRET_KEY: &str = "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907";
     /// Signs people's tokens where a project names no keys of its own (supabase/cli `pkg/config/config.go`).
-    const SIGNING: &str = r#"{"kty":"EC","kid":"b81269f1-21d8-4f2e-b719-c2240a840d90","use":"sig","key_ops":["sign","verify"],"alg":"ES256","crv":"P-256","x":"M5Sjqn5zwC9Kl1zVfUUGvv9boQjCGd45G8sdopBExB4","y":"P6IXMvA2WYXSHSOMTBH2jsw_9rrzGy89FjPf6oOsIxQ","d":"dIhR8wywJlqlua4y_yMq2SLhlFXDZJBCvFrY1DCHyVU"}"#;
+    const SIGNING: &str = crate::config::DEVELOPMENT_SIGNING_KEY;
 }
 
 /// Characters that the named requirements ask for, a set each.
@@ -199,7 +199,8 @@ impl Project {
                     settings.set(&format!("GOTRUE_MAILER_SUBJECTS_{name}"), subject);
                 }
                 if let Some(file) = values.text(&format!("{path}.content_path")) {
-                    settings.set(&format!("GOTRUE_MAILER_TEMPLATES_{name}"), existing(&base.join(file))?);
+                    let file = existing(&base.join(file))?;
+                    settings.set(&format!("GOTRUE_MAILER_TEMPLATES_{name}"), format!("file:{file}"));
                 }
                 if kind == "notification" {
                     let on = values.flag(&format!("{path}.enabled"), false);
@@ -418,7 +419,8 @@ mod tests {
         ] {
             assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
         }
-        assert!(found["GOTRUE_MAILER_TEMPLATES_INVITE"].ends_with("supabase/templates/invite.html"));
+        let template = &found["GOTRUE_MAILER_TEMPLATES_INVITE"];
+        assert!(template.starts_with("file:/") && template.ends_with("supabase/templates/invite.html"), "{template}");
         assert!(!found.contains_key("GOTRUE_EXTERNAL_APPLE_ENABLED"));
     }
 }

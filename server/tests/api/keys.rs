@@ -82,3 +82,44 @@ async fn a_secret_with_a_name_signs_for_every_api() {
     assert_eq!((&header["alg"], &header["kid"]), (&json!("HS256"), &json!("first")));
     assert_eq!(asked_everywhere(&actor).await, taken_for(&id));
 }
+
+/// What `supabase gen bearer-jwt` and tutorials' `.env` files hold: it was refused as `apikey`.
+#[actix_web::test]
+async fn in_development_the_keys_that_everybody_knows_are_taken() {
+    use ferrobase::config::{DEVELOPMENT_PUBLISHABLE_KEY, DEVELOPMENT_SECRET_KEY, DEVELOPMENT_SIGNING_KEY};
+    let app = TestApp::start().await;
+    app.owner.batch_execute(WHO_AM_I).await.expect("functions");
+    let known: Value = serde_json::from_str(DEVELOPMENT_SIGNING_KEY).expect("a JWK");
+    let secret = URL_SAFE_NO_PAD.decode(known["d"].as_str().expect("a secret")).expect("base64");
+    let [known_key, stranger] = [&secret[..], &[9; 32]].map(|secret| SigningKey::from_slice(secret).expect("a key"));
+    let token = |role: &str, key: &SigningKey| {
+        let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let header = part(json!({"alg": "ES256", "typ": "JWT", "kid": known["kid"]}));
+        signed_anew(&format!("{header}.{}.x", part(json!({"role": role, "exp": 4_000_000_000_u64}))), key)
+    };
+    let ask = async |method: Method, path: &str, key: &str| {
+        send(app.plain(method, path).header("apikey", key).json(&json!({}))).await.status
+    };
+    for (key, is_service) in [
+        (token("service_role", &known_key), true),
+        (DEVELOPMENT_SECRET_KEY.to_owned(), true),
+        (token("anon", &known_key), false),
+        (DEVELOPMENT_PUBLISHABLE_KEY.to_owned(), false),
+    ] {
+        assert_eq!(ask(Method::GET, "/rest/v1/", &key).await, 200, "{key}");
+        assert_eq!(ask(Method::GET, "/auth/v1/settings", &key).await, 200, "{key}");
+        let users = ask(Method::GET, "/auth/v1/admin/users", &key).await;
+        assert_eq!(users == 200, is_service, "{key} {users}");
+        assert_eq!(ask(Method::GET, "/storage/v1/bucket", &key).await, 200, "{key}");
+    }
+    for key in [token("service_role", &stranger), token("authenticated", &known_key)] {
+        assert_eq!(ask(Method::GET, "/rest/v1/", &key).await, 401, "{key}");
+    }
+    // A project with a secret of its own knows none of them.
+    let own = "0123456789abcdef0123456789abcdef";
+    let app = TestApp::with_settings(&[("JWT_SECRET", own), ("GOTRUE_JWT_SECRET", own)]).await;
+    for key in [token("service_role", &known_key), DEVELOPMENT_SECRET_KEY.to_owned()] {
+        let reply = send(app.plain(Method::GET, "/rest/v1/").header("apikey", &key)).await;
+        assert_eq!(reply.status, 401, "{key}");
+    }
+}

@@ -285,7 +285,13 @@ async fn an_address_that_the_issuer_does_not_vouch_for_opens_no_account_and_a_sq
 
 #[actix_web::test]
 async fn the_published_set_holds_no_secret() {
-    let app = TestApp::start().await;
+    let app = TestApp::with_settings(&[("JWT_SECRET", "0123456789abcdef0123456789abcdef")]).await;
     let published = send(app.plain(reqwest::Method::GET, "/auth/v1/.well-known/jwks.json")).await;
     assert_eq!(published.body, json!({ "keys": [] }), "a shared secret is published in no form");
+    // In development beside it stands the public half of the key that everybody knows.
+    let app = TestApp::start().await;
+    let published = send(app.plain(reqwest::Method::GET, "/auth/v1/.well-known/jwks.json")).await;
+    let keys = published.body["keys"].as_array().expect("keys");
+    assert_eq!((keys.len(), &keys[0]["kty"]), (1, &json!("EC")), "{keys:?}");
+    assert!(keys[0].get("d").is_none() && keys[0].get("k").is_none(), "{keys:?}");
 }
