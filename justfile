@@ -40,7 +40,7 @@ test-package: package
 test *ARGS:
     tools/test.sh {{ARGS}}
 
-# Programs that others wrote (boto3, aws-cli, supabase-py, rclone, tus-js-client, Uppy, versitygw, nats-server), e.g. `just test-tools boto3`
+# Programs that others wrote (boto3, aws-cli, supabase-py, rclone, tus-js-client, Uppy, versitygw, nats-server, jest and Playwright), e.g. `just test-tools boto3`
 test-tools *ARGS: setup
     cargo build --locked --bin ferrobase
     tools/test-tools.sh {{ARGS}}
@@ -113,7 +113,7 @@ fuzz SECONDS="60" *TARGETS:
 random: setup
     RANDOM_CASES=20000 cargo test -p ferrobase --test all rest::random -- --nocapture
 
-# Measure `rest`, `auth`, `storage` or `realtime` beside its limit, or `app` with a million requests, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
+# Measure `rest`, `auth`, `storage`, `realtime` or `test` (copies for tests) beside its limit, or `app` with a million requests, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
 bench API *ARGS:
     @command -v psql >/dev/null && command -v pgbench >/dev/null || { echo "bench: psql and pgbench must be on PATH (Debian: apt-get install postgresql-contrib)" >&2; exit 1; }
     cargo build --release --locked --bin ferrobase --example load --example sockets

@@ -77,7 +77,7 @@ const program = (from, to) => {
   chmodSync(to, 0o755);
 };
 
-/** The npm packages: one that chooses, one with this platform's program. */
+/** The npm packages: one that chooses, one with this platform's program, one for tests. */
 function npm() {
   const chooser = folder("npm/ferrobase");
   writeJson(join(chooser, "package.json"), {
@@ -105,7 +105,11 @@ function npm() {
   });
   program(binary, join(platform, "ferrobase"));
   cpSync(join(ROOT, "LICENSE"), join(platform, "LICENSE"));
-  for (const packed of [chooser, platform]) run("npm", ["pack", "--silent", "--pack-destination", DIST, packed]);
+  const testing = folder("npm/testing");
+  cpSync(join(ROOT, "packaging/npm-testing"), testing, { recursive: true });
+  writeJson(join(testing, "package.json"), { ...JSON.parse(read("packaging/npm-testing/package.json")), ...shared });
+  cpSync(join(ROOT, "LICENSE"), join(testing, "LICENSE"));
+  for (const packed of [chooser, platform, testing]) run("npm", ["pack", "--silent", "--pack-destination", DIST, packed]);
 }
 
 /** The program and PostgreSQL as they lie in an archive: the program looks for it beside itself. */

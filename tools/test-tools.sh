@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Programs that others wrote, against a development server of its own: what they do beyond what their documents say.
-#   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats; without a name all of them
+#   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing; without a name all of them
 # Fetched into a folder that is kept (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI, npm and, for versitygw and an
 # rclone that is not there, by the Go proxy; nats-server from Debian unless it is on PATH or NATS_SERVER names it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 dir=${TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ferrobase-tools}
-[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone tus uppy versitygw nats
+[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing
 
 # environment NAME PACKAGE…: a virtual environment with these packages.
 environment() {
@@ -63,6 +63,24 @@ nats() {
   NATS_SERVER=$program cargo test --locked -p ferrobase --test all real_nats_server -- --ignored
 }
 
+# jest and Playwright with the npm package for tests: its examples.
+testing() {
+  mkdir -p "$dir/testing"
+  cp tools/clients/testing/* "$dir/testing/"
+  [ -e "$dir/testing/node_modules/jest" ] || npm ci --prefix "$dir/testing" --silent --no-audit --no-fund
+  mkdir -p "$dir/testing/node_modules/@ferrobase/testing"
+  cp packaging/npm-testing/{package.json,index.*} "$dir/testing/node_modules/@ferrobase/testing/"
+  cp -r packaging/npm-testing/examples/. "$dir/testing/"
+  local binary=$PWD/target/debug/ferrobase chromium
+  chromium=$(tools/chromium.sh)
+  (
+    export FERROBASE_BINARY=${FERROBASE_BINARY:-$binary} CHROMIUM_PATH=$chromium
+    cd "$dir/testing"
+    node_modules/.bin/jest --config jest/jest.config.cjs --testTimeout 120000
+    node_modules/.bin/playwright test --config playwright/playwright.config.mjs --timeout 120000 --reporter list
+  )
+}
+
 # supabase-py: its storage, then its channels, with the tables and policies that their journeys use.
 supabase_py() {
   tools/with-server.sh bash -c 'set -e
@@ -94,6 +112,7 @@ for name; do
       run=(node "$dir/uppy/$name.mjs") ;;
     versitygw) versitygw; continue ;;
     nats) nats; continue ;;
+    testing) testing; continue ;;
     *) echo "test-tools: unknown program $name" >&2; exit 2 ;;
   esac
   tools/with-server.sh "${run[@]}"

@@ -11,6 +11,7 @@ mod embedded_postgres;
 mod house;
 mod mail;
 mod migrations;
+mod npm_testing;
 mod outages;
 mod process;
 mod project_copies;

@@ -1,0 +1,3 @@
+import testing from "./index.cjs";
+
+export const { startFerrobase, connectFerrobase } = testing;

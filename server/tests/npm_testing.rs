@@ -1,0 +1,110 @@
+//! The npm package for tests: its examples for vitest and for CI, laid and run as people would. `just test-tools testing` has those
+//! for jest and Playwright.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder").flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), &target).expect("a copy");
+        }
+    }
+}
+
+/// The examples in a folder of their own, with the packages that they need.
+struct Examples {
+    folder: PathBuf,
+}
+
+impl Examples {
+    fn lay(name: &str) -> Self {
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout");
+        let folder = std::env::temp_dir().join(format!("ferrobase-examples-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let examples = Self { folder };
+        copy(&checkout.join("packaging/npm-testing/examples"), &examples.project());
+        std::fs::create_dir_all(examples.copies()).expect("a folder");
+        for path in [&examples.folder, &examples.copies()] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+        }
+        let packages = examples.project().join("node_modules");
+        copy(&checkout.join("packaging/npm-testing"), &packages.join("@ferrobase/testing"));
+        for name in ["@supabase", "vitest"] {
+            let installed = checkout.join("frontend/node_modules").join(name);
+            assert!(installed.exists(), "{} is missing: tools/install.sh frontend", installed.display());
+            symlink(installed, packages.join(name)).expect("a link");
+        }
+        std::fs::create_dir(packages.join(".bin")).expect("a folder");
+        symlink("../vitest/vitest.mjs", packages.join(".bin/vitest")).expect("a link");
+        symlink(env!("CARGO_BIN_EXE_ferrobase"), packages.join(".bin/ferrobase")).expect("a link");
+        examples
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.join("project")
+    }
+
+    fn copies(&self) -> PathBuf {
+        self.folder.join("tmp")
+    }
+
+    /// What a command of the shell prints; it has to succeed.
+    fn run(&self, command: &str) -> String {
+        let output = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(self.project())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.folder)
+            .env("NO_COLOR", "1")
+            .env("TMPDIR", self.copies())
+            .env("FERROBASE_BINARY", env!("CARGO_BIN_EXE_ferrobase"))
+            // Only a machine that is busy otherwise takes so long.
+            .env("VITEST_TIMEOUT", "120000")
+            .output()
+            .expect("a shell");
+        let told = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{command}: {told}");
+        let left = std::fs::read_dir(self.copies()).expect("a folder").flatten();
+        let left = left.filter(|entry| entry.file_name().to_string_lossy().starts_with("ferrobase-test-"));
+        assert_eq!(left.count(), 0, "copies are left");
+        told
+    }
+}
+
+impl Drop for Examples {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn the_example_for_vitest_passes_and_leaves_nothing() {
+    let told = Examples::lay("vitest").run("node_modules/.bin/vitest run --config vitest/vitest.config.mjs");
+    assert!(told.contains("Tests  3 passed (3)"), "{told}");
+}
+
+#[test]
+fn the_steps_of_the_examples_for_ci_pass() {
+    let examples = Examples::lay("ci");
+    for (file, mark, install) in
+        [("ci/github.yml", "- run: ", "npm ci"), ("ci/gitlab.yml", "    - n", "npm ci --cache .npm")]
+    {
+        let text = std::fs::read_to_string(examples.project().join(file)).expect("a file");
+        let steps: Vec<&str> = text
+            .lines()
+            .filter(|line| line.trim_start().starts_with(mark.trim_start()))
+            .map(|line| line.trim().trim_start_matches("- ").trim_start_matches("run: "))
+            .collect();
+        // The packages are laid already.
+        assert_eq!(steps, [install, "npx ferrobase test -- npm test"], "{file}");
+        let told = examples.run(steps[1]);
+        assert!(told.contains("Tests  3 passed (3)"), "{file} {told}");
+    }
+}
