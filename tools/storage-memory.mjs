@@ -16,7 +16,7 @@ const key = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIi
 const headers = { authorization: `Bearer ${key}`, apikey: key };
 const asUser = ["-H", `authorization: Bearer ${key}`, "-H", `apikey: ${key}`];
 const signed = ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD", "--aws-sigv4", "aws:amz:local:s3", "--user",
-  "625729a08b95bf1b7ff351a663f3a849:850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907"];
+  "625729a08b95bf1b7ff351a663f3a23c:850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907"];
 
 const folder = mkdtempSync(join(tmpdir(), "ferrobase-memory-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));

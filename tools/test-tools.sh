@@ -89,7 +89,7 @@ supabase_py() {
     "$1" tools/clients/realtime_supabase.py' supabase-py "$1"
 }
 
-export AWS_ACCESS_KEY_ID=625729a08b95bf1b7ff351a663f3a849 AWS_DEFAULT_REGION=local
+export AWS_ACCESS_KEY_ID=625729a08b95bf1b7ff351a663f3a23c AWS_DEFAULT_REGION=local
 export AWS_SECRET_ACCESS_KEY=850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907
 export AWS_EC2_METADATA_DISABLED=true AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null
 

@@ -17,16 +17,16 @@ use serde_json::json;
 use crate::admin::{self, Traffic};
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{
-    AuthConfig, AuthMode, DEVELOPMENT_JWT_SECRET, DEVELOPMENT_SIGNING_KEY, Problems, Reader, RestConfig, Secret,
-    ServerConfig, Source, TrustedProxies,
+    AuthConfig, AuthMode, DEVELOPMENT_JWT_SECRET, DEVELOPMENT_S3_KEYS, DEVELOPMENT_SIGNING_KEY, Problems, Reader,
+    RestConfig, Secret, ServerConfig, Source, TrustedProxies,
 };
 use crate::db::{Pool, PoolOptions, Pulse};
 use crate::functions::{self, Edge, EdgeConfig, Functions, PlatformValues};
 use crate::gateway::{self, ApiKeys};
 use crate::http::bodies::Bodies;
+use crate::http::context::id_of;
 use crate::http::listen::{self, Listener};
 use crate::http::patience;
-use crate::http::request_id::id_of;
 use crate::http::span;
 use crate::jwt::bearer::Bearer;
 use crate::jwt::{self, KeySet};
@@ -414,11 +414,12 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
     if !config.development {
         return;
     }
+    if config.listen.ip().is_loopback() {
+        source.set_default("S3_PROTOCOL_ACCESS_KEY_ID", DEVELOPMENT_S3_KEYS.0);
+        source.set_default("S3_PROTOCOL_ACCESS_KEY_SECRET", DEVELOPMENT_S3_KEYS.1);
+    }
     for (name, value) in [
         ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
-        // What `supabase start` prints.
-        ("S3_PROTOCOL_ACCESS_KEY_ID", "625729a08b95bf1b7ff351a663f3a849"),
-        ("S3_PROTOCOL_ACCESS_KEY_SECRET", "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907"),
         ("GOTRUE_SMTP_MAX_FREQUENCY", "1s"),
         ("GOTRUE_SECURITY_REFRESH_TOKEN_ROTATION_ENABLED", "true"),
         ("GOTRUE_SECURITY_REFRESH_TOKEN_REUSE_INTERVAL", "10"),

@@ -295,6 +295,10 @@ async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
     // A name of somebody else's that resolves to this machine, and another site's form.
     let rebound = http.get(format!("{base}/api/messages")).header("host", "evil.example").send().await.expect("answer");
     assert_eq!(rebound.status(), 403);
+    for (name, value) in [("x-forwarded-host", "localhost"), ("forwarded", "host=localhost")] {
+        let rebound = http.get(format!("{base}/api/messages")).header("host", "evil.example").header(name, value);
+        assert_eq!(rebound.send().await.expect("answer").status(), 403, "{name}");
+    }
     let foreign = http.post(format!("{base}/delete")).header("origin", "https://evil.example").send().await;
     assert_eq!(foreign.expect("answer").status(), 403);
     assert_eq!(http.get(format!("{base}/api/messages/999999")).send().await.expect("answer").status(), 404);

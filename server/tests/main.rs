@@ -14,6 +14,7 @@ mod migrations;
 mod npm_testing;
 mod outages;
 mod process;
+mod project;
 mod project_copies;
 mod realtime;
 mod rest;

@@ -1,5 +1,6 @@
 //! `ferrobase start` in a folder made for the Supabase CLI, as a developer and their scripts use it.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -14,10 +15,13 @@ struct Project {
 impl Project {
     /// `config` is appended to a `config.toml` with free ports.
     fn new(name: &str, config: &str, files: &[(&str, &str)]) -> Self {
+        // The program has two providers of cryptography; what no server was started for has to choose.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let root = std::env::temp_dir().join(format!("ferrobase-start-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
         let listeners = [(); 3].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
-        let [api, database, inbox] = listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
+        let [api, database, inbox] =
+            listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
         let ports = format!(
             "project_id = \"{name}\"\n[api]\nport = {api}\n[db]\nport = {database}\n[local_smtp]\nport = {inbox}\n{config}"
         );
@@ -114,13 +118,23 @@ async fn a_project_starts_with_its_migrations_seeds_and_buckets_and_stops() {
         ],
     );
     let (printed, told) = project.ok(&["start"]);
+    for log in ["server.log", "postgres.log"] {
+        let mode = std::fs::metadata(project.root.join(".ferrobase").join(log)).expect(log).permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{log} is for its owner alone");
+    }
     assert!(told.contains("Applying migration 20240101000000_tasks.sql..."), "{told}");
     assert!(told.contains("Skipping migration README.md..."), "{told}");
     assert!(told.contains("Seeding data from supabase/seed.sql..."), "{told}");
-    assert!(printed.contains("Project URL") && printed.contains(&format!("http://127.0.0.1:{}", project.api)), "{printed}");
+    assert!(
+        printed.contains("Project URL") && printed.contains(&format!("http://127.0.0.1:{}", project.api)),
+        "{printed}"
+    );
     let status = project.status();
     let key = status["PUBLISHABLE_KEY"].as_str().expect("a key");
-    assert_eq!(project.get("/rest/v1/tasks?select=title", key).await, (200, r#"[{"title":"from the seed"}]"#.to_owned()));
+    assert_eq!(
+        project.get("/rest/v1/tasks?select=title", key).await,
+        (200, r#"[{"title":"from the seed"}]"#.to_owned())
+    );
     // The gateway of a local stack asks for no key.
     assert_eq!(project.get("/rest/v1/tasks?select=title", "").await.0, 200);
     assert_eq!(project.get("/storage/v1/object/public/avatars/one.txt", "").await, (200, "a picture".to_owned()));
@@ -134,7 +148,10 @@ async fn a_project_starts_with_its_migrations_seeds_and_buckets_and_stops() {
     // A new migration is applied at the next start; the seed ran once.
     project.ok(&["stop"]);
     assert!(!project.run(&["status"]).0, "it is not running");
-    project.write("supabase/migrations/20240102000000_done.sql", "alter table tasks add column done boolean default false;");
+    project.write(
+        "supabase/migrations/20240102000000_done.sql",
+        "alter table tasks add column done boolean default false;",
+    );
     let (_, told) = project.ok(&["start"]);
     assert!(told.contains("Applying migration 20240102000000_done.sql...") && !told.contains("Seeding"), "{told}");
     assert_eq!(project.one("select count(*) from tasks where not done").await, "1");
@@ -217,9 +234,13 @@ async fn extensions_of_supabase_do_their_work() {
     let text = std::fs::read_to_string(project.root.join(path)).expect("a file");
     project.write(path, &text.replace("API", &project.api.to_string()));
     project.ok(&["start"]);
-    assert_eq!(project.one("select string_agg(name || '=' || decrypted_secret, ',') from vault.decrypted_secrets").await, "stripe=sk_test");
+    assert_eq!(
+        project.one("select string_agg(name || '=' || decrypted_secret, ',') from vault.decrypted_secrets").await,
+        "stripe=sk_test"
+    );
     assert_eq!(project.one("select valid from extensions.verify(extensions.sign('{}', 's'), 's')").await, "t");
-    let buckets = "select count(*) || ' ' || bool_or(rolsuper) from storage.buckets, pg_roles where rolname = 'postgres'";
+    let buckets =
+        "select count(*) || ' ' || bool_or(rolsuper) from storage.buckets, pg_roles where rolname = 'postgres'";
     assert_eq!(project.one(buckets).await, "1 false", "a declared bucket is made with its owner's rights");
     project.one("insert into orders values (7)").await;
     let begun = std::time::Instant::now();
@@ -230,7 +251,11 @@ async fn extensions_of_supabase_do_their_work() {
         if hooked == "7" && ticks > 1 && runs == "t" {
             break;
         }
-        assert!(begun.elapsed().as_secs() < 60, "{hooked} {ticks} {runs} {}", project.one("select array_agg(r) from net._http_response r").await);
+        assert!(
+            begun.elapsed().as_secs() < 60,
+            "{hooked} {ticks} {runs} {}",
+            project.one("select array_agg(r) from net._http_response r").await
+        );
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
 }
@@ -259,7 +284,8 @@ async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
              if (pathname.endsWith('/throw')) throw new Error('boom');\n\
              if (pathname.endsWith('/heap')) {{ const all = []; while (true) all.push(new Array(1e6).fill(Math.random())); }}\n\
              if (pathname.endsWith('/cpu')) while (true) {{ Math.sqrt(Math.random()); }}\n\
-             const input = request.body ? await request.json() : null;\n\
+             const text = await request.text();\n\
+             const input = text ? JSON.parse(text) : null;\n\
              return Response.json({{ word: greeting('{word}'), name, pathname, q: searchParams.get('q'), input,\n\
                secret: Deno.env.get('MY_SECRET'), url: Deno.env.get('SUPABASE_URL'), home: Deno.env.get('HOME') ?? null }});\n}});\n"
         )
@@ -300,7 +326,10 @@ async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
     );
     // A token is asked for unless the configuration says otherwise; the relay speaks for itself alone.
     let (code, is_relay, body) = invoke(&project, "hello", "", None).await;
-    assert_eq!((code, is_relay, body.as_str()), (401, true, r#"{"code":401,"message":"Missing authorization header"}"#));
+    assert_eq!(
+        (code, is_relay, body.as_str()),
+        (401, true, r#"{"code":401,"message":"Missing authorization header"}"#)
+    );
     assert_eq!(invoke(&project, "hello", "no.such.token", None).await.0, 401);
     assert_eq!(invoke(&project, "open", "", None).await, (200, false, "one two three".to_owned()));
     assert_eq!(invoke(&project, "open_pg", &key, None).await.2, "\"pg\"", "PostgreSQL functions are served beside");

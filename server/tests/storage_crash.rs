@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 
 /// That of `supabase start`.
 const SERVICE_KEY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6InNlcnZpY2Vfcm9sZSIsImV4cCI6MTk4MzgxMjk5Nn0.EGIM96RAZx35lJzdJsyH-qQwv8Hdp7fsn3W0YpN81IU";
-const ACCESS_KEY: &str = "625729a08b95bf1b7ff351a663f3a849";
+const ACCESS_KEY: &str = "625729a08b95bf1b7ff351a663f3a23c";
 const SECRET_KEY: &str = "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907";
 
 /// What a signed query has as it is.

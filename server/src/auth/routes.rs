@@ -18,7 +18,7 @@ use crate::auth::flows::{
     admin, custom_providers, discovery, identities, logout, mfa, oauth, oauth_server, passkeys, recover, signup, token,
     user, verify,
 };
-use crate::http::request_id::id_of;
+use crate::http::context::id_of;
 
 /// Answers every request below the mount.
 pub async fn handle(http: HttpRequest, payload: web::Payload, auth: web::Data<Auth>) -> HttpResponse {

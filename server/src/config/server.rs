@@ -35,6 +35,13 @@ pub const DEVELOPMENT_JWT_SECRET: &str = "super-secret-jwt-token-with-at-least-3
 pub const DEVELOPMENT_PUBLISHABLE_KEY: &str = "sb_publishable_ACJWlzQHlZjBrEguHvfOxg_3BJgxAaH";
 pub const DEVELOPMENT_SECRET_KEY: &str = "sb_secret_N7UND0UgjKTVK-Uodkm0Hg_xSvEMPvz";
 
+/// The S3 keys of `supabase start`, which act as service_role as well.
+pub const DEVELOPMENT_S3_KEYS: (&str, &str) =
+    ("625729a08b95bf1b7ff351a663f3a23c", "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907");
+
+/// The `kid` of [`DEVELOPMENT_SIGNING_KEY`].
+const DEVELOPMENT_KEY_ID: &str = "b81269f1-21d8-4f2e-b719-c2240a840d90";
+
 /// What `supabase gen bearer-jwt` signs with.
 pub const DEVELOPMENT_SIGNING_KEY: &str = r#"{"kty":"EC","kid":"b81269f1-21d8-4f2e-b719-c2240a840d90","use":"sig","key_ops":["sign","verify"],"alg":"ES256","crv":"P-256","x":"M5Sjqn5zwC9Kl1zVfUUGvv9boQjCGd45G8sdopBExB4","y":"P6IXMvA2WYXSHSOMTBH2jsw_9rrzGy89FjPf6oOsIxQ","d":"dIhR8wywJlqlua4y_yMq2SLhlFXDZJBCvFrY1DCHyVU"}"#;
 
@@ -97,6 +104,13 @@ pub struct TrustedProxies {
     pub addresses: Vec<std::net::IpAddr>,
     /// `FERROBASE_TRUSTED_HOPS`: how many proxies every request passes, whatever their addresses; default 0.
     pub hops: usize,
+}
+
+impl TrustedProxies {
+    /// Whether nobody is trusted.
+    pub fn is_none(&self) -> bool {
+        self.hops == 0 && self.addresses.is_empty()
+    }
 }
 
 /// `FERROBASE_TRUSTED_PROXIES` and `FERROBASE_TRUSTED_HOPS`
@@ -191,7 +205,19 @@ fn open_gateway(reader: &mut Reader<'_>, development: bool) -> bool {
     is_open
 }
 
-/// The secret of the project's keys. The well-known one is refused beyond loopback, under whatever name it is given.
+/// Where the keys that everybody knows may stand, beside the secret itself.
+const KNOWN_KEYS: [(&str, &str); 7] = [
+    ("GOTRUE_JWT_SECRET", DEVELOPMENT_JWT_SECRET),
+    ("PGRST_JWT_SECRET", DEVELOPMENT_JWT_SECRET),
+    ("PGRST_JWT_SECRET", DEVELOPMENT_KEY_ID),
+    ("GOTRUE_JWT_KEYS", DEVELOPMENT_KEY_ID),
+    ("SB_SECRET_KEY", DEVELOPMENT_SECRET_KEY),
+    ("SUPABASE_SECRET_KEY", DEVELOPMENT_SECRET_KEY),
+    ("S3_PROTOCOL_ACCESS_KEY_SECRET", DEVELOPMENT_S3_KEYS.1),
+];
+
+/// The secret of the project's keys. What everybody knows is refused in production and beyond loopback, under whatever name it is
+/// given.
 fn jwt_secret(reader: &mut Reader<'_>, development: bool, listen: SocketAddr) -> Secret {
     let given = reader.find(&["JWT_SECRET", "GOTRUE_JWT_SECRET"]);
     if given.is_none() && !development {
@@ -202,18 +228,23 @@ fn jwt_secret(reader: &mut Reader<'_>, development: bool, listen: SocketAddr) ->
     if secret.len() < 32 {
         reader.problem(format!("{name} must have at least 32 bytes"));
     }
-    let others = ["GOTRUE_JWT_SECRET", "PGRST_JWT_SECRET"].map(|other| reader.find(&[other]));
-    let well_known = std::iter::once(Some((name, secret)))
-        .chain(others)
-        .flatten()
-        .find_map(|(name, secret)| secret.contains(DEVELOPMENT_JWT_SECRET).then_some(name));
-    if let Some(name) = well_known
-        && !listen.ip().is_loopback()
-    {
-        reader.problem(format!(
-            "{name} is the well-known development secret and FERROBASE_LISTEN is {listen}: \
-             make keys with 'ferrobase keys generate' before listening beyond this machine"
-        ));
+    if development && listen.ip().is_loopback() {
+        return Secret::new(secret);
+    }
+    let mut known: Vec<&str> = Vec::from_iter(secret.contains(DEVELOPMENT_JWT_SECRET).then_some(name));
+    known.extend(KNOWN_KEYS.into_iter().filter_map(|(name, key)| {
+        let (name, value) = reader.find(&[name])?;
+        value.contains(key).then_some(name)
+    }));
+    known.dedup();
+    let problems = known.into_iter().map(|name| {
+        format!(
+            "{name} is the well-known development one, which is for FERROBASE_DEV=true on this machine alone \
+             (FERROBASE_LISTEN is {listen}): make keys with 'ferrobase keys generate'"
+        )
+    });
+    for problem in problems.collect::<Vec<_>>() {
+        reader.problem(problem);
     }
     Secret::new(secret)
 }
@@ -259,10 +290,14 @@ mod tests {
         let problems = read(&[("FERROBASE_DEV", "true"), ("FERROBASE_LISTEN", "0.0.0.0:54321")]).expect_err("refused");
         assert!(problems.to_string().contains("ferrobase keys generate"), "{problems}");
         // Found under a name that only one API reads: its tokens would have been anybody's to make.
-        for name in ["GOTRUE_JWT_SECRET", "PGRST_JWT_SECRET"] {
+        for (name, key) in KNOWN_KEYS {
             let own = "0123456789abcdef0123456789abcdef";
-            let pairs = [("JWT_SECRET", own), (name, DEVELOPMENT_JWT_SECRET), ("FERROBASE_LISTEN", "0.0.0.0:80")];
-            let problems = read(&pairs).expect_err("refused");
+            let pairs = [("FERROBASE_DEV", "true"), ("JWT_SECRET", own), ("FERROBASE_SEED", "none"), (name, key)];
+            assert!(read(&pairs).is_ok(), "{name}");
+            let problems = read(&[&pairs[..], &[("FERROBASE_LISTEN", "0.0.0.0:80")]].concat()).expect_err("refused");
+            assert!(problems.to_string().starts_with(&format!("{name} is the well-known")), "{problems}");
+            // In production a proxy may stand before this machine's own address.
+            let problems = read(&pairs[1..]).expect_err("refused");
             assert!(problems.to_string().starts_with(&format!("{name} is the well-known")), "{problems}");
         }
     }

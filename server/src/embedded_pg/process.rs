@@ -306,6 +306,8 @@ fn open_log(path: &Path) -> Result<(File, u64), EmbeddedError> {
     let file = File::options()
         .create(true)
         .append(true)
+        // Statements with their values may stand in it.
+        .mode(0o600)
         .custom_flags(super::NO_LINKS)
         .open(path)
         .map_err(EmbeddedError::io("cannot write", path))?;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
+use actix_web::HttpMessage;
 use actix_web::dev::RequestHead;
 use actix_web::http::header::HeaderValue;
 use actix_web::http::{Method, Uri};
@@ -75,6 +76,14 @@ thread_local! {
 /// The request that this thread works for now.
 pub fn current() -> Option<Arc<RequestContext>> {
     CURRENT.with_borrow(Clone::clone)
+}
+
+/// The id of the request that is being answered, or what its headers say.
+pub fn id_of(request: &impl HttpMessage) -> String {
+    current().map_or_else(
+        || request_id::request_id(request.headers().get(request_id::HEADER)),
+        |current| current.id().to_owned(),
+    )
 }
 
 /// Notes who the current request acts as; the first to know is right.

@@ -1,17 +1,9 @@
 //! A request's id: the caller's `X-Request-Id` if it is short and plain, else a new uuid.
 
-use actix_web::HttpMessage;
 use actix_web::http::header::HeaderValue;
-
-use super::context;
 
 /// Of requests and answers.
 pub const HEADER: &str = "x-request-id";
-
-/// The id of the request that is being answered, or what its headers say.
-pub fn id_of(request: &impl HttpMessage) -> String {
-    context::current().map_or_else(|| request_id(request.headers().get(HEADER)), |current| current.id().to_owned())
-}
 
 /// The id under which a request is logged and answered, given what it calls itself.
 pub fn request_id(given: Option<&HeaderValue>) -> String {

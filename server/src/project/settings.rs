@@ -12,8 +12,8 @@ pub struct KnownKeys;
 impl KnownKeys {
     pub const PUBLISHABLE: &str = crate::config::DEVELOPMENT_PUBLISHABLE_KEY;
     pub const SECRET: &str = crate::config::DEVELOPMENT_SECRET_KEY;
-    pub const S3_ACCESS_KEY: &str = "625729a08b95bf1b7ff351a663f3a23c";
-    pub const S3_SECRET_KEY: &str = "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907";
+    pub const S3_ACCESS_KEY: &str = crate::config::DEVELOPMENT_S3_KEYS.0;
+    pub const S3_SECRET_KEY: &str = crate::config::DEVELOPMENT_S3_KEYS.1;
     /// Signs people's tokens where a project names no keys of its own (supabase/cli `pkg/config/config.go`).
     const SIGNING: &str = crate::config::DEVELOPMENT_SIGNING_KEY;
 }

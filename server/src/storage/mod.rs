@@ -197,7 +197,7 @@ struct Scope {
     method: String,
     path: String,
     headers: String,
-    /// The token as it came in a header; empty where there is none, as in most requests of the S3 protocol.
+    /// The caller's token as it came; empty where there is none, as in most requests of the S3 protocol.
     token: String,
 }
 
@@ -228,13 +228,13 @@ impl Scope {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into()))
             .collect();
-        let token = token_of(request.headers()).ok().or_else(|| header_text(request, "x-amz-security-token"));
+        let token = token_of(request.headers()).unwrap_or_default();
         Self {
             operation: operation.to_owned(),
             method: request.method().to_string(),
             path: request.path().to_owned(),
             headers: serde_json::Value::Object(headers).to_string(),
-            token: token.unwrap_or_default().to_owned(),
+            token: token.to_owned(),
         }
     }
 }

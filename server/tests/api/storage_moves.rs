@@ -55,7 +55,7 @@ async fn files_move_into_a_store_and_back_checked_by_their_hash_and_again_withou
         ("STORAGE_S3_BUCKET", "files"),
         ("STORAGE_S3_ENDPOINT", &endpoint),
         ("STORAGE_S3_FORCE_PATH_STYLE", "true"),
-        ("AWS_ACCESS_KEY_ID", "625729a08b95bf1b7ff351a663f3a849"),
+        ("AWS_ACCESS_KEY_ID", "625729a08b95bf1b7ff351a663f3a23c"),
         ("AWS_SECRET_ACCESS_KEY", "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907"),
     ];
     let app = TestApp::with_settings(&[("FERROBASE_STORAGE_DIR", &here)]).await;

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 const KEYS: [(&str, &str); 2] = [
-    ("AWS_ACCESS_KEY_ID", "625729a08b95bf1b7ff351a663f3a849"),
+    ("AWS_ACCESS_KEY_ID", "625729a08b95bf1b7ff351a663f3a23c"),
     ("AWS_SECRET_ACCESS_KEY", "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907"),
 ];
 

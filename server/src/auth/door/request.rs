@@ -159,22 +159,23 @@ impl Request {
         Ok(loaded)
     }
 
-    /// The address the request came from. A drop-in believes `X-Forwarded-For` as upstream does, the full
-    /// server only from trusted proxies.
+    /// The address the request came from: what trusted proxies say. A drop-in that is told of none believes
+    /// `X-Forwarded-For` from anybody, as upstream does.
     pub fn client_ip(&self) -> Option<IpAddr> {
         if self.auth.config.security.sb_forwarded_for
             && let Some(address) = self.sb_forwarded_for()
         {
             return Some(address);
         }
+        let proxies = &self.auth.trusted_proxies;
         match self.auth.config.mode {
-            AuthMode::Full => client_address(&self.http, &self.auth.trusted_proxies),
-            AuthMode::DropIn => self
+            AuthMode::DropIn if proxies.is_none() => self
                 .header("x-forwarded-for")
                 .unwrap_or("")
                 .split(',')
                 .find_map(parse_entry)
                 .or_else(|| self.http.peer_addr().map(|peer| peer.ip())),
+            AuthMode::DropIn | AuthMode::Full => client_address(&self.http, proxies),
         }
     }
 

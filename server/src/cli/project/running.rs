@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,13 @@ impl Place {
 
     pub fn log(&self) -> PathBuf {
         self.folder.join("server.log")
+    }
+
+    /// Begins the server's log anew, for nobody else to read.
+    pub fn create_log(&self) -> anyhow::Result<File> {
+        let path = self.log();
+        let opened = File::options().create(true).write(true).truncate(true).mode(0o600).open(&path);
+        opened.with_context(|| format!("cannot write {}", path.display()))
     }
 
     pub fn progress(&self) -> PathBuf {

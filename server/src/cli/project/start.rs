@@ -99,7 +99,7 @@ pub fn start(args: &StartArgs) -> anyhow::Result<()> {
 pub fn in_background(project: &Project, extent: &Extent) -> anyhow::Result<()> {
     let place = Place::of(project);
     place.prepare()?;
-    let log = std::fs::File::create(place.log()).with_context(|| format!("cannot write {}", place.log().display()))?;
+    let log = place.create_log()?;
     std::fs::write(place.progress(), "").with_context(|| format!("cannot write {}", place.progress().display()))?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["start", "--foreground"]).current_dir(&project.root).env(PROGRESS_FILE, place.progress());

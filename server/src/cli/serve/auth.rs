@@ -10,7 +10,7 @@ use crate::admin::{self, Admin, Traffic};
 use crate::app;
 use crate::auth::{self, Auth, Delivery};
 use crate::cli::stop::Stop;
-use crate::config::{self, AuthConfig, AuthMode, Reader, Source, TrustedProxies};
+use crate::config::{self, AuthConfig, AuthMode, Reader, Source};
 use crate::db;
 use crate::http::bodies::Bodies;
 use crate::mail::{self, MailConfig, Sender, Smtp};
@@ -26,6 +26,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     }
     let mail = if config.smtp.host.is_empty() { MailConfig::Drop } else { MailConfig::read(&mut reader, false, "") };
     let bodies = config::bodies(&mut reader);
+    let trusted_proxies = config::trusted_proxies(&mut reader);
     let (config, mail) = reader.finish((config, mail))?;
     let bodies = Bodies::new(bodies);
     let url = config.database_url.as_ref().map_or("", |url| url.reveal()).to_owned();
@@ -45,7 +46,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         }
         None => None,
     };
-    let auth = Auth::new(config, pool, Delivery::Direct(sender), "", TrustedProxies::default()).await?;
+    let auth = Auth::new(config, pool, Delivery::Direct(sender), "", trusted_proxies).await?;
     let auth = Arc::new(auth);
     auth::keep_clean(&auth);
     let listeners = listen::bind_host(&host, port).with_context(|| format!("cannot listen on {host}:{port}"))?;

@@ -95,10 +95,11 @@ async fn loopback_only<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let host = request.connection_info().host().to_owned();
+    // The header itself: what forwarding headers name, a page of a foreign name could choose.
+    let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let origin = request.headers().get(header::ORIGIN).and_then(|value| value.to_str().ok());
     let own_origin = origin.is_none_or(|origin| origin == format!("http://{host}"));
-    if !is_loopback_host(&host) || !(own_origin || request.method().is_safe()) {
+    if !is_loopback_host(host) || !(own_origin || request.method().is_safe()) {
         let refusal = HttpResponse::Forbidden().body("the inbox answers this machine only\n");
         return Ok(request.into_response(refusal).map_into_right_body());
     }

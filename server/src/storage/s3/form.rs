@@ -75,7 +75,8 @@ pub async fn receive(
     let said = form.said();
     let Form { fields, file } = form;
     let body = with_sums(file, fields.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-    let call = Call { storage, request, caller, bucket: bucket.clone(), query: Vec::new(), body, length: None };
+    let token = signature.session_token.clone().unwrap_or_default();
+    let call = Call { storage, request, caller, token, bucket: bucket.clone(), query: Vec::new(), body, length: None };
     let etag = objects::store(call, key.clone(), said, true, Length::Within { least, most, announced }).await?;
     Ok(answer(&fields, &bucket, &key, &etag))
 }

@@ -37,6 +37,8 @@ pub struct Call {
     pub storage: web::Data<Storage>,
     pub request: HttpRequest,
     pub caller: Caller,
+    /// The token that the signature vouches for; empty where a key of the project signed.
+    pub token: String,
     pub bucket: String,
     pub query: Vec<(String, String)>,
     pub body: Body,
@@ -58,7 +60,8 @@ impl Call {
     }
 
     pub fn scope(&self, operation: &str) -> Scope {
-        Scope::of(&self.request, &format!("storage.s3.{operation}"))
+        // Whatever else calls itself a token is not the caller's.
+        Scope { token: self.token.clone(), ..Scope::of(&self.request, &format!("storage.s3.{operation}")) }
     }
 
     /// A number among the parameters.
@@ -122,7 +125,8 @@ async fn answer(
     let (bucket, name) = resource.split_once('/').unwrap_or((resource, ""));
     let (bucket, name) = (decoded(bucket)?, decoded(name)?);
     let method = request.method().clone();
-    let call = Call { storage, request, caller, bucket, query, body, length };
+    let token = signature.session_token.clone().unwrap_or_default();
+    let call = Call { storage, request, caller, token, bucket, query, body, length };
     if call.bucket.is_empty() {
         return match method {
             Method::GET => listing::buckets(call).await,

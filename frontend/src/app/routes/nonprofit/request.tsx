@@ -18,7 +18,7 @@ import {
   RequestDocuments,
   RequestFacts,
 } from "@/features/incoming-requests/components/request-facts";
-import { nonprofitDashboardQuery } from "@/features/nonprofit-dashboard/api";
+import { nonprofitDashboardQuery, type NonprofitDashboard } from "@/features/nonprofit-dashboard/api";
 import { timelineSteps } from "@/features/incoming-requests/timeline-steps";
 import { agoWords } from "@/lib/ago";
 import { isNotFound } from "@/lib/errors";
@@ -42,6 +42,9 @@ export function Component() {
   const organization = useOrganization();
   const navigate = useNavigate();
   const query = useQuery(openedRequestQuery(organization.id, id));
+  const mayAct = can(session, "act_on_requests");
+  // Asked for beside the request, not after it.
+  const { data: dashboard } = useQuery({ ...nonprofitDashboardQuery(organization.id), enabled: mayAct });
   // The open dialog is a part of the address: it is there again after a reload or a new sign-in, with what was typed.
   const [kind, setKind] = useQueryState("decide", decision);
 
@@ -134,12 +137,12 @@ export function Component() {
           <>
             <DecisionPanel
               opened={opened}
-              mayDecide={can(session, "act_on_requests")}
+              mayDecide={mayAct}
               userId={user.id}
               onDecide={(next) => void setKind(next)}
             />
-            {can(session, "act_on_requests") && (!canAct(opened) || opened.request.needs_more_proof) ? (
-              <NextWaiting nonprofitId={organization.id} />
+            {dashboard && (!canAct(opened) || opened.request.needs_more_proof) ? (
+              <NextWaiting next={dashboard.longest_waiting} />
             ) : null}
             <section>
               <h2 className="mb-3 text-lg">{t("incoming.timeline")}</h2>
@@ -167,10 +170,7 @@ export function Component() {
 }
 
 /** Where nothing is left to decide: on to the request that waits longest, or the end of the day's list. */
-function NextWaiting({ nonprofitId }: { nonprofitId: string }) {
-  const { data } = useQuery(nonprofitDashboardQuery(nonprofitId));
-  if (!data) return null;
-  const next = data.longest_waiting;
+function NextWaiting({ next }: { next: NonprofitDashboard["longest_waiting"] }) {
   if (!next) {
     return (
       <Notice tone="good" role="status" title={t("incoming.allDone")}>

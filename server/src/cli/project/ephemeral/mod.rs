@@ -157,7 +157,7 @@ impl Copy {
 /// The process that serves the copy in `folder`, or makes a template there.
 fn server_of(project: &Project, folder: &Folder, is_template: bool) -> anyhow::Result<Child> {
     let place = Place::at(&folder.path);
-    let log = std::fs::File::create(place.log()).with_context(|| format!("cannot write {}", place.log().display()))?;
+    let log = place.create_log()?;
     std::fs::write(place.progress(), "").with_context(|| format!("cannot write {}", place.progress().display()))?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["start", "--foreground", "--copy-in"]).arg(&folder.path);

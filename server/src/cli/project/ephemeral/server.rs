@@ -150,10 +150,10 @@ async fn serve_copy(
             if is_template {
                 let _ = filled.send(fill_buckets(&project, &api, keys, progress).await);
             } else {
-                progress.tell(&format!("{READY} {} {} {}", project.api_port(), project.db_port(), project.inbox_port()));
                 if let Some(seed) = &seed {
                     seed.prepare().await;
                 }
+                progress.tell(&format!("{READY} {} {} {}", project.api_port(), project.db_port(), project.inbox_port()));
             }
         };
         let started = Started { app, listeners };
