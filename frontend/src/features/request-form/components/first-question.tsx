@@ -4,7 +4,7 @@ import { LoadingState, LoadingView } from "@/components/loading-view";
 import { FailedState } from "@/components/states";
 import { paths } from "@/app/paths";
 import { loadHelpKinds, type HelpKind } from "@/lib/help-kinds";
-import { showFonts } from "@/lib/fonts";
+import { fetchFonts, showFonts } from "@/lib/fonts";
 import { useSession } from "@/lib/session";
 import { getSupabase } from "@/lib/supabase";
 import { t } from "@/messages";
@@ -123,12 +123,13 @@ function FirstQuestion({
     if (!settled) return;
     // the question stands: what comes now takes nothing from it
     const rest = setTimeout(() => {
-      showFonts();
+      fetchFonts();
       onAsked(true);
       void getSupabase().catch(() => undefined);
     });
     return () => clearTimeout(rest);
   }, [settled, onAsked]);
+  useEffect(() => showFonts, []);
   return (
     <Frame
       step="category"
