@@ -1,13 +1,13 @@
 /** The FAQ promises a first answer within 3–5 business days. */
-export const FIRST_ANSWER_BUSINESS_DAYS = 5;
+const FIRST_ANSWER_BUSINESS_DAYS = 5;
 
 /** Most people have a decision after 5–7 days. */
-export const DECISION_DAYS = 7;
+const DECISION_DAYS = 7;
 
 /** Who was promised money and heard nothing may ask after as many business days. */
-export const WORD_BUSINESS_DAYS = 5;
+const WORD_BUSINESS_DAYS = 5;
 
-export function addDays(from: Date, days: number): Date {
+function addDays(from: Date, days: number): Date {
   const date = new Date(from);
   date.setDate(date.getDate() + days);
   return date;
@@ -25,3 +25,12 @@ export function addBusinessDays(from: Date, days: number): Date {
   }
   return date;
 }
+
+/** By when a request that was sent then has a first answer. */
+export const firstAnswerBy = (sentAt: string): Date => addBusinessDays(new Date(sentAt), FIRST_ANSWER_BUSINESS_DAYS);
+
+/** By when it has a decision. */
+export const decisionBy = (sentAt: string): Date => addDays(new Date(sentAt), DECISION_DAYS);
+
+/** By when there is word about money that was promised then. */
+export const wordBy = (decidedAt: string): Date => addBusinessDays(new Date(decidedAt), WORD_BUSINESS_DAYS);

@@ -1,13 +1,6 @@
 /** The three steps of a request and how far it is (section 4). */
 import type { TimelineStep } from "@/components/timeline";
-import {
-  addBusinessDays,
-  addDays,
-  DECISION_DAYS,
-  FIRST_ANSWER_BUSINESS_DAYS,
-  isOver,
-  WORD_BUSINESS_DAYS,
-} from "@/lib/dates";
+import { decisionBy, firstAnswerBy, isOver, wordBy } from "@/lib/dates";
 import { formatDate, formatDateTime, formatLongDate, formatMoney } from "@/lib/format";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
@@ -34,7 +27,7 @@ function reviewWords(request: Subject, now: Date): string | undefined {
   if (request.status === "processing") return t("myRequests.reviewDone");
   if (request.status !== "pending") return undefined;
   if (request.needs_more_proof) return t("myRequests.reviewProof");
-  const by = addBusinessDays(new Date(request.submitted_at), FIRST_ANSWER_BUSINESS_DAYS);
+  const by = firstAnswerBy(request.submitted_at);
   const date = formatLongDate(by);
   if (isOver(by, now)) return t("myRequests.reviewLate", { date });
   return t(request.review_started_at ? "myRequests.reviewOpened" : "myRequests.reviewWaiting", { date });
@@ -44,7 +37,7 @@ function decisionWords(request: Subject, now: Date): string | undefined {
   switch (request.status) {
     case "approved": {
       const approved = t("myRequests.decisionApproved", { amount: formatMoney(request.amount_approved ?? 0) });
-      const by = request.decided_at && addBusinessDays(new Date(request.decided_at), WORD_BUSINESS_DAYS);
+      const by = request.decided_at && wordBy(request.decided_at);
       return by ? `${approved} ${t("myRequests.decisionNext", { date: formatLongDate(by) })}` : approved;
     }
     case "declined":
@@ -52,7 +45,7 @@ function decisionWords(request: Subject, now: Date): string | undefined {
     case "pending":
     case "processing": {
       if (request.needs_more_proof) return t("myRequests.decisionAfterProof");
-      const by = addDays(new Date(request.submitted_at), DECISION_DAYS);
+      const by = decisionBy(request.submitted_at);
       return isOver(by, now) ? t("myRequests.decisionSoon") : t("myRequests.decisionBy", { date: formatLongDate(by) });
     }
     default:

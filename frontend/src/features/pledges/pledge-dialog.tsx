@@ -12,7 +12,7 @@ import { Notice } from "@/components/ui/notice";
 import { Select } from "@/components/ui/select";
 import { fieldErrors } from "@/lib/errors";
 import { formatMoney } from "@/lib/format";
-import { newKey } from "@/lib/new-key";
+import { useSendKey } from "@/lib/use-send-key";
 import { t } from "@/messages";
 import "@/messages/en/marketing";
 import { optionalAmount, parseDollars } from "@/schemas/amount";
@@ -43,7 +43,7 @@ function PledgeForm({
   onDirty: (dirty: boolean) => void;
 }) {
   const pledge = usePledge();
-  const [key] = useState(newKey);
+  const { key, refused } = useSendKey();
   const form = useForm<Values>({
     resolver: zodResolver(schema),
     mode: "onTouched",
@@ -79,6 +79,7 @@ function PledgeForm({
           {
             onSuccess: () => onDirty(false),
             onError: (error) => {
+              refused(error);
               for (const [name, message] of Object.entries(fieldErrors(error))) {
                 form.setError(name as keyof Values, { message });
               }

@@ -1,14 +1,14 @@
 /** Recording a donation or a payout. What was typed stays when the entry is not taken. */
 import { zodResolver } from "@hookform/resolvers/zod";
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import { useForm, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Input } from "@/components/ui/input";
 import { fieldErrors } from "@/lib/errors";
 import { formatMoney } from "@/lib/format";
-import { newKey } from "@/lib/new-key";
 import { toast } from "@/lib/toast";
+import { useSendKey } from "@/lib/use-send-key";
 import { t } from "@/messages";
 import "@/messages/en/budget";
 import { parseAmount } from "@/schemas/amount";
@@ -34,7 +34,7 @@ export function DonationDialog({ nonprofitId, onClose }: EntryProps) {
     defaultValues: { donor_name: "", donor_email: "", amount: "" },
   });
   const record = useRecordDonation(nonprofitId);
-  const [key] = useState(newKey);
+  const { key, refused } = useSendKey();
   const typed = useWatch({ control: form.control, name: "amount" });
   const submit = async (values: DonationForm) => {
     try {
@@ -48,6 +48,7 @@ export function DonationDialog({ nonprofitId, onClose }: EntryProps) {
       });
       onClose();
     } catch (error) {
+      refused(error);
       for (const [name, message] of Object.entries(fieldErrors(error))) {
         if (name === "amount" || name === "donor_name" || name === "donor_email") form.setError(name, { message });
       }
@@ -87,7 +88,7 @@ export function PayoutDialog({ nonprofitId, grant, onClose }: EntryProps & { gra
     defaultValues: { amount: String(grant.outstanding), note: "" },
   });
   const record = useRecordPayout(nonprofitId);
-  const [key] = useState(newKey);
+  const { key, refused } = useSendKey();
   const typed = useWatch({ control: form.control, name: "amount" });
   const submit = async (values: PayoutForm) => {
     try {
@@ -100,8 +101,9 @@ export function PayoutDialog({ nonprofitId, grant, onClose }: EntryProps & { gra
         }),
       });
       onClose();
-    } catch {
+    } catch (error) {
       // the form shows why
+      refused(error);
     }
   };
   return (

@@ -1,14 +1,12 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { useState } from "react";
 import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { DialogAnswers, DialogContent } from "@/components/ui/dialog";
 import { Textarea } from "@/components/ui/input";
-import { errorHint } from "@/lib/errors";
 import { formatDate } from "@/lib/format";
 import { readKept, useKeptForm } from "@/lib/kept-form";
-import { newKey } from "@/lib/new-key";
 import { toast } from "@/lib/toast";
+import { useSendKey } from "@/lib/use-send-key";
 import { t } from "@/messages";
 import "@/messages/en/donations";
 import { useReply, type DonorMessage } from "../api";
@@ -30,7 +28,7 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
   });
   const forget = useKeptForm(form, keptAs);
   const reply = useReply(userId);
-  const [key, setKey] = useState(newKey);
+  const { key, refused } = useSendKey();
   return (
     <DialogContent
       title={message.subject}
@@ -53,20 +51,14 @@ export function MessageDialog({ message, userId, onClose }: MessageDialogProps) 
         error={reply.error}
         errorTitle={t("donations.replyFailed")}
         onSubmit={async (values) => {
-          await reply.mutateAsync({ messageId: message.id, message: values.message, key }).then(
-            () => {
-              forget();
-              toast({
-                title: t("donations.replySent"),
-                description: t("donations.replySentBody", { name: message.nonprofit_name }),
-              });
-              onClose();
-            },
-            (error: unknown) => {
-              // the first answer went out: whoever sends again now means a second one
-              if (errorHint(error) === "key_reused") setKey(newKey());
-            },
-          );
+          await reply.mutateAsync({ messageId: message.id, message: values.message, key }).then(() => {
+            forget();
+            toast({
+              title: t("donations.replySent"),
+              description: t("donations.replySentBody", { name: message.nonprofit_name }),
+            });
+            onClose();
+          }, refused);
         }}
       >
         <Field<ReplyForm> name="message" label={t("donations.reply")}>

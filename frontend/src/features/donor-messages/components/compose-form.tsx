@@ -1,13 +1,12 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { useState } from "react";
 import { useForm } from "react-hook-form";
 import { Field, Form } from "@/components/form";
 import { Button } from "@/components/ui/button";
 import { Input, Textarea } from "@/components/ui/input";
-import { errorHint, fieldErrors } from "@/lib/errors";
+import { fieldErrors } from "@/lib/errors";
 import { readKept, useKeptForm } from "@/lib/kept-form";
-import { newKey } from "@/lib/new-key";
 import { toast } from "@/lib/toast";
+import { useSendKey } from "@/lib/use-send-key";
 import { t } from "@/messages";
 import "@/messages/en/donorMessages";
 import { useSendDonorMessage } from "../api";
@@ -25,14 +24,14 @@ export function ComposeForm({ nonprofitId, onSent }: { nonprofitId: string; onSe
     defaultValues: readKept(kept, blank),
   });
   const forget = useKeptForm(form, kept);
-  const [key, setKey] = useState(newKey);
+  const { key, renew, refused } = useSendKey();
   const send = useSendDonorMessage(nonprofitId);
   const submit = async (values: Values) => {
     try {
       const { recipients } = await send.mutateAsync({ form: values, key });
       form.reset(blank);
       forget();
-      setKey(newKey());
+      renew();
       toast({
         title: t("donorMessages.sentToast"),
         description:
@@ -40,8 +39,7 @@ export function ComposeForm({ nonprofitId, onSent }: { nonprofitId: string; onSe
       });
       onSent();
     } catch (error) {
-      // the first version went out: whoever sends again now means a second message
-      if (errorHint(error) === "key_reused") setKey(newKey());
+      refused(error);
       for (const [name, message] of Object.entries(fieldErrors(error))) {
         if (name === "subject" || name === "message") form.setError(name, { message });
       }

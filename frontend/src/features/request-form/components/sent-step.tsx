@@ -10,7 +10,7 @@ import { formatDateTime, formatList, formatLongDate } from "@/lib/format";
 import { loginThen, paths } from "@/app/paths";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
-import { addBusinessDays, FIRST_ANSWER_BUSINESS_DAYS } from "@/lib/dates";
+import { firstAnswerBy } from "@/lib/dates";
 import type { SentRequest } from "../storage";
 
 const statusOf = (number: string) => `${paths.requestStatusLookup}?id=${encodeURIComponent(number)}`;
@@ -68,7 +68,7 @@ export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: bool
             body: t("requestForm.timelineReviewBody", {
               count: sent.nonprofits.length,
               names: formatList(sent.nonprofits),
-              date: formatLongDate(addBusinessDays(new Date(sent.at), FIRST_ANSWER_BUSINESS_DAYS)),
+              date: formatLongDate(firstAnswerBy(sent.at)),
             }),
           },
           { title: t("requestForm.timelineDecision"), state: "upcoming", body: t("requestForm.timelineDecisionBody") },

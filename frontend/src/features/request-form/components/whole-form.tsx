@@ -1,5 +1,5 @@
 import { QueryClientProvider, usePrefetchQuery, useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useState, type ReactElement } from "react";
 import { Link, useLocation, useSearchParams } from "react-router-dom";
 import { loginThen, paths } from "@/app/paths";
 import { FormPage } from "@/components/pages";
@@ -64,19 +64,28 @@ function Failed() {
   );
 }
 
-function SignInFirst() {
-  const { pathname, search } = useLocation();
+/** What keeps a draft from being shown, the way to it, and the way without it. */
+function OrStartNew({ title, lead, children }: { title: string; lead: string; children: ReactElement }) {
   return (
-    <FormPage title={t("requestForm.draftSignInTitle")} lead={t("requestForm.draftSignInBody")}>
+    <FormPage title={title} lead={lead}>
       <div className="actions">
         <Button asChild variant="primary">
-          <Link to={loginThen(pathname + search)}>{t("requestForm.signIn")}</Link>
+          {children}
         </Button>
         <Button asChild>
           <Link to={paths.submitRequest}>{t("requestForm.startNew")}</Link>
         </Button>
       </div>
     </FormPage>
+  );
+}
+
+function SignInFirst() {
+  const { pathname, search } = useLocation();
+  return (
+    <OrStartNew title={t("requestForm.draftSignInTitle")} lead={t("requestForm.draftSignInBody")}>
+      <Link to={loginThen(pathname + search)}>{t("requestForm.signIn")}</Link>
+    </OrStartNew>
   );
 }
 
@@ -116,16 +125,9 @@ function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
     );
   }
   return (
-    <FormPage title={t("requestForm.draftNotFoundTitle")} lead={t("requestForm.draftNotFoundBody")}>
-      <div className="actions">
-        <Button asChild variant="primary">
-          <Link to={paths.requestDrafts}>{t("requestForm.allDrafts")}</Link>
-        </Button>
-        <Button asChild>
-          <Link to={paths.submitRequest}>{t("requestForm.startNew")}</Link>
-        </Button>
-      </div>
-    </FormPage>
+    <OrStartNew title={t("requestForm.draftNotFoundTitle")} lead={t("requestForm.draftNotFoundBody")}>
+      <Link to={paths.requestDrafts}>{t("requestForm.allDrafts")}</Link>
+    </OrStartNew>
   );
 }
 

@@ -1,14 +1,7 @@
 import type { ReactNode } from "react";
 import { StatusBadge } from "@/components/status-badge";
 import { Timeline, type TimelineStep } from "@/components/timeline";
-import {
-  addBusinessDays,
-  addDays,
-  DECISION_DAYS,
-  FIRST_ANSWER_BUSINESS_DAYS,
-  isOver,
-  WORD_BUSINESS_DAYS,
-} from "@/lib/dates";
+import { decisionBy, firstAnswerBy, isOver, wordBy } from "@/lib/dates";
 import { formatDate, formatLongDate, formatMoney } from "@/lib/format";
 import { localName } from "@/lib/local-name";
 import { t } from "@/messages";
@@ -45,8 +38,8 @@ export function stepsOf(found: FoundStatus, now = new Date()): TimelineStep[] {
   if (status === "withdrawn") return [submitted, { title: t("lookup.withdrawn"), state: "complete", when: decided }];
   const waiting = status === "pending" || status === "in_review";
   const done = status === "approved" || status === "declined";
-  const by = addBusinessDays(new Date(found.submitted_at), FIRST_ANSWER_BUSINESS_DAYS);
-  const decisionBy = addDays(new Date(found.submitted_at), DECISION_DAYS);
+  const by = firstAnswerBy(found.submitted_at);
+  const decision = decisionBy(found.submitted_at);
   return [
     submitted,
     {
@@ -67,16 +60,16 @@ export function stepsOf(found: FoundStatus, now = new Date()): TimelineStep[] {
           ? approvedWords(found)
           : status === "declined"
             ? t("lookup.declinedNext")
-            : isOver(decisionBy, now) || found.needs_more_proof
+            : isOver(decision, now) || found.needs_more_proof
               ? t("lookup.decisionSoon")
-              : t("lookup.decisionBy", { date: formatLongDate(decisionBy) }),
+              : t("lookup.decisionBy", { date: formatLongDate(decision) }),
     },
   ];
 }
 
 function approvedWords({ decided_at }: FoundStatus): string {
   if (!decided_at) return t("lookup.approvedNext");
-  const by = addBusinessDays(new Date(decided_at), WORD_BUSINESS_DAYS);
+  const by = wordBy(decided_at);
   return `${t("lookup.approvedNext")} ${t("lookup.approvedBy", { date: formatLongDate(by) })}`;
 }
 
