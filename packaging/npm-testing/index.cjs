@@ -113,14 +113,14 @@ class Ferrobase {
     if (!answer.ok) throw new Error(`the reset failed (${answer.status}): ${await answer.text()}`);
   }
 
-  /** The mails to a person, newest first. Waits until there is one, for `timeout` milliseconds at most. */
-  async inbox(to, { timeout = 5000 } = {}) {
+  /** The mails to a person, newest first. Waits until there are `count`, for `timeout` milliseconds at most. */
+  async inbox(to, { count = 1, timeout = 5000 } = {}) {
     const until = Date.now() + timeout;
     for (;;) {
       const answer = await fetch(`${this.inboxUrl}/api/messages?to=${encodeURIComponent(to)}`);
       if (!answer.ok) throw new Error(`the inbox answers ${answer.status}`);
       const mails = await answer.json();
-      if (mails.length > 0 || Date.now() >= until) return mails.map(withCodes);
+      if (mails.length >= count || Date.now() >= until) return mails.map(withCodes);
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
   }

@@ -51,8 +51,8 @@ export interface Ferrobase {
   readonly env: Record<string, string>;
   /** Takes database, files, jobs and inbox back to what a fresh copy has. */
   reset(): Promise<void>;
-  /** The mails to a person, newest first. Waits until there is one, for `timeout` milliseconds at most (default 5000). */
-  inbox(to: string, options?: { timeout?: number }): Promise<Mail[]>;
+  /** The mails to a person, newest first. Waits until there are `count` (default 1), for `timeout` milliseconds at most (default 5000). */
+  inbox(to: string, options?: { count?: number; timeout?: number }): Promise<Mail[]>;
   /** A supabase-js client that has not signed in, with `anonKey` unless another is named; needs `@supabase/supabase-js`. */
   client<Database = any>(options?: SupabaseClientOptions<string>, key?: string): SupabaseClient<Database>;
   /** A supabase-js client of a new person, signed in. */

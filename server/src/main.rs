@@ -14,7 +14,7 @@ static ALLOCATOR: Allocator = Allocator;
 struct Allocator;
 
 /// To this much `mi_malloc` aligns whatever the size.
-const ALIGNED_ANYWAY: usize = 8;
+const ALIGNED_ANYWAY: usize = size_of::<usize>();
 
 #[allow(unsafe_code, reason = "an allocator is unsafe by its trait")]
 // SAFETY: every block comes from mimalloc and goes back to it; small alignments are what its plain functions guarantee.

@@ -384,6 +384,14 @@ async fn a_reset_makes_everything_as_after_a_fresh_start() {
         let answer = socket.next().await.expect("an answer").expect("a frame");
         assert!(answer.to_string().contains("\"ok\""), "{answer}");
     }
+    // One that cannot put the files back says so, and the copy goes on with the database as it is then.
+    let in_the_way = project.folders()[0].join("storage.former");
+    let _ = std::fs::remove_dir_all(&in_the_way);
+    std::fs::write(&in_the_way, "").expect("a file");
+    assert_eq!(copy.reset().await.0, 500);
+    assert_eq!(copy.titles().await, r#"[{"title":"from the seed"}]"#);
+    std::fs::remove_file(&in_the_way).expect("the file");
+    assert_eq!(copy.reset().await, (204, String::new()));
     drop(copy);
 
     let reset = format!("{} test reset", env!("CARGO_BIN_EXE_ferrobase"));

@@ -127,16 +127,22 @@ impl Seed {
         }
         // Whoever connects again would hold up the change.
         client.batch_execute("alter database postgres allow_connections false").await.map_err(failed)?;
-        end_sessions(&client).await?;
+        let exchanged = self.exchange(&client).await;
+        // After a failure as well: whichever database has the name then is served.
+        client.batch_execute("alter database postgres allow_connections true").await.map_err(failed)?;
+        exchanged
+    }
+
+    async fn exchange(&self, client: &Client) -> Result<(), EmbeddedError> {
+        end_sessions(client).await?;
         let slots = "select pg_drop_replication_slot(slot_name) from pg_replication_slots where not active";
         client.execute(slots, &[]).await.map_err(failed)?;
         let rename = format!(
             "begin; alter database postgres rename to {FORMER}; alter database {NEXT} rename to postgres; commit"
         );
         client.batch_execute(&rename).await.map_err(failed)?;
-        self.drop_others(&client).await?;
-        self.restore_shared(&client).await?;
-        client.batch_execute("alter database postgres allow_connections true").await.map_err(failed)
+        self.drop_others(client).await?;
+        self.restore_shared(client).await
     }
 
     async fn drop_others(&self, client: &Client) -> Result<(), EmbeddedError> {

@@ -193,11 +193,16 @@ impl Waiters {
 
     /// Since when the oldest request has waited, approximately.
     pub fn oldest(&self) -> Option<Instant> {
+        debug_assert_eq!(self.oldest, self.find_oldest(), "every change renews what is kept");
         self.oldest
     }
 
+    fn find_oldest(&self) -> Option<Instant> {
+        [self.quick.oldest(), self.slow.oldest()].into_iter().flatten().min()
+    }
+
     fn renew_oldest(&mut self) {
-        self.oldest = [self.quick.oldest(), self.slow.oldest()].into_iter().flatten().min();
+        self.oldest = self.find_oldest();
     }
 
     /// Removes requests that no longer wait.

@@ -85,6 +85,10 @@ fn cleaned(text: &str) -> String {
 /// A day or a time, here where nothing else is said.
 pub fn time(text: &str) -> Option<String> {
     let text = text.trim().to_uppercase();
+    // Years of more than four digits have a sign, and PostgreSQL does not know all of them.
+    if text.starts_with(['+', '-']) {
+        return None;
+    }
     let local = |time: NaiveDateTime| Local.from_local_datetime(&time).earliest().map(|time| time.to_rfc3339());
     if let Ok(time) = DateTime::parse_from_rfc3339(&text) {
         return Some(time.to_rfc3339());
@@ -100,7 +104,7 @@ pub fn time(text: &str) -> Option<String> {
 }
 
 /// `2kb`, `1.5M`; 0 for what is no size.
-fn bytes(text: &str) -> u64 {
+fn bytes(text: &str) -> i64 {
     let text = text.trim();
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let factor = match text[number.len()..].trim() {
@@ -109,8 +113,11 @@ fn bytes(text: &str) -> u64 {
         "m" | "mb" => 1024.0 * 1024.0,
         _ => return 0,
     };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size that people write")]
-    number.trim().parse::<f64>().map_or(0, |number| (number * factor) as u64)
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a size that people write; the largest is larger than any mail"
+    )]
+    number.trim().parse::<f64>().map_or(0, |number| (number * factor) as i64)
 }
 
 #[cfg(test)]
@@ -135,6 +142,8 @@ mod tests {
             ("Hello, (World)", vec![of("text", "hello", false), of("text", "world", false)]),
             ("tag:x -has:attachment", vec![of("none", "", false), of("none", "", true)]),
             ("larger:1.5k larger:much", vec![of("larger", "1536", false), of("text", "larger:much", false)]),
+            ("larger:99999999999999999999m", vec![of("larger", "9223372036854775807", false)]),
+            ("x after:+99999-01-01", vec![of("text", "x", false)]),
             ("to: - after:never", vec![of("text", "-", false)]),
             ("12:30", vec![of("text", "12:30", false)]),
         ] {

@@ -1,4 +1,4 @@
-//! How often one client may ask for pictures of one path: so many requests within four seconds. Who goes on asking
+//! How often one client may ask for pictures of one path: so many requests within four seconds. Whoever goes on asking
 //! beyond that waits for four seconds anew, as at the reference.
 //!
 //! Each instance counts for itself. Reference: supabase/storage `src/http/routes/render/rate-limiter.ts`.
@@ -31,6 +31,10 @@ impl Pace {
         let mut seen = self.seen.lock();
         if seen.len() >= REMEMBERED {
             seen.retain(|_, (since, _)| now.duration_since(*since) < WINDOW);
+            // Looking through all of them at every request would cost more than counting anew.
+            if seen.len() >= REMEMBERED {
+                seen.clear();
+            }
         }
         let (since, count) = seen.entry(key).or_insert((now, 0));
         if now.duration_since(*since) >= WINDOW {

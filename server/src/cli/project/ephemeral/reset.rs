@@ -31,7 +31,7 @@ pub struct Seed {
 impl Seed {
     pub async fn keep(admin_url: &str, folder: &Path, app: &App) -> anyhow::Result<Self> {
         let files = Files(folder.to_owned());
-        files.keep()?;
+        in_files(&files, Files::keep).await?;
         let database = embedded_pg::Seed::of(admin_url).await?;
         Ok(Self { database, files, loaded: app.rest.live.loaded(), preparing: Mutex::default() })
     }
@@ -41,7 +41,7 @@ impl Seed {
         let seed = Arc::clone(self);
         let mut preparing = self.preparing.lock().await;
         *preparing = Some(tokio::spawn(async move {
-            seed.files.prepare()?;
+            in_files(&seed.files, Files::prepare).await?;
             Ok(seed.database.prepare().await?)
         }));
     }
@@ -56,7 +56,7 @@ impl Seed {
         }
         let replacement = replaced::begin().await;
         self.database.replace().await?;
-        self.files.replace()?;
+        let files = in_files(&self.files, Files::replace).await;
         drop(replacement);
         app.auth.forget();
         app.functions.renew();
@@ -67,13 +67,21 @@ impl Seed {
             }
         };
         let ((), renewed) = futures_util::join!(schema, app.realtime.renew());
-        renewed?;
         self.prepare().await;
-        Ok(())
+        // The database is another in any case: what is remembered was renewed before anything is said to have failed.
+        files?;
+        Ok(renewed?)
     }
 }
 
+/// Copies and moves take their time: not on a thread that serves requests.
+async fn in_files(files: &Files, work: fn(&Files) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let files = files.clone();
+    tokio::task::spawn_blocking(move || work(&files)).await?
+}
+
 /// The folders of the files, in the copy's folder.
+#[derive(Clone)]
 struct Files(PathBuf);
 
 impl Files {
