@@ -105,6 +105,12 @@ storage-memory *ARGS: setup
     cargo build --locked --bin ferrobase
     UPLOAD_FILE_SIZE_LIMIT=5000000000 tools/with-server.sh node tools/storage-memory.mjs {{ARGS}}
 
+# The same with the files in an S3 store, versitygw (built by the Go proxy), e.g. `just storage-memory-s3 --write docs/reports/storage-memory-s3.md`
+storage-memory-s3 *ARGS: setup
+    cargo build --locked --bin ferrobase
+    UPLOAD_FILE_SIZE_LIMIT=5000000000 tools/with-versitygw.sh bash -c 'STORAGE_BACKEND=s3 STORAGE_S3_BUCKET=files \
+      STORAGE_S3_ENDPOINT=$TEST_S3_ENDPOINT STORAGE_S3_FORCE_PATH_STYLE=true tools/with-server.sh "$@"' - node tools/storage-memory.mjs {{ARGS}}
+
 # Fuzz the reader of request heads, the grammar of requests and the path to the role, each for some seconds (needs a nightly toolchain), e.g. `just fuzz 300`
 fuzz SECONDS="60" *TARGETS:
     tools/fuzz.sh {{SECONDS}} {{TARGETS}}

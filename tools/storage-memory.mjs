@@ -1,5 +1,5 @@
 // 2 GB up and down by every road of storage, and what they cost the server in memory. Run by `just storage-memory`, which
-// starts a server of its own for it:
+// starts a server of its own for it, and by `just storage-memory-s3`, which gives that one an S3 store for its files:
 //   node tools/storage-memory.mjs [--size 2000000000] [--write docs/reports/storage-memory.md]
 // A body is made of pieces that are all different; what comes back is compared by its hash.
 import { createHash } from "node:crypto";
@@ -112,9 +112,10 @@ await call("/bucket/memory/empty", {});
 const cpu = readFileSync("/proc/cpuinfo", "utf8");
 const commit = execFileSync("git", ["rev-parse", "--short", "HEAD"]).toString().trim();
 const program = process.env.FERROBASE_BIN ?? "target/debug/ferrobase";
-const text = `# ${(size / 1e9).toFixed(0)} GB up and down
+const isStore = process.env.STORAGE_BACKEND === "s3";
+const text = `# ${(size / 1e9).toFixed(0)} GB up and down${isStore ? ", the files in an S3 store" : ""}
 
-\`just storage-memory\`: ${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${program.match(/release|quick|debug/)?.[0] ?? "named"} build; ${[...cpu.matchAll(/^processor/gm)].length} × ${cpu.match(/model name\s*:\s*(.*)/)?.[1] ?? "unknown"}.
+\`just storage-memory${isStore ? "-s3" : ""}\`: ${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${program.match(/release|quick|debug/)?.[0] ?? "named"} build; ${[...cpu.matchAll(/^processor/gm)].length} × ${cpu.match(/model name\s*:\s*(.*)/)?.[1] ?? "unknown"}.
 
 Each body has ${size.toLocaleString("en")} bytes; what comes back is compared by its hash. The server, which has all its APIs, holds ${idle.toFixed(1)} MB
 before the first and ${memory("VmRSS").toFixed(1)} MB after the last. Times are those of a machine that may have had other work.

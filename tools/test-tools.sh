@@ -19,37 +19,9 @@ environment() {
   fi
 }
 
-# go_program NAME PACKAGE: the path of a program, installed or built.
-go_program() {
-  if command -v "$1" >/dev/null; then command -v "$1"; return; fi
-  if [ ! -x "$dir/go/$1" ]; then
-    local go
-    go=$(command -v go || echo /usr/local/go/bin/go)
-    [ -x "$go" ] || { echo "test-tools: $1 needs Go" >&2; exit 2; }
-    mkdir -p "$dir/go"
-    GOBIN=$dir/go "$go" install "$2" >&2
-  fi
-  echo "$dir/go/$1"
-}
-
-# The files of a server in an S3 store that is not ours: the tests of the store against versitygw.
+# The files of a server in an S3 store that is not ours.
 versitygw() {
-  local program data port ports
-  program=$(go_program versitygw github.com/versity/versitygw/cmd/versitygw@v1.8.0)
-  data=$(mktemp -d -t ferrobase-versitygw-XXXXXX)
-  node tools/free-ports.mjs 1 >"$data/port" &
-  ports=$!
-  until [ -s "$data/port" ]; do sleep 0.05; done
-  port=$(tr -d ' \n' <"$data/port")
-  kill "$ports" && wait "$ports" 2>/dev/null || true
-  mkdir -p "$data/store/files"
-  ROOT_ACCESS_KEY=$AWS_ACCESS_KEY_ID ROOT_SECRET_KEY=$AWS_SECRET_ACCESS_KEY \
-    "$program" --port "127.0.0.1:$port" --region us-east-1 posix "$data/store" >"$data/log" 2>&1 &
-  local server=$! code=0
-  TEST_S3_ENDPOINT=http://127.0.0.1:$port cargo test --locked -p ferrobase --test all api::storage_store || code=$?
-  kill "$server" && wait "$server" 2>/dev/null || true
-  rm -rf "$data"
-  return "$code"
+  tools/with-versitygw.sh cargo test --locked -p ferrobase --test all api::storage_store
 }
 
 # Instances of realtime over a real nats-server; without root that is only unpacked.
@@ -100,7 +72,7 @@ for name; do
     # The newest aws-cli of PyPI is version 1; its S3 part is that of version 2.
     aws-cli) environment aws-cli awscli; run=(bash tools/clients/s3_aws.sh "$dir/aws-cli/bin/aws") ;;
     supabase-py) environment supabase-py supabase; supabase_py "$dir/supabase-py/bin/python"; continue ;;
-    rclone) run=(bash tools/clients/s3_rclone.sh "$(go_program rclone github.com/rclone/rclone@latest)") ;;
+    rclone) run=(bash tools/clients/s3_rclone.sh "$(tools/go-program.sh rclone github.com/rclone/rclone@latest)") ;;
     tus | uppy)
       mkdir -p "$dir/uppy"
       cp tools/clients/uppy/* "$dir/uppy/"
