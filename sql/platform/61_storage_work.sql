@@ -40,3 +40,22 @@ begin
 exception when duplicate_object then
   null;
 end $$;
+
+-- Uploads in parts that are not over, of both protocols; `bytes` are those promised, or of the S3 protocol those that came.
+create or replace view ferrobase.uploads_under_way with (security_invoker = true) as
+  select u.id::text as id, u.bucket_id, u.key, u.owner_id, greatest(u.size, u."offset") as bytes, u.created_at
+  from ferrobase.resumable_uploads u where u.finished_at is null
+  union all
+  select u.id, u.bucket_id, u.key, u.owner_id, u.in_progress_size, u.created_at
+  from storage.s3_multipart_uploads u;
+create index if not exists resumable_uploads_owner on ferrobase.resumable_uploads (owner_id) where finished_at is null;
+grant select on ferrobase.uploads_under_way to service_role;
+
+-- A project's triggers may refuse a further upload.
+do $$
+begin
+  if current_user = 'supabase_admin' and exists (select from pg_catalog.pg_roles where rolname = 'postgres') then
+    grant select on ferrobase.uploads_under_way to postgres;
+    grant select, trigger on ferrobase.resumable_uploads to postgres;
+  end if;
+end $$;

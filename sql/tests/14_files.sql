@@ -32,11 +32,24 @@ begin
   perform tests.matrix('delete from storage.objects where bucket_id = ''logos'' and name = ''x/logo.png''', '{"admin": "rows=1"}', 'rows=0', 'rows=0');
 end $$;
 
+-- Statements of the storage server: a file of somebody lands; an upload in parts begins, by TUS or by S3.
+create function tests.lands(name text, who text) returns text language sql as $$
+  select format('insert into storage.objects (bucket_id, name, owner_id, version, metadata) values (''request-documents'', %L, %L, ''v'', ''{"mimetype": "application/pdf", "size": 9}'')',
+    name, tests.id(who))
+$$;
+create function tests.begins(protocol text, name text, who text, bucket text default 'request-documents') returns text language sql as $$
+  select case protocol
+    when 'tus' then format('insert into ferrobase.resumable_uploads (id, bucket_id, key, owner_id, size, expires_at) values (gen_random_uuid(), %L, %L, %L, 9, now() + interval ''1 hour'')',
+      bucket, name, tests.id(who))
+    else format('insert into storage.s3_multipart_uploads (id, upload_signature, bucket_id, key, version, owner_id) values (gen_random_uuid(), '''', %L, %L, ''v'', %L)',
+      bucket, name, tests.id(who)) end
+$$;
+
 -- what landed is judged by its bytes: the storage server names their type in a setting of the writing transaction
 do $$
 declare
   docx constant text := 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
-  k text := gen_random_uuid(); s jsonb; f record; slot text;
+  k text := gen_random_uuid(); s jsonb; f record; slot text; protocol text;
 begin
   for f in select * from (values
     ('request-documents', 'r-draft/l.pdf', 'application/pdf', 'application/pdf', 9, 'rows=1'),
@@ -78,12 +91,58 @@ begin
   execute slot || '''{"mimetype": "application/pdf", "size": 4321}'')';
   perform tests.same('its size', (select size_bytes from private.guest_upload_slots where id::text = s ->> 'id'), 4321::bigint);
   -- a person's files in drafts are counted where they land, whoever's name is on those that are there
-  for n in 1..60 loop
-    insert into storage.objects (bucket_id, name, version, metadata)
-    values ('request-documents', 'r-draft/q' || n || '.pdf', 'v', '{"mimetype": "application/pdf", "size": 9}');
+  insert into public.requests (id, user_id, category_id, description)
+  select 'r-q' || n, tests.id('alice'), 't-cat', 'half' from generate_series(1, 3) n;
+  insert into storage.objects (bucket_id, name, version, metadata)
+  select 'request-documents', 'r-q' || n % 3 + 1 || '/' || n || '.pdf', 'v', '{"mimetype": "application/pdf", "size": 9}' from generate_series(1, 58) n;
+  perform tests.same('Alice has room for one more', (select count(*)::int from storage.objects where bucket_id = 'request-documents' and name ~ '^r-(q|draft)'), 59);
+  perform tests.check('service', tests.lands('r-draft/q60.pdf', 'alice'), 'rows=1');
+  -- what is under way counts, by TUS and by S3, but not against itself
+  execute tests.begins('tus', 'r-draft/q60.pdf', 'alice');
+  perform tests.check('service', tests.lands('r-draft/q60.pdf', 'alice'), 'rows=1');
+  perform tests.check('service', tests.lands('r-draft/q61.pdf', 'alice'), 'hint:too_many_files');
+  foreach protocol in array array['tus', 's3'] loop
+    perform tests.check('service', tests.begins(protocol, 'r-draft/q61.pdf', 'alice'), 'hint:too_many_files');
+    perform tests.check('service', tests.begins(protocol, 'r-bob/1.pdf', 'bob'), 'rows=1');
   end loop;
-  perform tests.check('service', format('insert into storage.objects (bucket_id, name, owner_id, version, metadata) values (''request-documents'', ''r-draft/q61.pdf'', %L, ''v'', ''{"mimetype": "application/pdf", "size": 9}'')', tests.id('alice')), 'hint:too_many_files');
-  perform tests.check('service', format('insert into storage.objects (bucket_id, name, owner_id, version, metadata) values (''request-documents'', ''r-draft/q61.pdf'', %L, ''v'', ''{"mimetype": "application/pdf", "size": 9}'')', tests.id('bob')), 'rows=1');
+  update ferrobase.resumable_uploads set finished_at = now();
+  perform tests.check('service', tests.begins('s3', 'r-draft/q61.pdf', 'alice'), 'rows=1');
+  -- and thirty in one request's folder
+  for n in 1..10 loop
+    execute tests.begins('tus', 'r-bob/' || n || '.pdf', 'bob');
+    execute tests.begins('s3', 'r-bob/' || n || '.pdf', 'bob');
+  end loop;
+  insert into storage.objects (bucket_id, name, version, metadata)
+  select 'request-documents', 'r-bob/' || n || '.docx', 'v', '{"mimetype": "application/pdf", "size": 9}' from generate_series(1, 9) n;
+  perform tests.check('service', tests.lands('r-bob/30.pdf', 'bob'), 'rows=1');
+  execute tests.begins('tus', 'r-bob/30.pdf', 'bob');
+  perform tests.check('service', tests.lands('r-bob/30.pdf', 'bob'), 'rows=1');
+  perform tests.check('service', tests.lands('r-bob/31.pdf', 'bob'), 'hint:too_many_files');
+  perform tests.check('service', tests.begins('tus', 'r-bob/31.pdf', 'bob'), 'hint:too_many_files');
+  perform tests.check('service', tests.begins('s3', 'r-bob2/1.pdf', 'bob'), 'rows=1');
+  -- a guest's place is tried three times at once
+  for n in 1..3 loop
+    execute tests.begins('tus', 'guest/tried.pdf', null);
+  end loop;
+  perform tests.check('service', tests.begins('tus', 'guest/tried.pdf', null), 'hint:too_many_files');
+  perform tests.check('service', tests.begins('tus', 'guest/other.pdf', null), 'rows=1');
+  -- pictures under way fill their folder as well
+  for n in 1..4 loop
+    execute tests.begins('tus', 'p/' || n || '.png', 'bob', 'profile-photos');
+    execute tests.begins('s3', 'p/' || n || '.png', 'bob', 'profile-photos');
+  end loop;
+  perform set_config('storage.detected_mimetype', 'image/png', true);
+  insert into storage.objects (bucket_id, name, version, metadata)
+  select 'profile-photos', 'p/' || n || '.jpg', 'v', '{"mimetype": "image/png", "size": 9}' from generate_series(1, 2) n;
+  foreach protocol in array array['tus', 's3'] loop
+    perform tests.check('service', tests.begins(protocol, 'p/11.png', 'bob', 'profile-photos'), 'hint:too_many_pictures');
+    perform tests.check('service', tests.begins(protocol, 'q/11.png', 'bob', 'profile-photos'), 'rows=1');
+  end loop;
+  perform set_config('storage.detected_mimetype', 'application/pdf', true);
+  -- an upload of S3 that nobody completes has a day
+  update storage.s3_multipart_uploads set created_at = now() - interval '25 hours' where key like 'p/%';
+  perform public.sweep_guest_files();
+  perform tests.same('uploads of S3 that are left', (select string_agg(distinct split_part(key, '/', 1), ' ') from storage.s3_multipart_uploads), 'r-bob');
   -- without a document's row a file has six hours, though its request is there
   insert into storage.objects (bucket_id, name, version, metadata, created_at) values
     ('request-documents', 'r-draft/old.pdf', 'v', '{"mimetype": "application/pdf", "size": 9}', now() - interval '7 hours'),

@@ -332,5 +332,35 @@ begin
   perform tests.check('admin_y', 'select public.submit_request(' || tests.answers('{"email": "admin_y@tests.example"}') || ')', 'rows=1');
 end $$;
 
+-- a person has fifty drafts, whichever way they are made
+do $$
+declare
+  post constant text := 'insert into public.requests (id, user_id, description) select gen_random_uuid(), ' || quote_literal(tests.id('stranger')) || ', ''half'' from generate_series(1, %s)';
+  own constant text := 'insert into public.requests (id, user_id) values (%L, ' || quote_literal(tests.id('stranger')) || ') on conflict (id) do update set description = ''again''';
+  one text; sent jsonb;
+begin
+  delete from private.rate_limits;
+  delete from public.requests where user_id = tests.id('stranger');
+  sent := tests.act('stranger', 'select public.submit_request(' || tests.answers('{"email": "stranger@tests.example"}') || ')');
+  perform tests.act('stranger', 'select public.withdraw_request(' || quote_literal(sent ->> 'id') || ')');
+  perform tests.check('stranger', format(post, 50), 'rows=50');
+  perform tests.check('stranger', format(post, 51), 'hint:too_many_drafts');
+  perform tests.run('stranger', format(post, 49));
+  one := tests.act('stranger', 'select public.save_draft(''{}'')') ->> 'id';
+  perform tests.check('stranger', format(post, 1), 'hint:too_many_drafts');
+  perform tests.check('stranger', 'select public.save_draft(''{}'')', 'hint:too_many_drafts');
+  perform tests.check('stranger', 'select public.resubmit_request(' || quote_literal(sent ->> 'id') || ')', 'hint:too_many_drafts');
+  -- those that are there are written on, another person has room, and a request can be sent
+  perform tests.check('stranger', format(own, one), 'rows=1');
+  perform tests.check('stranger', 'select public.save_draft(''{"id": "' || one || '", "title": "Rent"}'')', 'rows=1');
+  perform tests.check('stranger', format(own, gen_random_uuid()), 'hint:too_many_drafts');
+  perform tests.check('bob', replace(format(post, 1), tests.id('stranger')::text, tests.id('bob')::text), 'rows=1');
+  perform tests.check('bob', format(post, 1), 'refused');
+  perform tests.check('stranger', 'select public.submit_request(' || tests.answers('{"email": "stranger@tests.example"}') || ')', 'rows=1');
+  perform tests.run('stranger', format('delete from public.requests where id = %L', one));
+  perform tests.check('stranger', format(post, 1), 'rows=1');
+  perform tests.check('stranger', 'select public.resubmit_request(' || quote_literal(sent ->> 'id') || ')', 'rows=1');
+end $$;
+
 select tests.count() as checks;
 rollback;

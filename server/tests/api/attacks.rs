@@ -1,6 +1,8 @@
 //! What somebody tries who knows the API, the public key and perhaps an account: another's data, forged states, the same
 //! thing twice, two things at once. Each test looks at what the database holds afterwards.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -339,6 +341,40 @@ async fn states_rows_and_roles_cannot_be_forged_through_the_table_api() {
     assert_eq!((refused.status, &refused.body["hint"]), (403, &json!("not_a_member")));
     let foreign = rpc(&cast.other_admin.actor, "approve_request", approval(&id, &cast.y, 40, true)).await;
     assert_eq!((foreign.status, &foreign.body["hint"]), (404, &json!("request_not_found")));
+}
+
+/// There is room for one more of each, and many ask for it at the same moment.
+#[actix_web::test]
+async fn drafts_and_uploads_begun_at_once_fill_the_last_place_once() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada@test.example").await;
+    let draft = uuid::Uuid::new_v4();
+    let fill = format!(
+        "insert into public.requests (id, user_id) select x, '{}'
+         from (select '{draft}' union all select gen_random_uuid()::text from generate_series(1, 48)) y (x);
+         insert into storage.objects (bucket_id, name)
+         select 'request-documents', '{draft}/' || n from generate_series(1, 29) n",
+        ada.id
+    );
+    app.owner.batch_execute(&fill).await.expect("49 drafts, one with 29 files");
+    let drafts = (0..6).map(|_| ada.actor.post("/rest/v1/requests", json!({ "user_id": ada.id })));
+    let drafts = join_all(drafts).await;
+    assert_eq!(count(&drafts, 201, "too_many_drafts"), 1);
+    let pair = |name: &str, value: &str| format!("{name} {}", STANDARD.encode(value));
+    let begins = (0..6).map(|number| {
+        let metadata = [
+            pair("bucketName", "request-documents"),
+            pair("objectName", &format!("{draft}/new-{number}.pdf")),
+            pair("contentType", "application/pdf"),
+        ];
+        let begin = ada.actor.request(Method::POST, "/storage/v1/upload/resumable").header("tus-resumable", "1.0.0");
+        send(begin.header("upload-length", 10 << 20).header("upload-metadata", metadata.join(",")))
+    });
+    let begun = join_all(begins).await;
+    let with = |status: u16| begun.iter().filter(|reply| reply.status == status).count();
+    assert_eq!((with(201), with(409)), (1, 5), "{begun:?}");
+    let promised = "select sum(bytes)::bigint from ferrobase.uploads_under_way";
+    assert_eq!(number(&app, promised).await, 10 << 20);
 }
 
 #[actix_web::test]

@@ -145,8 +145,8 @@ begin
   return true;
 end $$;
 
--- As before, and: a file without a document's row goes after six hours whether its request is there or not. Guests' files
--- have their 24 hours.
+-- A file without a document's row goes after six hours whether its request is there or not. Guests' files have their 24
+-- hours, and so have uploads of the S3 protocol that nobody completes (those by TUS end by themselves).
 create or replace function public.sweep_guest_files() returns setof text
 language plpgsql volatile security definer set search_path = '' as $$
 begin
@@ -158,6 +158,8 @@ begin
       and not exists (select 1 from public.request_documents d where d.path = o.name)
     returning o.name;
   delete from private.guest_upload_slots s where s.request_id is null and s.created_at < now() - interval '24 hours';
+  delete from storage.s3_multipart_uploads u
+  where u.bucket_id in ('request-documents', 'profile-photos', 'logos') and u.created_at < now() - interval '24 hours';
   perform set_config('storage.allow_delete_query', 'false', true);
 end $$;
 
@@ -202,35 +204,91 @@ begin
   return new;
 end $$;
 
--- Pages replace a picture and take the one before away; whoever only adds is stopped here. Runs where a file lands (see 0024).
+-- ------------------------------------------------------------------------------------------------------- how many
+
+-- Uploads in parts (TUS, S3) that are not over. Each counts as a file from its first request on: the bytes that it has
+-- promised or brought are no more than its bucket lets a file have. `p_but`: the name of the file that lands, whose own
+-- upload this may be.
+create or replace function private.under_way(p_bucket text, p_folder text, p_but text) returns bigint
+language sql stable security definer set search_path = '' as $$
+  select count(*) from ferrobase.uploads_under_way u
+  where u.bucket_id = p_bucket and starts_with(u.key, p_folder) and u.key is distinct from p_but
+$$;
+
+-- Pages replace a picture and take the one before away; whoever only adds is stopped here.
+create or replace function private.hold_picture_place(p_bucket text, p_name text, p_but text) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  most constant int := 10;
+  folder text := split_part(p_name, '/', 1) || '/';
+begin
+  perform pg_advisory_xact_lock(hashtextextended('pictures:' || p_bucket || ':' || folder, 0));
+  if private.under_way(p_bucket, folder, p_but) + (select count(*) from storage.objects o
+    where o.bucket_id = p_bucket and starts_with(o.name collate "C", folder)) >= most then
+    perform private.fail(409, 'too_many_pictures', 'There are ' || most || ' pictures already. Please remove one first.', jsonb_build_object('max', most));
+  end if;
+end $$;
+
+-- Twelve drafts with five papers each, and in one request's folder as many as may_upload_document says. One upload of a
+-- person is counted after the other, because any number may have been permitted before the first of them begins or lands.
+create or replace function private.hold_document_place(p_name text, p_owner text, p_but text) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  most constant int := 60;
+  most_of_one constant int := 30;
+  folder text := split_part(p_name, '/', 1) || '/';
+  n bigint;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('files of ' || p_owner, 0));
+  select count(*) into n from public.requests r
+  join storage.objects o on o.bucket_id = 'request-documents'
+    and o.name collate "C" >= r.id || '/' and o.name collate "C" < r.id || '0'
+  where r.user_id::text = p_owner and r.status = 'draft';
+  n := n + (select count(*) from ferrobase.uploads_under_way u
+    where u.bucket_id = 'request-documents' and u.owner_id = p_owner and u.key is distinct from p_but);
+  if n >= most then
+    perform private.fail(409, 'too_many_files', 'You have too many files in unsent requests. Please remove some or send a request first.', jsonb_build_object('max', most));
+  end if;
+  n := private.under_way('request-documents', folder, p_but) + (select count(*) from storage.objects o
+    where o.bucket_id = 'request-documents' and starts_with(o.name collate "C", folder));
+  if n >= most_of_one then
+    perform private.fail(409, 'too_many_files', 'There are too many files with this request. Please remove some.', jsonb_build_object('max', most_of_one));
+  end if;
+end $$;
+
+-- Run where a file lands, not at the trial of permission before it.
 create or replace function private.check_picture_folder() returns trigger
 language plpgsql security definer set search_path = '' as $$
-declare folder text := split_part(new.name, '/', 1) || '/';
 begin
-  if nullif(current_setting('storage.detected_mimetype', true), '') is null then return new; end if;
-  perform pg_advisory_xact_lock(hashtextextended('pictures:' || new.bucket_id || ':' || folder, 0));
-  if (select count(*) from storage.objects o where o.bucket_id = new.bucket_id and starts_with(o.name collate "C", folder)) >= 10 then
-    perform private.fail(409, 'too_many_pictures', 'There are 10 pictures already. Please remove one first.', '{"max": 10}');
+  if nullif(current_setting('storage.detected_mimetype', true), '') is not null then
+    perform private.hold_picture_place(new.bucket_id, new.name, new.name);
   end if;
   return new;
 end $$;
 
--- Twelve drafts with five papers each. Counted where the file lands, one upload of a person after the other, because any
--- number of uploads may have been permitted before the first of them lands.
 create or replace function private.check_file_quota() returns trigger
 language plpgsql security definer set search_path = '' as $$
-declare
-  most constant int := 60;
-  n int;
 begin
-  if nullif(current_setting('storage.detected_mimetype', true), '') is null then return new; end if;
-  perform pg_advisory_xact_lock(hashtextextended('files of ' || new.owner_id, 0));
-  select count(*) into n from public.requests r
-  join storage.objects o on o.bucket_id = 'request-documents'
-    and o.name collate "C" >= r.id || '/' and o.name collate "C" < r.id || '0'
-  where r.user_id::text = new.owner_id and r.status = 'draft';
-  if n >= most then
-    perform private.fail(409, 'too_many_files', 'You have too many files in unsent requests. Please remove some or send a request first.', jsonb_build_object('max', most));
+  if nullif(current_setting('storage.detected_mimetype', true), '') is not null then
+    perform private.hold_document_place(new.name, new.owner_id, new.name);
+  end if;
+  return new;
+end $$;
+
+-- Runs where an upload in parts begins. One place of a guest may be tried a few times: its link is the only permission.
+create or replace function private.check_upload_begun() returns trigger
+language plpgsql security definer set search_path = '' as $$
+declare most constant int := 3;
+begin
+  if new.bucket_id in ('profile-photos', 'logos') then
+    perform private.hold_picture_place(new.bucket_id, new.key, null);
+  elsif new.bucket_id = 'request-documents' and new.owner_id is not null then
+    perform private.hold_document_place(new.key, new.owner_id, null);
+  elsif new.bucket_id = 'request-documents' then
+    perform pg_advisory_xact_lock(hashtextextended('uploads to ' || new.key, 0));
+    if (select count(*) from ferrobase.uploads_under_way u where u.bucket_id = new.bucket_id and u.key = new.key) >= most then
+      perform private.fail(409, 'too_many_files', 'This file is being uploaded already. Please wait for it or choose the file again.', jsonb_build_object('max', most));
+    end if;
   end if;
   return new;
 end $$;

@@ -41,6 +41,10 @@ begin
       new.user_id := coalesce(new.user_id, auth.uid()); new.created_at := now();
       new.id := private.client_id(new.id);  -- it names the folder of the request's files
       new.resubmitted_from := null;
+      -- what is there already is updated by an upsert, or refused as a duplicate
+      if new.user_id = auth.uid() and not exists (select 1 from public.requests x where x.id = new.id) then
+        perform private.hold_draft_place(new.user_id);
+      end if;
     else
       new.id := old.id; new.user_id := old.user_id; new.created_at := old.created_at; new.resubmitted_from := old.resubmitted_from;
     end if;
@@ -225,6 +229,17 @@ language sql immutable set search_path = '' as $$
   select md5('draft:' || p_user || ':' || p_key)::uuid::text where p_key ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 $$;
 
+-- Fails if the person has no room for a further draft; until the transaction ends nobody else finds room for theirs.
+create or replace function private.hold_draft_place(p_user uuid) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare most constant int := 50;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('drafts of ' || p_user, 0));
+  if (select count(*) from public.requests x where x.user_id = p_user and x.status = 'draft') >= most then
+    perform private.fail(409, 'too_many_drafts', 'You have ' || most || ' saved drafts. Please delete one first.', jsonb_build_object('max', most));
+  end if;
+end $$;
+
 -- A first save without an id makes the draft that its key names: the same key of the same person, the same draft.
 create or replace function public.save_draft(input jsonb) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
@@ -246,9 +261,7 @@ begin
   if draft is not null and not named then
     r := private.require_draft(draft);
   else
-    if (select count(*) from public.requests x where x.user_id = uid and x.status = 'draft') >= 50 then
-      perform private.fail(409, 'too_many_drafts', 'You have 50 saved drafts. Please delete one first.');
-    end if;
+    perform private.hold_draft_place(uid);
     insert into public.requests (id, user_id) values (coalesce(draft, gen_random_uuid()::text), uid) returning * into r;
   end if;
   perform private.write_answers(private.apply_answers(r, input));
@@ -639,6 +652,7 @@ begin
   end if;
   select x.id into d from public.requests x where x.resubmitted_from = r.id and x.status = 'draft' and x.user_id = r.user_id limit 1;
   if d is not null then return jsonb_build_object('draft_id', d); end if;
+  perform private.hold_draft_place(r.user_id);
   insert into public.requests (user_id, category_id, category, title, description, amount, nonprofits, first_name, last_name, email, phone,
     address, city, state, postal_code, urgency, preferred_contact, contact_consent, form, resubmitted_from)
   values (r.user_id, r.category_id, r.category, r.title, r.description, private.amount_text(r.amount_requested),

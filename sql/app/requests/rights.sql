@@ -17,7 +17,8 @@ grant execute on function
 
 -- Helpers that policies, constraints, views and invoker triggers call as whoever asks; the API does not reach them.
 grant execute on function
-  private.owns_request(text), private.staff_may_see(text), private.staff_may_see_person(text), private.lock_request(text)
+  private.owns_request(text), private.staff_may_see(text), private.staff_may_see_person(text), private.lock_request(text),
+  private.hold_draft_place(uuid)
   to anon, authenticated, service_role;
 
 -- Signed in: each names the caller and checks role and state itself.
