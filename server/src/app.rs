@@ -18,7 +18,7 @@ use crate::admin::{self, Traffic};
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{
     AuthConfig, AuthMode, DEVELOPMENT_JWT_SECRET, DEVELOPMENT_S3_KEYS, DEVELOPMENT_SIGNING_KEY, Problems, Reader,
-    RestConfig, Secret, ServerConfig, Source, TrustedProxies,
+    RestConfig, Secret, ServerConfig, Source, SqlSource, TrustedProxies,
 };
 use crate::db::{Pool, PoolOptions, Pulse};
 use crate::functions::{self, Edge, EdgeConfig, Functions, PlatformValues};
@@ -408,6 +408,14 @@ fn lay_defaults(source: &mut Source, config: &ServerConfig) {
             "GOTRUE_JWT_KEYS",
             jwt::shared::beside_secret(DEVELOPMENT_JWT_SECRET, DEVELOPMENT_SIGNING_KEY),
         );
+    }
+    // AidBridge writes the mails of signing in itself, in the reader's language, unless somebody wrote others.
+    let has_own_mails = ["GOTRUE_MAILER_TEMPLATES_", "GOTRUE_MAILER_SUBJECTS_"]
+        .iter()
+        .any(|prefix| source.with_prefix(prefix).next().is_some());
+    if config.migrations == SqlSource::Embedded && !has_own_mails {
+        source.set_default("GOTRUE_HOOK_SEND_EMAIL_ENABLED", "true");
+        source.set_default("GOTRUE_HOOK_SEND_EMAIL_URI", "pg-functions://postgres/private/sign_in_mail");
     }
     source.set_default("PGRST_JWT_SECRET", shared_jwt_secret(source, config));
     source.set_default("GOTRUE_JWT_SECRET", config.jwt_secret.reveal());

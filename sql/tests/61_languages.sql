@@ -81,5 +81,35 @@ begin
   perform tests.same('mailed in Creole', tests.mails('alice@tests.example', '%: yo refize demann ou') + tests.mails('alice@tests.example', '%: yon òganizasyon pa t kapab ede'), 1);
 end $$;
 
+-- signing in: the profile's language, else the one that the sign-up named; links that end where they should
+do $$
+declare
+  a constant text := 'new@tests.example';
+  t text;
+  told constant jsonb := '{"token": "123456", "token_hash": "abc", "site_url": "https://api.example/auth/v1", "redirect_to": "https://app.example/in?a=1&b=é"}';
+  person constant jsonb := jsonb_build_object('id', gen_random_uuid(), 'email', a, 'new_email', 'other@tests.example', 'user_metadata', '{"language": "fr"}'::jsonb);
+  function_of constant text := 'select private.sign_in_mail(jsonb_build_object(''user'', %L::jsonb, ''email_data'', %L::jsonb))';
+begin
+  perform private.sign_in_mail(jsonb_build_object('user', person, 'email_data', told || '{"email_action_type": "signup"}'));
+  t := tests.mail_text(a, 'Confirmez votre adresse e-mail');
+  perform tests.same('its link', t like '%https://api.example/auth/v1/verify?token=abc&type=signup&redirect_to=https%3A%2F%2Fapp.example%2Fin%3Fa%3D1%26b%3D%C3%A9' || E'\n%', true);
+  perform private.sign_in_mail(jsonb_build_object('user', person || '{"user_metadata": {"language": "xx"}}', 'email_data', told || '{"email_action_type": "recovery"}'));
+  perform tests.same('no language of ours', tests.mails(a, 'Reset your password'), 1);
+  perform tests.act('alice', 'select to_jsonb(public.keep_language(''es''))');
+  perform private.sign_in_mail(jsonb_build_object('user', person || jsonb_build_object('id', tests.id('alice')), 'email_data', told || '{"email_action_type": "magiclink"}'));
+  perform tests.same('the profile first', tests.mails(a, 'Tu enlace para entrar'), 1);
+  perform private.sign_in_mail(jsonb_build_object('user', person, 'email_data', told || '{"email_action_type": "reauthentication"}'));
+  perform tests.same('a code', tests.mail_text(a, '123456 est votre code%') like '%123456%', true);
+  -- both halves of a change of address, each with its own hash
+  perform private.sign_in_mail(jsonb_build_object('user', person, 'email_data', told || '{"email_action_type": "email_change", "token_hash_new": "def"}'));
+  perform tests.same('the new address', tests.mail_text('other@tests.example', 'Confirmez votre nouvelle%') like '%new@tests.example%token=abc&%', true);
+  perform tests.same('the old address', tests.mail_text(a, 'Confirmez votre nouvelle%') like '%other@tests.example%token=def&%', true);
+  perform private.sign_in_mail(jsonb_build_object('user', person, 'email_data', told || '{"email_action_type": "email_changed_notification", "old_email": "old@tests.example"}'));
+  perform tests.same('told where it was', tests.mail_text('old@tests.example', 'Votre adresse e-mail a changé') like '%écrivez-nous%', true);
+  perform private.sign_in_mail(jsonb_build_object('user', person, 'email_data', told || '{"email_action_type": "mfa_factor_enrolled_notification"}'));
+  perform tests.same('a new way to sign in', tests.mails(a, 'Les façons d’entrer ont changé'), 1);
+  perform tests.check('alice', format(function_of, person, told), 'refused');
+end $$;
+
 select tests.count() as checks;
 rollback;

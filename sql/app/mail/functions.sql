@@ -208,3 +208,51 @@ begin
     perform ferrobase.send_mail(p_to, p_subject, t, h, jsonb_build_object('List-Unsubscribe', '<' || (p ->> 'unsubscribe') || '>'));
   end if;
 end $$;
+
+-- ------------------------------------------------------------------------------------------------------------ signing in
+
+-- A part of a query, percent-encoded.
+create or replace function private.query_part(p text) returns text
+language sql immutable set search_path = '' as $$
+  select string_agg(case when c ~ '^[A-Za-z0-9._~-]$' then c
+    else upper(regexp_replace(encode(convert_to(c, 'UTF8'), 'hex'), '(..)', '%\1', 'g')) end, '' order by i)
+  from regexp_split_to_table(p, '') with ordinality t (c, i)
+$$;
+
+-- The hook that the auth API calls for each of its mails (send-email): queues it in the language of the account. The language of an account
+-- is the profile's, or the one that its sign-up named.
+create or replace function private.sign_in_mail(event jsonb) returns jsonb
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  person jsonb := event -> 'user';
+  told jsonb := event -> 'email_data';
+  kind text := told ->> 'email_action_type';
+  spoken text := coalesce((select p.language from public.profiles p where p.id = (person ->> 'id')::uuid),
+    case when person -> 'user_metadata' ->> 'language' in ('en', 'es', 'fr', 'ht') then person -> 'user_metadata' ->> 'language' end, 'en');
+  link text := regexp_replace(told ->> 'site_url', '/auth/v1/?$', '') || '/auth/v1/verify?token={hash}&type=' || private.query_part(kind)
+    || '&redirect_to=' || coalesce(private.query_part(told ->> 'redirect_to'), '');
+  code text := case kind when 'signup' then 'confirm' when 'invite' then 'invited' when 'recovery' then 'recovery' when 'magiclink' then 'signInLink'
+    when 'email_change' then 'addressChange' when 'reauthentication' then 'itIsYou' when 'password_changed_notification' then 'passwordChanged'
+    when 'email_changed_notification' then 'addressChanged' when 'phone_changed_notification' then 'phoneChanged' else 'waysChanged' end;
+  changed constant text := 'mail.accountChanged.';
+  addresses jsonb := jsonb_build_object('old', person ->> 'email', 'new', person ->> 'new_email');
+begin
+  if kind = 'reauthentication' then
+    perform private.mail_words(person ->> 'email', spoken, code, jsonb_build_object('code', told ->> 'token'), jsonb_build_object('number', told ->> 'token'));
+  elsif kind = 'email_change' then
+    -- A second hash is the other half: of the two, it goes to the address of before.
+    perform private.mail_words(person ->> 'new_email', spoken, code, addresses,
+      jsonb_build_object('link', replace(link, '{hash}', told ->> 'token_hash'), 'as_typed', true));
+    if told ->> 'token_hash_new' <> '' then
+      perform private.mail_words(person ->> 'email', spoken, code, addresses,
+        jsonb_build_object('link', replace(link, '{hash}', told ->> 'token_hash_new'), 'as_typed', true));
+    end if;
+  elsif kind in ('signup', 'invite', 'recovery', 'magiclink') then
+    perform private.mail_words(person ->> 'email', spoken, code, '{}', jsonb_build_object('link', replace(link, '{hash}', told ->> 'token_hash')));
+  else
+    perform private.mail_words(case kind when 'email_changed_notification' then told ->> 'old_email' else person ->> 'email' end, spoken, code, '{}',
+      jsonb_build_object('heading', private.say(spoken, 'mail.' || code || '.subject', '{}'), 'kicker', private.say(spoken, changed || 'kicker', '{}'),
+        'after', private.say(spoken, changed || 'after', '{}'), 'why', private.say(spoken, changed || 'why', '{}')));
+  end if;
+  return '{}';
+end $$;
