@@ -67,10 +67,20 @@ alter table storage.objects
   add column if not exists archived_at timestamptz,
   add column if not exists is_delete_marker boolean not null default false,
   add column if not exists is_versioned boolean not null default false;
-create unique index if not exists bucketid_objname on storage.objects (bucket_id, name);
 create index if not exists name_prefix_search on storage.objects (name text_pattern_ops);
 create index if not exists idx_objects_bucket_id_name on storage.objects (bucket_id, (name collate "C"));
 create index if not exists idx_objects_bucket_id_name_lower on storage.objects (bucket_id, (lower(name) collate "C"));
+-- Among indexes of equal cost the planner takes the newest, and while the table is small they all cost the same. Prepared statements
+-- keep that plan until the table is analyzed; by the index above, a look-up then reads every object of its bucket.
+do $$
+begin
+  if pg_catalog.pg_relation_size('storage.objects') < 10000000 and exists (
+    select from pg_catalog.pg_index i where i.indrelid = 'storage.objects'::regclass
+      and i.indexrelid > pg_catalog.to_regclass('storage.bucketid_objname')) then
+    drop index storage.bucketid_objname;
+  end if;
+end $$;
+create unique index if not exists bucketid_objname on storage.objects (bucket_id, name);
 comment on column storage.objects.owner is 'Field is deprecated, use owner_id instead';
 
 create table if not exists storage.s3_multipart_uploads (

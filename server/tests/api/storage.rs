@@ -51,6 +51,13 @@ async fn owners_upload_read_sign_and_remove_and_nobody_else_does() {
     assert_eq!(remove(bob.actor.clone()).await.body, json!([]));
     assert_eq!(remove(alice.actor.clone()).await.body[0]["name"], format!("{}/fee letter.txt", alice.id));
     assert_eq!(alice.actor.get(&object).await.body["error"], "not_found");
+
+    // What is planned while there are few objects is still right for many.
+    let explain = "set plan_cache_mode = force_generic_plan;
+                   prepare find(text, text) as select id from storage.objects where bucket_id = $1 and name = $2;
+                   explain execute find('open', 'a')";
+    let plan = format!("{:?}", app.owner.simple_query(explain).await.expect("a plan"));
+    assert!(plan.contains("using bucketid_objname"), "{plan}");
 }
 
 #[actix_web::test]
