@@ -51,6 +51,8 @@ export default defineConfig({
   reporter: [["list"]],
   use: {
     locale: "en-US",
+    // what it keeps would hide what a journey asks the server for; e2e/without-a-line.spec.ts is about it
+    serviceWorkers: "block",
     timezoneId: "UTC",
     trace: process.env.E2E_TRACE ? "retain-on-failure" : "off",
     screenshot: "only-on-failure",

@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import { mailTo, rpc, tokenOf } from "./fixtures/api";
 import { answersOf } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
+import { answerAll, DESCRIPTION, fillContact, fillPersonal } from "./fixtures/wizard";
 import type { APIRequestContext, Page } from "@playwright/test";
 
-const DESCRIPTION = "I lost my job in October. We need food until my new job starts.";
 const PDF = { name: "payslip october.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4 payslip") };
 
 const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name });
@@ -13,20 +13,6 @@ const button = (page: Page, name: string | RegExp) => page.getByRole("button", {
 /** Toasts fade; the region's text is what was said. */
 const toast = (page: Page, words: string | RegExp) =>
   expect(page.locator(".toast").getByText(words).first()).toBeVisible();
-
-async function fillPersonal(page: Page, email: string) {
-  await page.getByLabel("First name").fill("Marie");
-  await page.getByLabel("Last name").fill("Désir");
-  await page.getByLabel("Email", { exact: true }).fill(email);
-  await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0142");
-}
-
-async function fillContact(page: Page) {
-  await page.getByLabel("Street address").fill("18 Main Street");
-  await page.getByLabel("City").fill("Portland");
-  await page.getByLabel("State/Province").fill("ME");
-  await page.getByLabel("Postal/ZIP code").fill("04101");
-}
 
 /** Searches for the nonprofit and ticks it once it stands alone: the whole list that stood there before goes away. */
 async function chooseHarbor(page: Page) {
@@ -637,21 +623,6 @@ test("a first save whose answer gets lost is one draft, and the request that is 
   await expect(other.getByRole("heading", { level: 2, name: "1 request" })).toBeVisible();
 });
 
-/** Answers every question of the wizard as a guest; what is left is to send it. */
-async function answerAll(page: Page, email: string) {
-  await page.goto("/submit-request");
-  await button(page, /^Food Assistance/).click();
-  await page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox").first().click();
-  await button(page, "Continue").click();
-  await fillPersonal(page, email);
-  await button(page, "Next").click();
-  await fillContact(page);
-  await button(page, "Continue").click();
-  await page.getByLabel("Details").fill(DESCRIPTION);
-  await button(page, "Continue").click();
-  await page.getByRole("checkbox", { name: /You may contact me/ }).click();
-}
-
 test("offline and server faults lose nothing, and a repeated submit gives the same number", async ({
   page,
   context,
@@ -685,25 +656,4 @@ test("offline and server faults lose nothing, and a repeated submit gives the sa
   // a reload just when it went out, and the way back, find the confirmation and no empty form
   await page.goto("/submit-request?step=review");
   await expect(page.getByTestId("request-number")).toHaveText(first);
-});
-
-test("a request that was to be sent without a line goes by itself when the page is opened with one", async ({
-  page,
-  context,
-}) => {
-  await answerAll(page, `later-${randomUUID()}@test.example`);
-  await context.setOffline(true);
-  await button(page, "Submit Request").click();
-  await expect(page.getByText("Not sent yet")).toBeVisible();
-  await button(page, "Do not send it").click();
-  await expect(page.getByText("Not sent yet")).toHaveCount(0);
-  await button(page, "Submit Request").click();
-  await expect(page.getByText("Not sent yet")).toBeVisible();
-  await page.close();
-
-  await context.setOffline(false);
-  const later = await context.newPage();
-  await later.goto("/submit-request");
-  await expect(later.getByTestId("request-number")).toHaveText(/^REQ-\d+$/);
-  await expect(later.getByText("Not sent yet")).toHaveCount(0);
 });

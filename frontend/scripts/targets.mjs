@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 const dist = new URL("../dist/", import.meta.url);
-const names = readdirSync(new URL("assets/", dist)).filter((name) => /\.(?:css|js)$/.test(name));
+const names = readdirSync(dist, { recursive: true }).filter((name) => /^(?:assets\/.*\.(?:css|js)|sw\.js)$/.test(name));
 
 /** Newer than one of the two; after the colon, where it came. */
 const styles = {
@@ -48,7 +48,7 @@ function outsideOfSupports(css) {
 }
 
 const found = names.flatMap((name) => {
-  const text = readFileSync(new URL(`assets/${name}`, dist), "utf8");
+  const text = readFileSync(new URL(name, dist), "utf8");
   const [list, searched] = name.endsWith(".css") ? [styles, outsideOfSupports(text)] : [code, text];
   return Object.entries(list).flatMap(([what, pattern]) => {
     const hit = pattern.exec(searched);

@@ -1,5 +1,6 @@
 import { LogOut } from "lucide-react";
 import { type MouseEvent, useLayoutEffect } from "react";
+import { forgetShell } from "@/lib/offline-shell";
 import { forgetEverythingTyped } from "@/lib/stored";
 import { t } from "@/messages";
 import { Button } from "./ui/button";
@@ -9,6 +10,7 @@ export const EXIT_TARGET = "https://www.weather.gov/";
 
 function exit() {
   forgetEverythingTyped();
+  forgetShell();
   // The page leaves the screen at once, then the address and the history entry.
   document.body.replaceChildren();
   window.location.replace(EXIT_TARGET);

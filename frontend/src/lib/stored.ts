@@ -44,6 +44,9 @@ export function removeStored(shelf: Shelf, name: string): void {
   }
 }
 
+/** Where supabase-js keeps the session in localStorage. */
+export const SESSION_STORAGE_KEY = "aidbridge-auth";
+
 const GUEST_ANSWERS = "aidbridge-request:guest:";
 
 /** Leaves nothing behind of what was typed or opened here without an account. */

@@ -6,12 +6,9 @@ import type { SupabaseClient } from "@supabase/supabase-js";
 import { currentLocale } from "@/messages/locale";
 import type { Database } from "@/types/database";
 import { loadAppConfig } from "./env";
-import { readStored } from "./stored";
+import { readStored, SESSION_STORAGE_KEY } from "./stored";
 
 export type Client = SupabaseClient<Database>;
-
-/** Where supabase-js keeps the session in localStorage. */
-export const SESSION_STORAGE_KEY = "aidbridge-auth";
 
 let client: Promise<Client> | null = null;
 const watchers = new Set<(client: Client) => void>();

@@ -15,8 +15,11 @@ struct Dist;
 /// Where the app's scripts are. Nothing else of this origin runs: a file that somebody uploaded is no script of ours.
 const SCRIPTS: [&str; 2] = ["/assets/", "/theme.js"];
 
+/// The app's service worker, the only one.
+const WORKER: &str = "/sw.js";
+
 /// Scripts come from the app's own files only; styles may be inline because positioned menus set them.
-const REST_OF_POLICY: &str = "worker-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
+const REST_OF_POLICY: &str = "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
      font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
 /// The policy names its hosts, because a path stands behind a host alone: the one that was asked for, the one that a
@@ -37,11 +40,12 @@ fn content_security_policy(request: &HttpRequest, site_url: &str) -> String {
     }
     // The grammar has no IPv6 address.
     if own.starts_with('[') || hosts.is_empty() {
-        return format!("default-src 'self'; script-src 'self'; {REST_OF_POLICY}");
+        return format!("default-src 'self'; script-src 'self'; worker-src 'none'; {REST_OF_POLICY}");
     }
+    let workers = hosts.iter().map(|host| format!("{host}{WORKER}")).collect::<Vec<_>>().join(" ");
     let sources =
         hosts.iter().flat_map(|host| SCRIPTS.map(|path| format!("{host}{path}"))).collect::<Vec<_>>().join(" ");
-    format!("default-src 'self'; script-src {sources}; {REST_OF_POLICY}")
+    format!("default-src 'self'; script-src {sources}; worker-src {workers}; {REST_OF_POLICY}")
 }
 
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
@@ -137,16 +141,16 @@ mod tests {
     use actix_web::test::TestRequest;
 
     #[test]
-    fn scripts_run_from_the_built_files_alone() {
-        let policy = |host: &str, forwarded: Option<&str>| {
+    fn scripts_and_workers_run_from_the_built_files_alone() {
+        let part = |name: &str, host: &str, forwarded: Option<&str>| {
             let mut request = TestRequest::get().insert_header(("host", host));
             if let Some(forwarded) = forwarded {
                 request = request.insert_header(("x-forwarded-host", forwarded));
             }
             let policy = content_security_policy(&request.to_http_request(), "https://app.example/");
-            let scripts = policy.split(';').find(|part| part.trim().starts_with("script-src")).expect("scripts").trim();
-            scripts.to_owned()
+            policy.split(';').map(str::trim).find(|part| part.starts_with(name)).expect("its part").to_owned()
         };
+        let policy = |host, forwarded| part("script-src", host, forwarded);
         let own = "app.example/assets/ app.example/theme.js";
         let local = "127.0.0.1:54321/assets/ 127.0.0.1:54321/theme.js";
         assert_eq!(policy("127.0.0.1:54321", None), format!("script-src {local} {own}"));
@@ -157,6 +161,9 @@ mod tests {
         );
         // Whoever sends such a header reads their own policy; it is no way to write into it.
         assert_eq!(policy("app.example", Some("x 'unsafe-inline'")), format!("script-src {own}"));
+        assert_eq!(part("worker-src", "app.example", None), "worker-src app.example/sw.js");
+        assert_eq!(part("worker-src", "127.0.0.1:54321", None), "worker-src 127.0.0.1:54321/sw.js app.example/sw.js");
+        assert_eq!(part("worker-src", "[::1]:54321", None), "worker-src 'none'");
     }
 
     #[test]

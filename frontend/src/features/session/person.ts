@@ -3,6 +3,7 @@
  * waits for it. Downloaded once somebody may be signed in: a visitor of the public pages does without the cache.
  */
 import { QueryObserver, queryOptions } from "@tanstack/react-query";
+import { isNetworkError } from "@/lib/errors";
 import { queryClient } from "@/lib/query-client";
 import { reads } from "@/lib/query-keys";
 import type { AppUser, Organization, SelectedNonprofit } from "@/lib/session";
@@ -12,11 +13,30 @@ import { getSupabase } from "@/lib/supabase";
 import { settleWithPerson } from "@/messages/locale";
 import { readMe, type Me } from "./answers";
 import type { AuthUser } from "./api";
+import { keepMe, keptMe } from "./kept-me";
+
+/** What the server says of the person; without a line what this tab keeps of it, until there is one. */
+async function readOrKept(userId: string): Promise<Me> {
+  const kept = keptMe(userId);
+  const later = () => {
+    window.addEventListener("online", () => void readAgain(userId), { once: true });
+    return kept;
+  };
+  if (kept && !navigator.onLine) return later();
+  try {
+    const me = await readMe();
+    keepMe(userId, me);
+    return me;
+  } catch (error) {
+    if (kept && isNetworkError(error)) return later();
+    throw error;
+  }
+}
 
 const meQuery = (userId: string) =>
   queryOptions({
     queryKey: [...reads.me, userId],
-    queryFn: readMe,
+    queryFn: () => readOrKept(userId),
     // the person at work is not asked for again behind their back: `refresh` does, after what changes it
     staleTime: Infinity,
     refetchOnWindowFocus: false,

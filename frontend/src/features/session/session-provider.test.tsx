@@ -1,5 +1,6 @@
 import { act, render, screen } from "@testing-library/react";
 import { beforeEach, expect, it, vi } from "vitest";
+import { queryClient } from "@/lib/query-client";
 import { useSession } from "@/lib/session";
 import { SessionProvider } from "./session-provider";
 
@@ -97,4 +98,32 @@ it("says when who is here cannot be read", async () => {
   render(<SessionProvider>{<Shown />}</SessionProvider>);
   act(() => server.tell("INITIAL_SESSION", { user: { id: "u2", email: "x@test.example" } }));
   expect(await shown(/^failed/)).toBeInTheDocument();
+});
+
+it("who was here is here after a reload without a line, and is asked for again when there is one", async () => {
+  sessionStorage.clear();
+  server.me = () => Promise.resolve(me("Marie"));
+  localStorage.setItem("aidbridge-auth", JSON.stringify({ user: { ...marie.user, id: "u7" } }));
+  const first = render(<SessionProvider>{<Shown />}</SessionProvider>);
+  act(() => server.tell("INITIAL_SESSION", { user: { ...marie.user, id: "u7" } }));
+  expect(await shown(/^signed-in Marie/)).toBeInTheDocument();
+  first.unmount();
+
+  queryClient.clear();
+  const line = vi.spyOn(navigator, "onLine", "get").mockReturnValue(false);
+  server.me = () => Promise.reject(new TypeError("Failed to fetch"));
+  render(<SessionProvider>{<Shown />}</SessionProvider>);
+  expect(await shown(/^signed-in Marie/)).toBeInTheDocument();
+  // supabase-js could not renew the session
+  act(() => server.tell("INITIAL_SESSION", null));
+  expect(await shown(/^signed-in Marie/)).toBeInTheDocument();
+
+  line.mockReturnValue(true);
+  server.me = () => Promise.resolve(me("Marie Désir"));
+  act(() => void window.dispatchEvent(new Event("online")));
+  expect(await shown(/^signed-in Marie Désir/)).toBeInTheDocument();
+  // once it is known that the session is over, the tab keeps nothing of it
+  act(() => server.tell("SIGNED_OUT", null));
+  expect(await shown(/^signed-out +expired/)).toBeInTheDocument();
+  expect(sessionStorage).toHaveLength(0);
 });

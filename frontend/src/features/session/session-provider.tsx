@@ -8,6 +8,7 @@ import { getSupabase, mayHaveSession, whenClient } from "@/lib/supabase";
 import { t } from "@/messages";
 import "@/messages/en/errors";
 import { claimGuestRequests, saveSelectedNonprofit, type AuthUser } from "./api";
+import { forgetMe, keptUser } from "./kept-me";
 import { noteClaimed, wasClaimed } from "./claimed";
 import type { PersonNow } from "./person";
 import { forgetSelection, readSelection, storeSelection } from "./selection";
@@ -36,13 +37,14 @@ function usePersonNow(person: PersonModule | null, userId: string | null): Perso
 
 export function SessionProvider({ children }: { children: ReactNode }) {
   const [keptSession] = useState(mayHaveSession);
+  const [offline] = useState(() => (keptSession ? keptUser() : null));
   const [presence, setPresence] = useState<Presence>(
-    keptSession ? { kind: "asking" } : { kind: "nobody", ended: null },
+    offline ? { kind: "here", auth: offline } : keptSession ? { kind: "asking" } : { kind: "nobody", ended: null },
   );
   const [selection, setSelection] = useState(readSelection);
   const [person, setPerson] = useState<PersonModule | null>(null);
   /** Who is here, for what is told between two renders. */
-  const auth = useRef<AuthUser | null>(null);
+  const auth = useRef<AuthUser | null>(offline);
   const loaded = useRef<PersonModule | null>(null);
   const leaving = useRef(false);
   /** A session was kept here from an earlier visit: without it, this visit begins with an expired one. */
@@ -68,9 +70,12 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       const { data } = client.auth.onAuthStateChange((event, session) => {
         const next = session?.user ?? null;
         const before = auth.current;
+        // it could not be renewed without a line; whether it still holds is told when there is one
+        if (!next && event === "INITIAL_SESSION" && before && mayHaveSession()) return;
         auth.current = next;
         if (!next) {
           if (before) {
+            forgetMe(before.id);
             // after the pages of this person have left the screen
             setTimeout(announcePersonChange);
             if (leaving.current) forgetSelection();

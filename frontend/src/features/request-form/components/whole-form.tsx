@@ -5,6 +5,7 @@ import { loginThen, paths } from "@/app/paths";
 import { FormPage } from "@/components/pages";
 import { FailedState, LoadingView } from "@/components/states";
 import { Button } from "@/components/ui/button";
+import { keepShell } from "@/lib/offline-shell";
 import { useSession } from "@/lib/session";
 import { queryClient } from "@/lib/query-client";
 import { toast } from "@/lib/toast";
@@ -28,6 +29,7 @@ export interface WholeFormProps {
  * It stays as it is when a session ends meanwhile: whose answers they are is settled on arrival.
  */
 export function WholeForm(props: WholeFormProps) {
+  useEffect(keepShell, []);
   return (
     <QueryClientProvider client={queryClient}>
       <Settled {...props} />

@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import { roadOf, type Road } from "./roads";
+
+const ORIGIN = "https://aid.example";
+
+describe("the way of a request through the service worker", () => {
+  it.each<[Road, string, string]>([
+    ["file", "cors", "/assets/index-DJBBz_cz.js"],
+    ["fresh", "no-cors", "/theme.js"],
+    ["fresh", "cors", "/app-config.json"],
+    ["page", "navigate", "/"],
+    ["page", "navigate", "/submit-request?step=review"],
+    ["page", "navigate", "/nonprofit-request/REQ-001"],
+    // a link in a mail, a file that is opened: pages to the browser, answers of the server to us
+    ["network", "navigate", "/auth/v1/verify?token=1"],
+    ["network", "navigate", "/storage/v1/object/public/logos/a.html"],
+    ["network", "navigate", "/assets-of-others"],
+    ["network", "cors", "/submit-request"],
+    ["network", "cors", "/rest/v1/requests"],
+    ["network", "cors", "/functions/v1/get-categories"],
+    ["network", "cors", "/assets/../rest/v1/requests"],
+    ["network", "navigate", "https://elsewhere.example/submit-request"],
+    ["network", "cors", "https://elsewhere.example/assets/index.js"],
+  ])("is %s: %s %s", (road, mode, path) => {
+    expect(roadOf({ method: "GET", mode: mode as RequestMode, url: new URL(path, ORIGIN).href }, ORIGIN)).toBe(road);
+  });
+
+  it("is the network for whatever writes", () => {
+    expect(roadOf({ method: "POST", mode: "navigate", url: `${ORIGIN}/submit-request` }, ORIGIN)).toBe("network");
+  });
+});
