@@ -50,6 +50,14 @@ begin
   perform tests.check('admin', 'delete from public.nonprofit_team_members where user_id = ' || quote_literal(tests.id('admin')), 'hint:last_admin');
   perform tests.check('admin', 'insert into public.nonprofit_team_members (nonprofit_id, email, full_name, role) values (''x'', ''nope'', ''New'', ''employee'')', 'hint:validation_failed');
   perform tests.check('admin', 'insert into public.nonprofit_team_members (nonprofit_id, email, full_name, role) values (''x'', ''MANAGER@tests.example'', ''New'', ''employee'')', 'state:23505');
+  -- saved_replies
+  insert into public.saved_replies (id, nonprofit_id, kind, title, body) values ('sr-x', 'x', 'info', 'Bill', 'Please send the bill.'), ('sr-y', 'y', 'info', 'Bill', 'The bill, please.');
+  perform tests.matrix('select * from public.saved_replies', '{"admin": "rows=1", "manager": "rows=1", "manager_y": "rows=1", "admin_y": "rows=1"}');
+  perform tests.matrix('insert into public.saved_replies (nonprofit_id, kind, title, body) values (''x'', ''denial'', ''Full'', ''We are full.'') returning *', '{"admin": "rows=1", "manager": "rows=1"}', 'refused');
+  perform tests.matrix('update public.saved_replies set body = ''Another'' where id = ''sr-x''', '{"admin": "rows=1", "manager": "rows=1"}');
+  perform tests.matrix('delete from public.saved_replies where id = ''sr-x''', '{"admin": "rows=1", "manager": "rows=1"}');
+  perform tests.check('manager', 'update public.saved_replies set nonprofit_id = ''y'' where id = ''sr-x''', 'refused');
+
   -- categories
   perform tests.matrix('select * from public.categories where id in (''t-cat'', ''t-cat-x'', ''t-cat-y'')', '{}', 'rows=3', 'rows=3');
   perform tests.matrix('insert into public.categories (name, description, nonprofit_id) values (''Fresh'', ''d'', ''x'') returning *', '{"admin": "rows=1", "manager": "rows=1"}', 'refused');

@@ -9,7 +9,7 @@ do $$
 declare f text;
 begin
   foreach f in array array['my_profile()', 'keep_language(''fr'')', 'save_profile(''{}'')', 'select_nonprofit(''x'')', 'mark_all_notifications_read()', 'claim_guest_requests()', 'save_draft(''{}'')', 'staff_request(''r-ax'', ''x'')', 'mark_request_opened(''r-ax'', ''x'')', 'save_organization(''x'', ''{}'', ''{}'')',
-    'resubmit_request(''r-ax'')', 'requester_dashboard()', 'incoming_request_counts(''x'')', 'incoming_page(''x'')', 'grants_page(''x'')', 'open_request(''r-ax'', ''x'')',
+    'resubmit_request(''r-ax'')', 'requester_dashboard()', 'incoming_request_counts(''x'')', 'incoming_page(''x'')', 'assign_request(''r-ax'', ''x'')', 'grants_page(''x'')', 'open_request(''r-ax'', ''x'')',
     'approve_request(''r-ax'', ''x'', 1)', 'deny_request(''r-ax'', ''x'', ''n'')', 'request_more_info(''r-ax'', ''x'', ''n'')', 'nonprofit_dashboard(''x'')', 'create_organization(''{}'')',
     'accept_team_invitation(''t'')', 'resend_team_invitation(''m'')', 'leave_organization(''x'')', 'close_organization(''x'')', 'set_second_approval(''x'', 1)', 'nonprofit_budget(''x'')', 'set_budget_allocation(''x'', ''c'', 1)',
     'record_donation(''x'', 1, ''n'')', 'receive_donation(''g-2'')', 'cancel_donation(''g-2'')', 'record_payout(''r-done'', 1)', 'donor_dashboard()', 'active_donor_count(''x'')',
@@ -71,6 +71,7 @@ begin
   perform tests.matrix('select public.nonprofit_dashboard(''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "rows=1", "volunteer": "rows=1"}', 'hint:not_a_member');
   perform tests.matrix('select public.continue_donor_message(''dm-1'')', '{"manager": "rows=1", "admin": "rows=1"}', 'hint:message_not_found');
   perform tests.matrix('select public.grants_page(''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
+  perform tests.matrix('select public.assign_request(''r-ax'', ''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "rows=1", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.incoming_page(''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "rows=1", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.incoming_request_counts(''x'')', '{"manager": "rows=1", "admin": "rows=1", "employee": "rows=1", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');
   perform tests.matrix('select public.set_budget_allocation(''x'', ''c'', 10)', '{"manager": "rows=1", "admin": "rows=1", "employee": "hint:role_not_allowed", "volunteer": "hint:role_not_allowed"}', 'hint:not_a_member');

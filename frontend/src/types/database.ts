@@ -905,6 +905,7 @@ export type Database = {
           acted_at: string | null
           acted_by: string | null
           amount_requested: number | null
+          assigned_to: string | null
           category: string | null
           needs_more_proof: boolean
           nonprofit_id: string
@@ -922,6 +923,7 @@ export type Database = {
           acted_at?: string | null
           acted_by?: string | null
           amount_requested?: number | null
+          assigned_to?: string | null
           category?: string | null
           needs_more_proof?: boolean
           nonprofit_id: string
@@ -939,6 +941,7 @@ export type Database = {
           acted_at?: string | null
           acted_by?: string | null
           amount_requested?: number | null
+          assigned_to?: string | null
           category?: string | null
           needs_more_proof?: boolean
           nonprofit_id?: string
@@ -953,6 +956,13 @@ export type Database = {
           submitted_at?: string
         }
         Relationships: [
+          {
+            foreignKeyName: "request_nonprofits_assigned_to_fkey"
+            columns: ["assigned_to"]
+            isOneToOne: false
+            referencedRelation: "nonprofit_team_members"
+            referencedColumns: ["id"]
+          },
           {
             foreignKeyName: "request_nonprofits_nonprofit_id_fkey"
             columns: ["nonprofit_id"]
@@ -1173,6 +1183,51 @@ export type Database = {
           },
         ]
       }
+      saved_replies: {
+        Row: {
+          body: string
+          created_at: string
+          id: string
+          kind: string
+          nonprofit_id: string
+          title: string
+          updated_at: string
+        }
+        Insert: {
+          body: string
+          created_at?: string
+          id?: string
+          kind: string
+          nonprofit_id: string
+          title: string
+          updated_at?: string
+        }
+        Update: {
+          body?: string
+          created_at?: string
+          id?: string
+          kind?: string
+          nonprofit_id?: string
+          title?: string
+          updated_at?: string
+        }
+        Relationships: [
+          {
+            foreignKeyName: "saved_replies_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
+            referencedRelation: "nonprofit_directory"
+            referencedColumns: ["id"]
+          },
+          {
+            foreignKeyName: "saved_replies_nonprofit_id_fkey"
+            columns: ["nonprofit_id"]
+            isOneToOne: false
+            referencedRelation: "nonprofits"
+            referencedColumns: ["id"]
+          },
+        ]
+      }
       user_roles: {
         Row: {
           created_at: string
@@ -1320,6 +1375,7 @@ export type Database = {
           amount: string | null
           amount_approved: number | null
           amount_requested: number | null
+          assigned_to: string | null
           category: string | null
           category_id: string | null
           needs_more_proof: boolean | null
@@ -1557,6 +1613,10 @@ export type Database = {
         }
         Returns: Json
       }
+      assign_request: {
+        Args: { member_id?: string; nonprofit_id: string; request_id: string }
+        Returns: Json
+      }
       cancel_donation: { Args: { donation_id: string }; Returns: Json }
       check_address_code: {
         Args: { code: string; email: string }
@@ -1647,6 +1707,7 @@ export type Database = {
       incoming_page: {
         Args: {
           descending?: boolean
+          mine?: boolean
           nonprofit_id: string
           page?: number
           page_size?: number

@@ -159,7 +159,8 @@ begin
       'approve', decides and part.state in ('open', 'claimed') and r.status = 'pending',
       'deny', decides and part.state in ('open', 'claimed') and r.status in ('pending', 'processing'),
       'ask_info', decides and part.state in ('open', 'claimed') and r.status = 'pending',
-      'second_approval', decides and part.state = 'claimed' and r.status = 'processing' and f.approved_by is distinct from auth.uid()));
+      'second_approval', decides and part.state = 'claimed' and r.status = 'processing' and f.approved_by is distinct from auth.uid()))
+    || private.who_looks_after(part.nonprofit_id, part.assigned_to);
 end $$;
 
 create or replace function public.staff_request(request_id text, nonprofit_id text) returns jsonb
@@ -352,7 +353,9 @@ begin
     'longest_waiting', case when works then (select to_jsonb(i) || jsonb_build_object('also_sent_to', (select coalesce(jsonb_agg(n.name), '[]'::jsonb) from public.request_nonprofits o
           join public.nonprofits n on n.id = o.nonprofit_id where o.request_id = i.request_id and o.nonprofit_id <> np)) - 'search_text'
       from private.incoming_requests i where i.nonprofit_id = np and i.request_id = (
-        select p.request_id from public.request_nonprofits p where p.nonprofit_id = np and p.status = 'pending' and not p.needs_more_proof order by p.submitted_at limit 1)) end,
+        select p.request_id from public.request_nonprofits p where p.nonprofit_id = np and p.status = 'pending' and not p.needs_more_proof
+          and not exists (select 1 from public.nonprofit_team_members c where c.id = p.assigned_to and c.is_active and c.id <> m.id)  -- a colleague's
+        order by p.submitted_at limit 1)) end,
     'recent', private.incoming_rows(np, newest[:3]), 'requests', private.incoming_rows(np, newest),
     'categories', (with used as (
         select coalesce(lower(y.category), '') as c, sum(y.change)::bigint as n from private.incoming_tally y where y.nonprofit_id = np group by 1)

@@ -143,9 +143,9 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 -- A page of Incoming Requests with the counts of all its tabs, in one call. sort: null (what waits longest first, then the newest),
--- number, date, category or amount. A search counts its finds to 1,000 and says `more` beyond.
+-- number, date, category or amount. mine: those that the caller looks after. A search counts its finds to 1,000 and says `more` beyond.
 create or replace function public.incoming_page(nonprofit_id text, status text default null, search text default null, sort text default null,
-  descending boolean default false, page int default 1, page_size int default 20) returns jsonb
+  descending boolean default false, page int default 1, page_size int default 20, mine boolean default false) returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
 #variable_conflict use_column
 declare
@@ -154,12 +154,15 @@ declare
   size int := least(greatest(coalesce(incoming_page.page_size, 20), 1), 1000);
   start bigint := (least(greatest(coalesce(incoming_page.page, 1), 1), 1000000)::bigint - 1) * size;
   statuses text[] := array['pending', 'processing', 'approved', 'declined', 'withdrawn', 'taken'];
-  patterns text[] := private.search_patterns(incoming_page.search);
+  matches text[] := array(select format('p.search_text like %L', x) from unnest(private.search_patterns(incoming_page.search)) x);
   sorted text := case incoming_page.sort when 'number' then 'submitted_at' when 'date' then 'submitted_at' when 'category' then 'category'
     when 'amount' then 'amount_requested' else '' end;
-  counts jsonb; total bigint; ids text[];
+  me public.nonprofit_team_members; counts jsonb; total bigint; ids text[];
 begin
-  perform private.require_member(np, array['admin', 'manager', 'employee']);
+  me := private.require_member(np, array['admin', 'manager', 'employee']);
+  if incoming_page.mine then
+    matches := matches || format('p.assigned_to = %L', me.id);
+  end if;
   counts := private.incoming_counts(np);
   if incoming_page.status is not null then
     if incoming_page.status <> all (statuses) then
@@ -167,22 +170,21 @@ begin
     end if;
     statuses := array[incoming_page.status];
   end if;
-  if patterns = '{}' then
+  if matches = '{}' then
     total := case when incoming_page.status is null then counts ->> 'all' else counts ->> incoming_page.status end;
     ids := private.incoming_ids(np, statuses, '', sorted, incoming_page.descending, start, size);
   else
-    -- rare words: all that have them, by the index of words
+    -- rare words, and what one member looks after: all of these, by the index of words or of members
     execute 'with hits as materialized (select p.request_id, p.status, p.submitted_at, p.category, p.amount_requested
         from public.request_nonprofits p where p.nonprofit_id = $1 and p.status = any ($2)'
-      || (select string_agg(format(' and p.search_text like %L', x), '') from unnest(patterns) x) || ' limit $3)
+      || ' and ' || array_to_string(matches, ' and ') || ' limit $3)
       select (select count(*) from hits), array(select x.request_id from hits x order by ' || private.incoming_order(sorted, incoming_page.descending) || ' offset $4 limit $5)'
       into total, ids using np, statuses, most + 1, start, size;
     if total > most then
       -- words that many have are found soon on the way through the list
-      ids := private.incoming_ids(np, statuses, ' where ' || (select string_agg(format('p.search_text like %L', x), ' and ') from unnest(patterns) x),
-        sorted, incoming_page.descending, start, size);
+      ids := private.incoming_ids(np, statuses, ' where ' || array_to_string(matches, ' and '), sorted, incoming_page.descending, start, size);
     end if;
   end if;
-  return jsonb_build_object('rows', private.incoming_rows(np, ids), 'total', case when patterns = '{}' then total else least(total, most) end,
-    'more', patterns <> '{}' and total > most, 'counts', counts);
+  return jsonb_build_object('rows', private.incoming_rows(np, ids), 'total', case when matches = '{}' then total else least(total, most) end,
+    'more', matches <> '{}' and total > most, 'counts', counts);
 end $$;

@@ -5,10 +5,11 @@ create or replace view private.incoming_requests as
     p.status, p.state as part, p.needs_more_proof, p.opened_at is not null as opened, p.submitted_at, r.updated_at,
     case when p.status in ('pending', 'processing') then floor(extract(epoch from now() - p.submitted_at) / 86400)::int end as waiting_days,
     case when private.part_shows_person(p.state, r.claimed_by, p.nonprofit_id) then concat_ws(' ', r.first_name, r.last_name) end as requester_name,
-    p.search_text
+    p.search_text, coalesce(nullif(m.full_name, ''), m.email) as assigned_to
   from public.request_nonprofits p
   join public.requests r on r.id = p.request_id
   left join private.first_approvals f on f.request_id = r.id
+  left join public.nonprofit_team_members m on m.id = p.assigned_to and m.is_active
   where p.status is not null;
 
 -- Not security_invoker: it also shows requests that the caller may not read in full. Every row is bound to an

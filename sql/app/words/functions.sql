@@ -700,6 +700,8 @@ language sql immutable parallel safe as $words$
  "notification.donorAnswered.title": "A donor answered",
  "notification.finalReview.body": "{nonprofit} finished its review of {number}. The decision is next.",
  "notification.finalReview.title": "Request under final review",
+ "notification.handedOver.body": "{category}. You look after it now.",
+ "notification.handedOver.title": "{name} handed {number} to you",
  "notification.joined.body": "{name} accepted the invitation.",
  "notification.joined.title": "Team Member Added",
  "notification.newRequest.body": "{category}, {amount}.",

@@ -6,7 +6,14 @@ import { reads } from "@/lib/query-keys";
 import { nothing, rpc } from "@/lib/rpc";
 import { getSupabase } from "@/lib/supabase";
 import { PAGE_SIZE, type IncomingFilters } from "./filters";
-import { approvalSchema, countsSchema, incomingRowSchema, openedRequestSchema, type IncomingRow } from "./types";
+import {
+  approvalSchema,
+  countsSchema,
+  incomingRowSchema,
+  lookedAfterSchema,
+  openedRequestSchema,
+  type IncomingRow,
+} from "./types";
 
 export const incomingKeys = {
   all: (nonprofitId: string) => [...reads.incomingRequests, nonprofitId] as const,
@@ -34,6 +41,7 @@ const selectPage = (nonprofitId: string, filters: IncomingFilters, page: number,
       search: filters.search || undefined,
       sort: filters.sort?.key,
       descending: filters.sort?.direction === "desc",
+      mine: filters.mine,
       page,
       page_size: size,
     },
@@ -124,6 +132,16 @@ export const useDeny = ({ nonprofitId, requestId }: Target) =>
 export const useAskInfo = ({ nonprofitId, requestId }: Target) =>
   useDecision(({ notes, items }: { notes: string; items: string[] }) =>
     rpc("request_more_info", { request_id: requestId, nonprofit_id: nonprofitId, notes, items }, nothing),
+  );
+
+/** Hands a request to a member of the team; null: to everybody again. */
+export const useAssign = ({ nonprofitId, requestId }: Target) =>
+  useDecision((memberId: string | null) =>
+    rpc(
+      "assign_request",
+      { request_id: requestId, nonprofit_id: nonprofitId, member_id: memberId ?? undefined },
+      lookedAfterSchema,
+    ),
   );
 
 export interface DenialReason {

@@ -16,6 +16,7 @@ const row: IncomingRow = {
   opened: true,
   submitted_at: "2026-11-17T20:03:00+00:00",
   waiting_days: 4,
+  assigned_to: null,
   requester_name: "Marie-Thérèse Désir-Beauvoir",
 };
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { changeFilters, isFiltered, readFilters, writeFilters, type IncomingFilters } from "./filters";
 
 const read = (query: string) => readFilters(new URLSearchParams(query));
-const defaults: IncomingFilters = { status: "all", search: "", sort: null, page: 1 };
+const defaults: IncomingFilters = { status: "all", search: "", mine: false, sort: null, page: 1 };
 
 describe("the list's filters in the address", () => {
   it("reads an empty address as the defaults and writes the defaults as an empty address", () => {
@@ -13,10 +13,11 @@ describe("the list's filters in the address", () => {
   it.each<[string, IncomingFilters]>([
     [
       "status=pending&q=rent&sort=-date&page=2",
-      { status: "pending", search: "rent", sort: { key: "date", direction: "desc" }, page: 2 },
+      { ...defaults, status: "pending", search: "rent", sort: { key: "date", direction: "desc" }, page: 2 },
     ],
     ["status=declined", { ...defaults, status: "declined" }],
     ["q=REQ-004", { ...defaults, search: "REQ-004" }],
+    ["mine=true", { ...defaults, mine: true }],
     ["sort=amount", { ...defaults, sort: { key: "amount", direction: "asc" } }],
   ])("reads %s and writes it back", (query, filters) => {
     expect(read(query)).toEqual(filters);
@@ -48,9 +49,10 @@ describe("the list's filters in the address", () => {
     expect(changeFilters(third, { page: 4 }).page).toBe(4);
   });
 
-  it("counts status and search as filters, not order or page", () => {
+  it("counts status, search and one's own as filters, not order or page", () => {
     expect(isFiltered({ ...defaults, search: "x" })).toBe(true);
     expect(isFiltered({ ...defaults, status: "pending" })).toBe(true);
+    expect(isFiltered({ ...defaults, mine: true })).toBe(true);
     expect(isFiltered({ ...defaults, page: 2, sort: { key: "date", direction: "asc" } })).toBe(false);
   });
 });

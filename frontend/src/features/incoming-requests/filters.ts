@@ -1,5 +1,12 @@
 /** The list's state as the address bar holds it: `?status=pending&q=rent&sort=-date&page=2`. */
-import { createLoader, createParser, createSerializer, parseAsStringLiteral, type inferParserType } from "nuqs";
+import {
+  createLoader,
+  createParser,
+  createSerializer,
+  parseAsBoolean,
+  parseAsStringLiteral,
+  type inferParserType,
+} from "nuqs";
 import { parseAsPage, parseAsSearch } from "@/lib/url-state";
 
 export const statusFilters = ["all", "pending", "processing", "approved", "declined"] as const;
@@ -25,6 +32,8 @@ const parseAsSort = createParser<Sort>({
 export const filterParsers = {
   status: parseAsStringLiteral(statusFilters).withDefault("all"),
   search: parseAsSearch,
+  /** Those that the reader looks after. */
+  mine: parseAsBoolean.withDefault(false),
   /** Null: what waits first (the longest on top), then the newest. */
   sort: parseAsSort,
   page: parseAsPage,
@@ -45,4 +54,5 @@ export const changeFilters = (filters: IncomingFilters, change: Partial<Incoming
   ...change,
 });
 
-export const isFiltered = ({ status, search }: IncomingFilters): boolean => status !== "all" || search !== "";
+export const isFiltered = ({ status, search, mine }: IncomingFilters): boolean =>
+  status !== "all" || search !== "" || mine;

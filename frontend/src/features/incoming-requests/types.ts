@@ -28,6 +28,8 @@ export const incomingRowSchema = z.object({
   /** Null once nobody waits for a decision of this organization. */
   waiting_days: z.number().nullable(),
   requester_name: z.string().nullable(),
+  /** Name of the member of the team who looks after it. */
+  assigned_to: z.string().nullable(),
 });
 export type IncomingRow = z.output<typeof incomingRowSchema>;
 
@@ -122,8 +124,14 @@ const abilitiesSchema = z.object({
 });
 export type Abilities = z.output<typeof abilitiesSchema>;
 
+/** Who of the team looks after a request, and who could. */
+export const lookedAfterSchema = z.object({
+  assigned_to: z.object({ id: z.string(), name: z.string() }).nullable(),
+  colleagues: z.array(z.object({ id: z.string(), name: z.string(), you: z.boolean() })),
+});
+
 /** A request as its staff may read it. */
-const visibleRequestSchema = z.object({
+const visibleRequestSchema = lookedAfterSchema.extend({
   visible: z.literal(true),
   request: requestSchema,
   documents: z.array(documentSchema),

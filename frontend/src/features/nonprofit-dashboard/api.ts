@@ -20,6 +20,7 @@ const dashboardRequestSchema = z.object({
   submitted_at: z.string(),
   waiting_days: z.number().nullable(),
   requester_name: z.string().nullable(),
+  assigned_to: z.string().nullable(),
 });
 export type DashboardRequest = z.output<typeof dashboardRequestSchema>;
 

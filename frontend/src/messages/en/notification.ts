@@ -50,6 +50,8 @@ export const notification = define("notification", {
   "openAgain.body": "The nonprofit that had taken it gave it back.",
   "secondApproval.title": "{number} needs a second approval",
   "secondApproval.body": "For {amount}, by another manager or admin.",
+  "handedOver.title": "{name} handed {number} to you",
+  "handedOver.body": "{category}. You look after it now.",
   "pledged.title": "New pledge: {amount}",
   "pledged.body": "{donor} wants to give. Mark it received when the money is here.",
   "donorAnswered.title": "A donor answered",

@@ -37,6 +37,7 @@ export const refusals = define("refusals", {
   second_approval_by_other: "You gave the first approval. Another manager or admin must give the second.",
   status_transition: "This request has moved on already. Load the page again to see how it stands.",
   too_many_drafts: "You have 50 saved drafts. Please delete one first.",
+  too_many_replies: "You have 100 saved replies. Please delete one first.",
   too_many_pictures: "There are 10 pictures already. Please remove one first.",
   invitation_expired: "This invitation has expired. Ask your admin for a new one.",
   slot_gone: "There is no place for this file any more. Please choose it again.",

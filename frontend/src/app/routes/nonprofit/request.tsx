@@ -8,6 +8,7 @@ import { Timeline } from "@/components/timeline";
 import { Button } from "@/components/ui/button";
 import { Notice } from "@/components/ui/notice";
 import { openedRequestQuery, useMarkOpened } from "@/features/incoming-requests/api";
+import { Assignee, canHandOver } from "@/features/incoming-requests/components/assignee";
 import { DecisionDialog, type DecisionKind } from "@/features/incoming-requests/components/decision-dialogs";
 import { canAct, canAnswer, DecisionDock, DecisionPanel } from "@/features/incoming-requests/components/decision-panel";
 import { IncomingBadge } from "@/features/incoming-requests/components/incoming-badge";
@@ -144,6 +145,7 @@ export function Component() {
             {dashboard && (!canAct(opened) || opened.request.needs_more_proof) ? (
               <NextWaiting next={dashboard.longest_waiting} />
             ) : null}
+            {canHandOver(opened) ? <Assignee opened={opened} nonprofitId={organization.id} /> : null}
             <section>
               <h2 className="mb-3 text-lg">{t("incoming.timeline")}</h2>
               <Timeline label={t("incoming.timeline")} steps={timelineSteps(opened)} />

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { DashboardPage } from "@/components/pages";
 import { incomingCountsQuery } from "@/features/incoming-requests/api";
 import { ExportButton } from "@/features/incoming-requests/components/export-button";
-import { IncomingList } from "@/features/incoming-requests/components/incoming-list";
+import { IncomingList, MineFilter } from "@/features/incoming-requests/components/incoming-list";
 import { can, useOrganization, useSession } from "@/lib/session";
 import { t } from "@/messages";
 import "@/messages/en/incoming";
@@ -26,7 +26,12 @@ export function Component() {
     <DashboardPage
       title={t("incoming.title")}
       lead={lead}
-      action={<ExportButton className="wide-only" nonprofitId={organization.id} />}
+      action={
+        <div className="actions">
+          <MineFilter />
+          <ExportButton className="wide-only" nonprofitId={organization.id} />
+        </div>
+      }
     >
       <IncomingList
         nonprofitId={organization.id}

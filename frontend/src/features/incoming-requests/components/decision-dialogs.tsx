@@ -30,6 +30,10 @@ import {
   type DenyForm,
   type InfoForm,
 } from "../schema";
+import { SavedReplies } from "./saved-replies";
+
+/** A reply that is put in counts as typed. */
+const put = { shouldDirty: true, shouldTouch: true, shouldValidate: true };
 
 export type DecisionKind = "approve" | "deny" | "info";
 
@@ -293,6 +297,12 @@ function DenyDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
         <Field<DenyForm> name="reason" label={t("incoming.denyMessage")} hint={t("incoming.denyMessageHint")}>
           {(control) => <Textarea rows={4} className="min-h-28" {...control} />}
         </Field>
+        <SavedReplies
+          nonprofitId={nonprofitId}
+          kind="denial"
+          text={reason}
+          onText={(text) => form.setValue("reason", text, put)}
+        />
         <Consequence title={t("incoming.whenDeny")}>
           {t("incoming.whenDenyBody", { name: personOf(opened) })}
           {others.length > 0 ? ` ${t("incoming.whenDenyOthers", { others: formatList(others) })}` : null}
@@ -359,6 +369,12 @@ function InfoDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
         <Field<InfoForm> name="notes" label={t("incoming.infoNotes")} hint={t("incoming.infoNotesHint")}>
           {(control) => <Textarea rows={4} className="min-h-28" {...control} />}
         </Field>
+        <SavedReplies
+          nonprofitId={nonprofitId}
+          kind="info"
+          text={notes}
+          onText={(text) => form.setValue("notes", text, put)}
+        />
         <Consequence title={t("incoming.whenInfo")}>
           {t("incoming.whenInfoBody", { name: personOf(opened) })}
         </Consequence>

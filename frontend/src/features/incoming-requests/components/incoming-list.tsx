@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { UserRound } from "lucide-react";
 import { useQueryStates } from "nuqs";
 import { Pagination } from "@/components/pagination";
 import { QueryView } from "@/components/query-view";
@@ -37,6 +38,17 @@ export function useIncomingFilters() {
   const set = (change: Partial<IncomingFilters>, replace = false) =>
     void setFilters(changeFilters(filters, change), replace ? replacing : pushing);
   return { filters, set };
+}
+
+/** Cuts the list to the requests that the reader looks after. */
+export function MineFilter() {
+  const { filters, set } = useIncomingFilters();
+  return (
+    <Button className="mine" aria-pressed={filters.mine} onClick={() => set({ mine: !filters.mine })}>
+      <UserRound aria-hidden="true" />
+      {t("incoming.mine")}
+    </Button>
+  );
 }
 
 export interface IncomingListProps {
@@ -92,7 +104,9 @@ export function IncomingList({ nonprofitId, organizationName, mayDecide, href }:
               <EmptyState
                 title={t("incoming.emptyTitle")}
                 actions={
-                  <Button onClick={() => set({ status: "all", search: "" })}>{t("incoming.clearFilters")}</Button>
+                  <Button onClick={() => set({ status: "all", search: "", mine: false })}>
+                    {t("incoming.clearFilters")}
+                  </Button>
                 }
               >
                 {t("incoming.emptyFiltered")}

@@ -34,7 +34,14 @@ function incomingColumns({
       header: t("incoming.columnCategory"),
       sortable: true,
       card: "wide",
-      cell: (row) => <strong className="cat">{localName(row.category)}</strong>,
+      cell: (row) => (
+        <>
+          <strong className="cat">{localName(row.category)}</strong>
+          {row.assigned_to === null ? null : (
+            <span className="small faint block">{t("incoming.looksAfter", { name: row.assigned_to })}</span>
+          )}
+        </>
+      ),
     },
     {
       key: "date",

@@ -1,0 +1,12 @@
+-- Who may see and change which rows.
+
+-- Those who write to people: admins and managers.
+create policy "managers read saved replies" on public.saved_replies for select to authenticated
+  using (nonprofit_id = any (array(select private.my_managed_organizations())));
+create policy "managers add saved replies" on public.saved_replies for insert to authenticated
+  with check (nonprofit_id in (select private.my_organizations(array['admin', 'manager'])));
+create policy "managers change saved replies" on public.saved_replies for update to authenticated
+  using (nonprofit_id in (select private.my_organizations(array['admin', 'manager'])))
+  with check (nonprofit_id in (select private.my_organizations(array['admin', 'manager'])));
+create policy "managers delete saved replies" on public.saved_replies for delete to authenticated
+  using (nonprofit_id in (select private.my_organizations(array['admin', 'manager'])));

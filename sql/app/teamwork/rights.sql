@@ -1,0 +1,6 @@
+-- Who may use what; rights.sql of the folder above closes everything first.
+
+grant select, insert, update, delete on public.saved_replies to authenticated;
+
+-- Signed in: names the caller and checks role and state itself.
+grant execute on function public.assign_request(text, text, text) to authenticated, service_role;
