@@ -65,7 +65,7 @@ async fn it_takes_the_place_of_supabases_server_on_its_database_and_files() {
     let app = TestApp::start().await;
     // As a database that Supabase's own migrations made.
     app.owner
-        .batch_execute("drop table ferrobase.resumable_parts, ferrobase.resumable_uploads")
+        .batch_execute("drop table ferrobase.resumable_parts, ferrobase.resumable_uploads cascade")
         .await
         .expect("dropped");
     let files = std::env::temp_dir().join(format!("ferrobase-alone-{}", uuid::Uuid::new_v4()));
