@@ -1,14 +1,15 @@
 /**
  * Browser journeys, each worker against a Ferrobase of its own with the demo data; `BASE_URL` (with `INBOX_URL`) names a
  * running one instead, for one worker. `E2E_WORKERS` says how many work at once, `FERROBASE_BIN` which server.
- * Chromium: `CHROMIUM_PATH`, else /usr/bin/chromium, else Playwright's own. A failure leaves a picture; with `E2E_TRACE`
+ * Chromium: `CHROMIUM_PATH` (tools/chromium.sh prints one), else Debian's, else Playwright's own. A failure leaves a picture; with `E2E_TRACE`
  * set a trace too, which makes every test a third slower.
  */
 import { defineConfig, devices } from "@playwright/test";
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-const executablePath = process.env.CHROMIUM_PATH ?? (existsSync("/usr/bin/chromium") ? "/usr/bin/chromium" : undefined);
+const executablePath =
+  process.env.CHROMIUM_PATH ?? ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"].find(existsSync);
 const isRoot = process.getuid?.() === 0;
 const launchOptions = {
   executablePath,
