@@ -20,6 +20,19 @@ pub fn times() -> u64 {
     TIMES.load(Ordering::Acquire)
 }
 
+/// The same, once no replacement is under way: for work that goes on with the database of now. Counted while one is, it would
+/// be the count of neither.
+pub async fn current() -> u64 {
+    loop {
+        over().await;
+        let times = times();
+        // Another may have begun in between.
+        if !*IS_UNDER_WAY.borrow() {
+            return times;
+        }
+    }
+}
+
 /// Waits for the end of a replacement that is under way.
 pub async fn over() {
     // The sender lives as long as the process.
@@ -48,5 +61,20 @@ pub async fn begin() -> Replacement {
 impl Drop for Replacement {
     fn drop(&mut self) {
         IS_UNDER_WAY.send_replace(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_database_of_now_is_known_once_a_replacement_is_over() {
+        let before = current().await;
+        let replacement = begin().await;
+        let mut counting = Box::pin(current());
+        assert!(futures_util::poll!(&mut counting).is_pending());
+        drop(replacement);
+        assert!(counting.await > before);
     }
 }

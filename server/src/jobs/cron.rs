@@ -35,7 +35,10 @@ struct Job {
 
 pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
     loop {
-        let database = replaced::times();
+        let database = tokio::select! {
+            database = replaced::current() => database,
+            () = stopped(&mut stop) => return,
+        };
         let outcome = tokio::select! {
             outcome = serve(&config, database) => outcome,
             () = stopped(&mut stop) => return,

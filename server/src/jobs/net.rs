@@ -72,9 +72,12 @@ type UnderWay = FuturesUnordered<BoxFuture<'static, (i64, Answer)>>;
 pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Receiver<bool>) {
     let mut under_way = UnderWay::new();
     loop {
-        let database = replaced::times();
+        let database = tokio::select! {
+            database = replaced::current() => database,
+            () = stopped(&mut stop) => return,
+        };
         let outcome = tokio::select! {
-            outcome = serve(&config, &http, &mut under_way) => outcome,
+            outcome = serve(&config, &http, &mut under_way, database) => outcome,
             () = stopped(&mut stop) => return,
         };
         if replaced::times() != database {
@@ -92,8 +95,15 @@ pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Rec
     }
 }
 
-async fn serve(config: &JobsConfig, http: &reqwest::Client, under_way: &mut UnderWay) -> anyhow::Result<()> {
+/// `database`: of [`replaced::current`].
+async fn serve(
+    config: &JobsConfig,
+    http: &reqwest::Client,
+    under_way: &mut UnderWay,
+    database: u64,
+) -> anyhow::Result<()> {
     let (client, mut told) = listen::open(&config.service_url, "ferrobase_net").await?;
+    anyhow::ensure!(replaced::times() == database, "the database was replaced");
     let mut swept = Instant::now();
     let (mut is_ours, mut looks) = (false, true);
     loop {

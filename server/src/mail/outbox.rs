@@ -206,8 +206,8 @@ fn headers(json: &serde_json::Value) -> Vec<(String, String)> {
 async fn listen(url: String, wake: watch::Sender<()>) {
     let mut pause = Duration::from_secs(1);
     loop {
-        let database = replaced::times();
-        match listen_once(&url, &wake).await {
+        let database = replaced::current().await;
+        match listen_once(&url, &wake, database).await {
             _ if replaced::times() != database => continue,
             Ok(()) => pause = Duration::from_secs(1),
             Err(error) => tracing::debug!(%error, "listening for mail is interrupted"),
@@ -217,13 +217,16 @@ async fn listen(url: String, wake: watch::Sender<()>) {
     }
 }
 
-/// Listens until the connection ends.
-async fn listen_once(url: &str, wake: &watch::Sender<()>) -> Result<(), DbError> {
+/// Listens until the connection ends. `database`: of [`replaced::current`]; to another than that nobody listens.
+async fn listen_once(url: &str, wake: &watch::Sender<()>, database: u64) -> Result<(), DbError> {
     let mut config: tokio_postgres::Config = url.parse()?;
     if config.get_application_name().is_none() {
         config.application_name("ferrobase mail");
     }
     let (client, mut connection) = db::connect(&config).await?;
+    if replaced::times() != database {
+        return Ok(());
+    }
     let begun = client.batch_execute("listen ferrobase_outbox");
     tokio::pin!(begun);
     let mut listening = false;
