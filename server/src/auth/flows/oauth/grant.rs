@@ -4,18 +4,14 @@ use actix_web::HttpResponse;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::account::{self, Outcome};
-use super::azure;
-use super::id_token;
 use super::oidc::{self, unverified_claims};
-use crate::auth::credentials::tokens;
+use super::{account, azure, id_token, session};
 use crate::auth::door::bearer;
 use crate::auth::door::params::Params;
 use crate::auth::door::request::Request;
 use crate::auth::error::{AuthError, AuthResult, Code, Fault};
 use crate::auth::flows::custom_providers;
 use crate::auth::models::store::Db;
-use crate::auth::outside::hooks;
 
 /// Who must have issued a token, for whom.
 struct Expected {
@@ -94,33 +90,11 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     if target.is_none() {
         account::ask_before(request, &db, &profile, &expected.provider).await?;
     }
-    let grant = request.grant();
-    let outcome = db
-        .transaction(async |db| {
-            let outcome = match target.clone() {
-                Some(user) => account::link(request, db, user, &profile, &expected.provider).await?,
-                None => account::sign_in(request, db, &profile, &expected.provider, expected.email_optional).await?,
-            };
-            match outcome {
-                Outcome::User(user, created) => {
-                    Ok(Ok((tokens::issue(request, db, *user, "oauth", &grant).await?, created)))
-                }
-                Outcome::Refused(error) => Ok(Err(error)),
-            }
-        })
-        .await
-        .map_err(|error| match error {
-            AuthError::Unhandled(fault) => {
-                tracing::error!(request_id = request.id, %fault, "auth: the id_token grant failed");
-                AuthError::oauth("server_error", "Internal Server Error")
-            }
-            meant => meant,
-        })?;
-    let (answer, created) = outcome?;
-    if created {
-        hooks::after_user_created(request, &db, &answer.user).await?;
-    }
-    answer.respond()
+    session::answer(request, &db, "oauth", async |db| match target.clone() {
+        Some(user) => account::link(request, db, user, &profile, &expected.provider).await,
+        None => account::sign_in(request, db, &profile, &expected.provider, expected.email_optional).await,
+    })
+    .await
 }
 
 /// The token carries the hash of the nonce that the application passed, or neither has one.

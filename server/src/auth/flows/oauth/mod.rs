@@ -17,6 +17,7 @@ mod id_token;
 pub mod oidc;
 mod profiles;
 mod provider;
+pub mod session;
 
 pub use authorize::{authorize, found, link};
 pub use callback::callback;

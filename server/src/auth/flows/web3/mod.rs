@@ -9,13 +9,12 @@ use actix_web::HttpResponse;
 use chrono::{Duration, Utc};
 use serde_json::json;
 
-use crate::auth::credentials::tokens;
 use crate::auth::door::request::Request;
 use crate::auth::error::{AuthError, AuthResult, Code};
 use crate::auth::flows::oauth::Profile;
 use crate::auth::flows::oauth::account::{self, Outcome};
+use crate::auth::flows::oauth::session;
 use crate::auth::models::audit::{Action, Entry};
-use crate::auth::outside::hooks;
 use message::{Chain, SignedMessage};
 
 /// Of the identities that wallets make.
@@ -122,14 +121,10 @@ async fn sign_in(request: &Request, message: &SignedMessage) -> AuthResult<HttpR
     profile.choose_email();
     let db = request.db().await?;
     account::ask_before(request, &db, &profile, PROVIDER).await?;
-    let grant = request.grant();
-    let outcome = db
-        .transaction(async |db| {
-            let (user, created) = match account::sign_in(request, db, &profile, PROVIDER, true).await? {
-                Outcome::User(user, created) => (user, created),
-                Outcome::Refused(error) => return Ok(Err(error)),
-            };
-            Entry::of(&user, Action::Login)
+    session::answer(request, &db, PROVIDER, async |db| {
+        let outcome = account::sign_in(request, db, &profile, PROVIDER, true).await?;
+        if let Outcome::User(user, _) = &outcome {
+            Entry::of(user, Action::Login)
                 .with(json!({
                     "provider": PROVIDER,
                     "chain": chain,
@@ -140,19 +135,8 @@ async fn sign_in(request: &Request, message: &SignedMessage) -> AuthResult<HttpR
                 }))
                 .record(db, request.auth.config.audit_log_only)
                 .await?;
-            Ok(Ok((tokens::issue(request, db, *user, "web3", &grant).await?, created)))
-        })
-        .await
-        .map_err(|error| match error {
-            AuthError::Unhandled(fault) => {
-                tracing::error!(request_id = request.id, %fault, "auth: the web3 grant failed");
-                AuthError::oauth("server_error", "Internal Server Error")
-            }
-            meant => meant,
-        })?;
-    let (answer, created) = outcome?;
-    if created {
-        hooks::after_user_created(request, &db, &answer.user).await?;
-    }
-    answer.respond()
+        }
+        Ok(outcome)
+    })
+    .await
 }
