@@ -239,6 +239,19 @@ begin
   perform tests.same('ended', tests.act('anon', 'select public.unsubscribe(' || quote_literal(t) || ')') ->> 'list', 'newsletter');
 end $$;
 
+-- two addresses that look alike are two: K (U+212A) is no k
+do $$
+declare kelvin text := chr(8490) || 'ate';
+begin
+  perform tests.account('kate', 'requester');
+  perform tests.account(kelvin, 'requester');
+  perform tests.same('as it is', (select email from private.account_addresses where user_id = tests.id(kelvin)), kelvin || '@tests.example');
+  insert into public.donations (nonprofit_id, donor_name, donor_email, amount, status, received_at) values ('x', 'Kate', 'Kate@tests.example', 5, 'received', now());
+  update private.account_addresses set proved_at = now() where user_id in (tests.id(kelvin), tests.id('kate'));
+  perform tests.same('nothing of hers', tests.act(kelvin, 'select public.claim_guest_requests()') ->> 'claimed_donations', '0');
+  perform tests.same('it is hers', tests.act('kate', 'select public.claim_guest_requests()') ->> 'claimed_donations', '1');
+end $$;
+
 -- functions of the product and what the wizard reads
 do $$
 begin

@@ -49,6 +49,12 @@ language sql stable set search_path = '' as $$
   select current_user in ('anon', 'authenticated')
 $$;
 
+-- An address as it is compared: letters of ASCII alone are folded, as in schema auth. K (U+212A) is no k, so two addresses stay two.
+create or replace function private.folded(p_address text) returns text
+language sql immutable parallel safe set search_path = '' as $$
+  select lower(p_address collate "C") collate "default"
+$$;
+
 -- A client may bring its own id only if it is a uuid; anything else is replaced by a fresh one.
 create or replace function private.client_id(p text) returns text
 language sql volatile set search_path = '' as $$

@@ -229,7 +229,7 @@ begin
     end if;
   end if;
   insert into public.donations (nonprofit_id, donor_user_id, donor_name, donor_email, amount, status, received_at, pledged_at, recorded_by, pledge_key)
-  values (np, (select a.user_id from private.account_addresses a where a.email = lower(mail) and a.proved_at is not null limit 1), who, mail,
+  values (np, (select a.user_id from private.account_addresses a where a.email = private.folded(mail) and a.proved_at is not null limit 1), who, mail,
     record_donation.amount, 'received', coalesce(record_donation.received_at, now()), coalesce(record_donation.received_at, now()), auth.uid(), record_donation.key)
   returning * into d;
   perform private.keep_content('donation:' || np, record_donation.key, content);

@@ -200,7 +200,7 @@ begin
   select private.mail_name(name, private.say(spoken, 'mail.aNonprofit', '{}')) into org from public.nonprofits where id = p_member.nonprofit_id;
   update private.team_invitations set expires_at = now() where member_id = p_member.id and accepted_at is null and expires_at > now();
   insert into private.team_invitations (member_id, token_hash, email, invited_by)
-  values (p_member.id, private.hash_token(token), lower(p_member.email), auth.uid());
+  values (p_member.id, private.hash_token(token), private.folded(p_member.email), auth.uid());
   update public.nonprofit_team_members set invited_at = now() where id = p_member.id;
   perform private.mail_words(p_member.email, spoken, 'invitation', jsonb_build_object('nonprofit', org, 'role', p_member.role,
       'hello', private.greeting(private.clean(p_member.full_name), spoken)),

@@ -132,7 +132,7 @@ begin
   values (new.id, wanted, case when wanted = 'nonprofit' then 'admin' end)
   on conflict (user_id) do nothing;
   if coalesce(new.email, '') <> '' then
-    insert into private.account_addresses (user_id, email) values (new.id, lower(new.email)) on conflict (user_id) do nothing;
+    insert into private.account_addresses (user_id, email) values (new.id, private.folded(new.email)) on conflict (user_id) do nothing;
   end if;
   return new;
 end $$;
@@ -150,10 +150,10 @@ begin
       then left(private.clean(new.raw_user_meta_data ->> 'phone'), 40) else p.phone end
   where p.id = new.id
     and (old.email is distinct from new.email or old.raw_user_meta_data is distinct from new.raw_user_meta_data);
-  if lower(coalesce(old.email, '')) <> lower(coalesce(new.email, '')) then
+  if private.folded(coalesce(old.email, '')) <> private.folded(coalesce(new.email, '')) then
     delete from private.account_addresses where user_id = new.id;
     if coalesce(new.email, '') <> '' then
-      insert into private.account_addresses (user_id, email, since) values (new.id, lower(new.email), clock_timestamp());
+      insert into private.account_addresses (user_id, email, since) values (new.id, private.folded(new.email), clock_timestamp());
     end if;
   end if;
   return new;
@@ -264,7 +264,7 @@ language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 declare
   mine text := (select a.email from private.account_addresses a where a.user_id = auth.uid());
-  address text := lower(coalesce(private.clean(send_address_code.email), mine));
+  address text := private.folded(coalesce(private.clean(send_address_code.email), mine));
   network text := private.client_network();
   who text := coalesce('user:' || auth.uid(), 'net:' || network);
   code text := private.new_code();
@@ -290,7 +290,7 @@ create or replace function public.check_address_code(email text, code text) retu
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 declare
-  address text := lower(private.clean(check_address_code.email));
+  address text := private.folded(private.clean(check_address_code.email));
   network text := private.client_network();
   c private.address_codes; token text; result jsonb; got record; own boolean;
 begin
@@ -314,7 +314,7 @@ begin
   insert into private.address_proofs (token_hash, email) values (private.hash_token(token), address);
   result := jsonb_build_object('ok', true, 'proof', token, 'matches', coalesce((
     select jsonb_agg(jsonb_build_object('id', p.id, 'fullName', coalesce(p.full_name, ''), 'email', p.email, 'matchType', 'email'))
-    from public.profiles p where lower(p.email) = address), '[]'::jsonb));
+    from public.profiles p where lower(p.email) = lower(address) and private.folded(p.email) = address), '[]'::jsonb));
   if own then
     update private.account_addresses a set proved_at = coalesce(a.proved_at, now()) where a.user_id = auth.uid();
     select * into got from private.claim_for(auth.uid(), address);
@@ -330,16 +330,16 @@ language plpgsql volatile security definer set search_path = '' as $$
 begin
   with mine as (
     update public.requests r set user_id = p_user_id
-    where r.user_id is null and lower(r.email) = lower(p_email) and r.status <> 'draft' returning r.id
+    where r.user_id is null and lower(r.email) = lower(p_email) and private.folded(r.email) = private.folded(p_email) and r.status <> 'draft' returning r.id
   ), told as (
     insert into public.request_events (request_id, type, actor, actor_user_id) select id, 'claimed_by_account', 'requester', p_user_id from mine returning 1
   ) select count(*) into requests from told;
   with mine as (
     update public.donations d set donor_user_id = p_user_id
-    where d.donor_user_id is null and lower(d.donor_email) = lower(p_email) returning 1
+    where d.donor_user_id is null and lower(d.donor_email) = lower(p_email) and private.folded(d.donor_email) = private.folded(p_email) returning 1
   ) select count(*) into donations from mine;
   update public.donor_message_recipients x set donor_user_id = p_user_id
-  where x.donor_user_id is null and lower(x.donor_email) = lower(p_email);
+  where x.donor_user_id is null and lower(x.donor_email) = lower(p_email) and private.folded(x.donor_email) = private.folded(p_email);
 end $$;
 
 create or replace function public.claim_guest_requests() returns jsonb
@@ -362,7 +362,7 @@ create or replace function public.my_data() returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
 declare uid uuid := private.require_user(); address text;
 begin
-  select lower(u.email) into address from auth.users u where u.id = uid;
+  select private.folded(u.email) into address from auth.users u where u.id = uid;
   return jsonb_build_object(
     'exported_at', now(),
     'account', (select jsonb_build_object('id', u.id, 'email', u.email, 'phone', u.phone, 'created_at', u.created_at, 'last_sign_in_at', u.last_sign_in_at,
@@ -391,7 +391,7 @@ begin
     'messages_sent', (select coalesce(jsonb_agg(jsonb_build_object('subject', a.subject, 'message', a.message, 'date', a.created_at) order by a.created_at), '[]')
       from public.donor_message_replies a where a.donor_user_id = uid),
     'newsletters', (select coalesce(jsonb_agg(jsonb_build_object('list', s.list, 'since', s.created_at, 'unsubscribed_at', s.unsubscribed_at) order by s.created_at), '[]')
-      from private.subscriptions s where lower(s.email) = address),
+      from private.subscriptions s where private.folded(s.email) = address),
     'files', (select coalesce(jsonb_agg(jsonb_build_object('bucket', f.bucket, 'path', f.path, 'name', f.name) order by f.bucket, f.path), '[]') from (
       select 'request-documents' as bucket, d.path, r.id || '/' || d.name as name
       from public.request_documents d join public.requests r on r.id = d.request_id where r.user_id = uid
@@ -412,7 +412,7 @@ declare
 begin
   select * into who from auth.users u where u.id = uid for update;
   if who.id is null then perform private.fail(401, 'sign_in_required', 'Please log in to continue.'); end if;
-  if lower(btrim(coalesce(close_account.email, ''))) <> lower(coalesce(who.email, '')) then
+  if private.folded(btrim(coalesce(close_account.email, ''))) <> private.folded(coalesce(who.email, '')) then
     perform private.fail_fields('This is not the email address of your account.', '{"email": "This is not the email address of your account."}');
   end if;
   select n.name into sole from public.nonprofit_team_members m join public.nonprofits n on n.id = m.nonprofit_id
@@ -437,7 +437,7 @@ begin
   delete from public.donations d where d.donor_user_id = uid and d.status <> 'received';
   update public.donations d set donor_email = null, note = null where d.donor_user_id = uid;
   delete from public.donor_message_replies a where a.donor_user_id = uid;
-  delete from private.subscriptions s where lower(s.email) = lower(who.email);
+  delete from private.subscriptions s where private.folded(s.email) = private.folded(who.email);
   delete from public.nonprofit_team_members m where m.user_id = uid::text;
   perform set_config('storage.allow_delete_query', 'true', true);
   delete from storage.objects o where o.bucket_id = 'profile-photos' and starts_with(o.name, uid || '/');

@@ -371,7 +371,7 @@ begin
     select a.email into proved from private.address_proofs a
     where a.token_hash = private.hash_token(input ->> 'proof') and a.expires_at > now();
     select u.user_id into owner from private.account_addresses u
-    where u.user_id::text = input ->> 'account_id' and u.email = proved and proved = lower(r.email);
+    where u.user_id::text = input ->> 'account_id' and u.email = proved and proved = private.folded(r.email);
     if owner is null then
       perform private.fail(403, 'account_mismatch', 'This account does not match the address you proved. Please try again.');
     end if;
@@ -382,7 +382,7 @@ begin
     perform private.require_rate('submit:' || uid, 30, interval '1 hour');
   end if;
   -- each sends that address a mail; accounts are cheap, so theirs count as well, but not those to their own address
-  if uid is null or not exists (select 1 from private.account_addresses a where a.user_id = uid and a.email = lower(r.email)) then
+  if uid is null or not exists (select 1 from private.account_addresses a where a.user_id = uid and a.email = private.folded(r.email)) then
     perform private.require_rate('submit-for:' || lower(r.email), 10, interval '1 day');
   end if;
 
