@@ -142,6 +142,44 @@ async fn a_drop_in_without_an_audience_answers_its_own_tokens() {
     assert_eq!(without.status, 400, "{}", without.text());
 }
 
+#[actix_web::test]
+async fn a_drop_in_counts_its_proxies_and_knows_their_addresses() {
+    let app = TestApp::start().await;
+    let forwarded = "203.0.113.6, 198.51.100.9:4711, 192.0.2.7";
+    for (number, (name, value, client)) in [
+        // As upstream: whoever is asked first.
+        ("FERROBASE_TRUSTED_HOPS", "0", "203.0.113.6"),
+        ("FERROBASE_TRUSTED_HOPS", "1", "192.0.2.7"),
+        ("FERROBASE_TRUSTED_HOPS", "2", "198.51.100.9"),
+        ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1,192.0.2.7", "198.51.100.9"),
+        ("FERROBASE_TRUSTED_PROXIES", "192.0.2.7", "127.0.0.1"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let port = free_port();
+        let mut settings = REQUIRED.to_vec();
+        settings.extend([
+            ("GOTRUE_DB_DATABASE_URL", app.auth_url.as_str()),
+            ("GOTRUE_API_HOST", "127.0.0.1"),
+            ("PORT", &port),
+            ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
+            (name, value),
+        ]);
+        let address = format!("127.0.0.1:{port}");
+        let _server = start(&settings).ready(&address).await;
+        let headers = [("Content-Type", "application/json"), ("X-Forwarded-For", forwarded)];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let email = format!("p{number}@test.example");
+        let body = json!({ "email": email, "password": PASSWORD }).to_string();
+        let reply = wire::send(&address, "POST", "/signup", &headers, body.as_bytes()).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let session = "select host(s.ip) from auth.sessions s join auth.users u on u.id = s.user_id where u.email = $1";
+        let seen: String = app.owner.query_one(session, &[&email]).await.expect("a session").get(0);
+        assert_eq!(seen, client, "{name}={value}");
+    }
+}
+
 /// A drop-in on the database of `app`, where `known@test.example` has a confirmed account; it mails through `mail_port`.
 async fn that_mails(app: &TestApp, mail_port: u16) -> (DropIn, String) {
     let (port, mail_port) = (free_port(), mail_port.to_string());

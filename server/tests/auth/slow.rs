@@ -1,6 +1,8 @@
 //! Somebody outside who takes their time keeps nobody from the database: every server here answers slowly, and the API
 //! has two connections.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use actix_web::HttpResponse;
@@ -9,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::auth::sessions::sign_in;
 use crate::auth::text;
+use crate::support::valve::until;
 use crate::support::{PASSWORD, TestApp, outside, send};
 
 /// How long they take.
@@ -139,8 +142,8 @@ async fn a_slow_provider_holds_no_connection() {
 
 #[actix_web::test]
 async fn a_slow_service_for_text_messages_holds_no_connection_and_its_code_is_the_one_that_counts() {
-    let sent: std::sync::Arc<std::sync::Mutex<Vec<Value>>> = std::sync::Arc::default();
-    let heard = std::sync::Arc::clone(&sent);
+    let sent: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let heard = Arc::clone(&sent);
     let uri = outside::serve(move |_, body| {
         heard.lock().expect("lock").push(serde_json::from_str(&body).expect("json"));
         async {
@@ -177,4 +180,108 @@ async fn a_slow_service_for_text_messages_holds_no_connection_and_its_code_is_th
         assert_eq!(reply.status, 200, "{}", reply.body);
     }
     assert_eq!(number(&app, "select counted::bigint from auth.message_counts where kind = 'sms'").await, 5);
+}
+
+/// A server of the outside world that answers nobody until the gate of its path is opened.
+#[derive(Clone, Default)]
+struct Gates(Arc<Mutex<BTreeMap<&'static str, Gate>>>);
+
+struct Gate {
+    waiting: usize,
+    opened: Arc<tokio::sync::Semaphore>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { waiting: 0, opened: Arc::new(tokio::sync::Semaphore::new(0)) }
+    }
+}
+
+const GATES: [(&str, &str); 4] =
+    [("/siteverify", r#"{"success":true}"#), ("/range/", ""), ("/mail", "{}"), ("/2010-04-01/", r#"{"sid":"SM1"}"#)];
+
+impl Gates {
+    /// Yields the address.
+    fn serve(&self) -> String {
+        let gates = self.clone();
+        outside::serve(move |request, _| {
+            let gates = gates.clone();
+            async move {
+                let (path, answer) = *GATES.iter().find(|(path, _)| request.path().starts_with(path)).expect("a gate");
+                let opened = {
+                    let mut gates = gates.0.lock().expect("lock");
+                    let gate = gates.entry(path).or_default();
+                    gate.waiting += 1;
+                    Arc::clone(&gate.opened)
+                };
+                opened.acquire().await.expect("a way through").forget();
+                HttpResponse::Ok().content_type("application/json").body(answer)
+            }
+        })
+    }
+
+    /// Once so many wait at the gate and somebody else is served all the same, lets them through.
+    async fn pass(&self, path: &'static str, count: usize, served: impl AsyncFn() -> bool) {
+        until(path, async || self.0.lock().expect("lock").get(path).is_some_and(|gate| gate.waiting == count)).await;
+        assert!(served().await, "{path}");
+        let mut gates = self.0.lock().expect("lock");
+        let gate = gates.get_mut(path).expect("a gate");
+        gate.waiting = 0;
+        gate.opened.add_permits(count);
+    }
+}
+
+#[actix_web::test]
+async fn whoever_is_asked_on_the_way_to_an_account_holds_no_connection() {
+    let gates = Gates::default();
+    let base = gates.serve();
+    let (captcha, leaks, mail) = (format!("{base}/siteverify"), format!("{base}/range/"), format!("{base}/mail"));
+    let app = TestApp::start().await;
+    let reader = app.user("ada@test.example").await;
+    let token = reader.actor.token.as_deref().expect("a token");
+    let app = app
+        .another(&[
+            ("GOTRUE_DB_MAX_POOL_SIZE", "2"),
+            ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
+            ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
+            ("GOTRUE_SMS_AUTOCONFIRM", "false"),
+            ("GOTRUE_RATE_LIMIT_SMS_SENT", "1000"),
+            ("GOTRUE_SECURITY_CAPTCHA_ENABLED", "true"),
+            ("GOTRUE_SECURITY_CAPTCHA_PROVIDER", "hcaptcha"),
+            ("GOTRUE_SECURITY_CAPTCHA_SECRET", "secret"),
+            ("FERROBASE_CAPTCHA_URL", &captcha),
+            ("GOTRUE_PASSWORD_HIBP_ENABLED", "true"),
+            ("GOTRUE_PASSWORD_HIBP_URL", &leaks),
+            ("GOTRUE_HOOK_SEND_EMAIL_ENABLED", "true"),
+            ("GOTRUE_HOOK_SEND_EMAIL_URI", &mail),
+            ("GOTRUE_HOOK_SEND_EMAIL_SECRETS", "v1,whsec_c2VjcmV0"),
+            ("GOTRUE_SMS_PROVIDER", "twilio"),
+            ("GOTRUE_SMS_TWILIO_ACCOUNT_SID", "sid"),
+            ("GOTRUE_SMS_TWILIO_AUTH_TOKEN", "secret"),
+            ("GOTRUE_SMS_TWILIO_MESSAGE_SERVICE_SID", "+15550000000"),
+            ("FERROBASE_SMS_TWILIO_URL", &base),
+        ])
+        .await;
+    let served = async || {
+        let request = app.anon().request(reqwest::Method::GET, "/auth/v1/user").bearer_auth(token);
+        send(request.timeout(Duration::from_secs(5))).await.status == 200
+    };
+    for (name, last) in [("email", "/mail"), ("phone", "/2010-04-01/")] {
+        let signing_up = join_all((0..4).map(|number| {
+            let address =
+                if name == "email" { format!("p{number}@test.example") } else { format!("49151123456{number}") };
+            let security = json!({ "captcha_token": "a person" });
+            let body = json!({ name: address, "password": PASSWORD, "gotrue_meta_security": security });
+            async { app.anon().post("/auth/v1/signup", body).await }
+        }));
+        let passing = async {
+            for gate in ["/siteverify", "/range/", last] {
+                gates.pass(gate, 4, &served).await;
+            }
+        };
+        let (replies, ()) = join(signing_up, passing).await;
+        for reply in replies {
+            assert_eq!(reply.status, 200, "{}", reply.body);
+        }
+    }
 }
