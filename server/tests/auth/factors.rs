@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha1::Sha1;
 
 /// The code of this moment moved by so many steps of 30 seconds (RFC 6238).
-fn code(secret: &str, steps: i64) -> String {
+pub fn code(secret: &str, steps: i64) -> String {
     let key = data_encoding::BASE32_NOPAD.decode(secret.as_bytes()).expect("base32");
     let step = u64::try_from(chrono::Utc::now().timestamp() / 30 + steps).expect("after 1970");
     let mut mac = Hmac::<Sha1>::new_from_slice(&key).expect("key");

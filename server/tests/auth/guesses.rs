@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::auth::factors::{code, enroll};
 use crate::auth::{hash_of, take_mail, text};
 use crate::support::{PASSWORD, Reply, TestApp, send};
 use futures_util::future::join_all;
@@ -135,4 +136,43 @@ async fn wrong_codes_of_a_second_factor_make_the_next_ones_wait() {
         assert_eq!(ada.post(&format!("{path}/verify"), body).await.status, 422);
     }
     assert!(started.elapsed() >= Duration::from_millis(700));
+}
+
+#[actix_web::test]
+async fn who_guessed_at_a_second_factor_too_often_is_turned_away_and_its_owner_elsewhere_is_not() {
+    let settings = [
+        ("GOTRUE_MAILER_AUTOCONFIRM", "true"),
+        ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1"),
+        ("FERROBASE_GUESS_FREE_TRIES", "100"),
+        ("FERROBASE_GUESS_CODE_TRIES", "3"),
+    ];
+    let app = TestApp::with_settings(&settings).await;
+    let ada = app.user("ada@test.example").await.actor;
+    let factor = enroll(&ada).await;
+    let token = ada.token.as_deref().expect("a token");
+    let path = format!("/auth/v1/factors/{}", factor.id);
+    let ask = async |from: &str, what: &str, body: Value| {
+        let request = app.anon().request(Method::POST, &format!("{path}/{what}")).header("x-forwarded-for", from);
+        send(request.bearer_auth(token).json(&body)).await
+    };
+    let answer = async |from: &str, code: &str| {
+        let challenge = ask(from, "challenge", json!({})).await.body;
+        ask(from, "verify", json!({ "challenge_id": challenge["id"], "code": code })).await
+    };
+    // In one hour of the clock, whenever the test begins.
+    let (mut guesses, mut refused) = (0, None);
+    while refused.is_none() && guesses < 8 {
+        let reply = answer("198.51.100.1", "0").await;
+        if reply.status == 422 {
+            guesses += 1;
+        } else {
+            refused = Some(reply);
+        }
+    }
+    let refused = refused.expect("guesses come to an end");
+    assert!(guesses <= 6, "{guesses}");
+    assert_eq!((refused.status, text(&refused.body, "error_code")), (429, "over_request_rate_limit"));
+    let right = answer("198.51.100.1", &code(&factor.secret, 0)).await;
+    assert_eq!(right.status, 429, "the right code is no longer judged: {}", right.body);
+    assert_eq!(answer("192.0.2.1", &code(&factor.secret, 0)).await.status, 200, "its owner is elsewhere");
 }

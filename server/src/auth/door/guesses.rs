@@ -178,7 +178,7 @@ impl Try<'_> {
     }
 }
 
-fn too_many() -> AuthError {
+pub fn too_many() -> AuthError {
     AuthError::too_many_requests(Code::OverRequestRateLimit, "Request rate limit reached")
 }
 
@@ -286,7 +286,7 @@ impl Guesses {
         if !self.config.enabled {
             return true;
         }
-        let (now, client) = (Instant::now(), self.hashes.hash_one(client));
+        let now = Instant::now();
         let most = f64::from(self.config.code_tries) * TOGETHER;
         {
             let mut wrong = self.wrong.lock();
@@ -298,6 +298,16 @@ impl Guesses {
                 return false;
             }
         }
+        self.may_try_alone(code, client)
+    }
+
+    /// The same without a count of all clients together: where nothing else would let the owner in, what others guess is no
+    /// reason to refuse.
+    pub fn may_try_alone(&self, code: Target, client: &str) -> bool {
+        if !self.config.enabled {
+            return true;
+        }
+        let (now, client) = (Instant::now(), self.hashes.hash_one(client));
         let mut codes = self.codes.lock();
         make_room(&mut codes, REMEMBERED, now, |tries| tries.seen);
         let tries = codes.entry(code).or_insert_with(|| Tries { by_client: HashMap::new(), seen: now });
@@ -305,6 +315,13 @@ impl Guesses {
         let count = tries.by_client.entry(client).or_insert(0);
         *count += 1;
         *count <= self.config.code_tries
+    }
+
+    /// The client was right: what was counted for it alone is forgotten, what others tried is not.
+    pub fn was_right_alone(&self, code: Target, client: &str) {
+        if let Some(tries) = self.codes.lock().get_mut(&code) {
+            tries.by_client.remove(&self.hashes.hash_one(client));
+        }
     }
 
     /// The code was right: what was counted for its account is forgotten.

@@ -13,7 +13,7 @@ use crate::auth::credentials::refresh_format::new_key;
 use crate::auth::credentials::tokens::{self, SessionAnswer};
 use crate::auth::credentials::webauthn::{self, Assertion, Ceremony, Credential, Registration};
 use crate::auth::door::bearer::Caller;
-use crate::auth::door::guesses::Try;
+use crate::auth::door::guesses::{self, Try};
 use crate::auth::door::limits::{self, Bucket};
 use crate::auth::door::params::Params;
 use crate::auth::door::request::Request;
@@ -150,11 +150,21 @@ async fn verify_totp(
     let attempt = begin(request, caller, factor).await?;
     let db = request.db().await?;
     let challenge = open_challenge(request, &db, factor, challenge_id).await?;
+    // Before the code is judged: tries that come at once count one by one. Codes follow each other, so what is guessed at is the
+    // factor, for an hour.
+    let (guesses, client) = (&request.auth.guesses, limits::client(request));
+    let target = guesses.target(("codes of", factor.id, Utc::now().timestamp() / 3600));
+    if !guesses.may_try_alone(target, &client) {
+        return Err(guesses::too_many());
+    }
     let stored = factor::secret(&db, factor.id).await?;
     let secret = encryption::open(encryption, &factor.id.to_string(), &stored)
         .or_internal("Database error verifying MFA TOTP secret")?;
     let now = u64::try_from(Utc::now().timestamp()).unwrap_or(0);
     let step = totp::matching_step(&secret, code, now);
+    if step.is_some() {
+        guesses.was_right_alone(target, &client);
+    }
     attempt.judged(step.is_some());
     ask_hook(request, &db, caller, factor, step.is_some()).await?;
     let step = step.ok_or_else(|| failed(INVALID_TOTP))?;
