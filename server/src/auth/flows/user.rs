@@ -261,14 +261,15 @@ async fn prepare_password(request: &Request, db: &Db, caller: Caller, update: &U
     Ok(user)
 }
 
-/// Gives a user who has just got a first password the e-mail identity that goes with it.
+/// Gives a user without one, who has just got a first password or proved the address, an e-mail identity.
 pub async fn ensure_email_identity(db: &Db, user: &mut User) -> AuthResult<()> {
     let has_one = user.identities().iter().any(|identity| identity.provider == "email");
     if user.is_sso_user || user.is_anonymous || user.email.is_empty() || !user.is_confirmed() || has_one {
         return Ok(());
     }
     let mut claims = identity::claims(user.id, &user.email, "");
-    claims.insert("email_verified".to_owned(), serde_json::Value::Bool(true));
+    let is_proved = user.has_proved_email(db).await?;
+    claims.insert("email_verified".to_owned(), serde_json::Value::Bool(is_proved));
     let created = identity::create(db, user.id, "email", claims).await?;
     user.identities.get_or_insert_default().push(created);
     user.update_providers(db).await.or_internal("Database error updating user providers")

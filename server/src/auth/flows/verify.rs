@@ -12,6 +12,7 @@ use crate::auth::door::location::{error_redirect, halfway_redirect, see_other, w
 use crate::auth::door::request::{Request, ok};
 use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::flows::changes::{Notices, change_email, change_phone, confirm_phone, first_half, flag};
+use crate::auth::flows::user::ensure_email_identity;
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::confirmation::{self, Brings, Confirmation};
 use crate::auth::models::flow_state;
@@ -452,8 +453,11 @@ async fn confirm_signup(request: &Request, db: &Db, user: &mut User) -> AuthResu
 async fn confirm_recovery(request: &Request, db: &Db, user: &mut User) -> AuthResult<()> {
     let log_only = request.auth.config.audit_log_only;
     user.recover(db).await?;
-    if user.is_unproved() {
-        // Whoever set the password before the address was proved may be anybody.
+    // Whoever gave the account something before the address was proved may be anybody.
+    let was_claimed = user.has_claimed_email(db).await?;
+    if was_claimed {
+        user.hand_over(db).await?;
+    } else if user.is_unproved() {
         user.receive(db, &Brings::PROOF).await?;
     }
     if user.is_confirmed() {
@@ -461,6 +465,9 @@ async fn confirm_recovery(request: &Request, db: &Db, user: &mut User) -> AuthRe
     } else {
         Entry::of(user, Action::UserSignedUp).with(json!({ "provider": "email" })).record(db, log_only).await?;
         user.confirm(db).await?;
+    }
+    if was_claimed {
+        ensure_email_identity(db, user).await?;
     }
     Ok(())
 }

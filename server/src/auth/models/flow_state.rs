@@ -173,6 +173,12 @@ pub async fn delete_issued(db: &Db, user_id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Forgets the states that would link an identity to the user.
+pub async fn delete_linking(db: &Db, user_id: Uuid) -> Result<(), Fault> {
+    db.execute("delete from auth.flow_state where linking_target_id = $1", &[&user_id]).await?;
+    Ok(())
+}
+
 /// Hands out the auth code of the state that began with the proof or, where that is not known, of the newest state of
 /// (user, method), noting when.
 pub async fn issue_auth_code(db: &Db, user_id: Uuid, method: &str, own: Option<Uuid>) -> AuthResult<String> {

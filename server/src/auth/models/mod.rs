@@ -16,6 +16,7 @@ pub mod session;
 pub mod slot;
 pub mod sso_provider;
 pub mod store;
+pub mod unproved_address;
 pub mod user;
 
 use chrono::{DateTime, Utc};

@@ -13,7 +13,7 @@ use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::identity::{self, Identity};
 use crate::auth::models::store::Db;
 use crate::auth::models::user::{self, Column, User};
-use crate::auth::models::{Json, session};
+use crate::auth::models::{Json, session, unproved_address};
 use crate::auth::outside::hooks;
 use crate::auth::outside::mailer::{self, Notification};
 
@@ -29,8 +29,9 @@ enum Decision {
 struct Linking {
     decision: Decision,
     domain: String,
-    /// The address of the new or found user, and whether the provider vouches for the one that it names.
+    /// The address of the new or found user.
     email: String,
+    /// The provider vouches for that address; for a user without one, for the one that it names.
     verified: bool,
     /// The provider names an address, be it the user's or not.
     names_email: bool,
@@ -72,16 +73,12 @@ async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, a
             .await?
             .ok_or_else(|| AuthError::not_found(Code::UserNotFound, "User not found"))?;
         linking.email.clone_from(&user.email);
+        linking.verified = vouches(&trusted, &user, &linking);
         linking.decision = Decision::Exists(Box::new(user), known);
         return Ok(linking);
     }
     if trusted.is_empty() {
-        let own_domains = request.auth.own_linking_domains();
-        if !linking.email.is_empty()
-            && user::find_duplicate_email(db, &linking.email, aud, None, &own_domains).await?.is_some()
-        {
-            linking.email.clear();
-        }
+        leave_out_taken(request, db, &mut linking, aud).await?;
         return Ok(linking);
     }
     // Upstream also asks for identities that nobody vouches for, and then sends the owner of an address to the account of
@@ -98,14 +95,39 @@ async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, a
     owners.sort_unstable();
     owners.dedup();
     linking.decision = match owners.as_slice() {
-        [] => Decision::Create,
+        [] => {
+            // The provider names one address first and vouches for another.
+            if !linking.verified {
+                leave_out_taken(request, db, &mut linking, aud).await?;
+            }
+            Decision::Create
+        }
         [owner] => match user::find_by_id(db, *owner).await? {
-            Some(user) => Decision::Link(Box::new(user)),
+            Some(user) => {
+                linking.verified = vouches(&trusted, &user, &linking);
+                Decision::Link(Box::new(user))
+            }
             None => Decision::Create,
         },
         _ => Decision::Several,
     };
     Ok(linking)
+}
+
+/// A new account gets no address that is somebody's.
+async fn leave_out_taken(request: &Request, db: &Db, linking: &mut Linking, aud: &str) -> AuthResult<()> {
+    let own_domains = request.auth.own_linking_domains();
+    if !linking.email.is_empty()
+        && user::find_duplicate_email(db, &linking.email, aud, None, &own_domains).await?.is_some()
+    {
+        linking.email.clear();
+    }
+    Ok(())
+}
+
+/// Whether the provider, which vouches for `trusted`, proves the address of the user: it may name another one first.
+fn vouches(trusted: &[String], user: &User, linking: &Linking) -> bool {
+    if user.email.is_empty() { linking.verified } else { trusted.contains(&user.email) }
 }
 
 fn new_user(request: &Request, profile: &Profile, linking: &Linking, provider: &str, aud: &str) -> User {
@@ -165,6 +187,11 @@ pub async fn sign_in(
             )));
         }
         Decision::Link(mut user) => {
+            // The owner of an address comes to the account of somebody who never proved it.
+            if linking.verified && user.has_claimed_email(db).await? {
+                user::lock(db, user.id).await?;
+                user.hand_over(db).await?;
+            }
             let identity = add_identity(db, &user, provider, data.clone()).await?;
             user.merge_user_metadata(db, &data).await?;
             user.update_providers(db).await?;
@@ -183,6 +210,10 @@ pub async fn sign_in(
             (Box::new(user), identity)
         }
         Decision::Exists(mut user, mut identity) => {
+            if linking.verified && user.is_confirmed() {
+                // Whoever has the account has proved its address, be it only now.
+                unproved_address::forget(db, user.id).await?;
+            }
             identity.replace_data(db, data.clone()).await?;
             user.merge_user_metadata(db, &data).await?;
             user.update_providers(db).await?;
@@ -210,6 +241,9 @@ pub async fn sign_in(
             .record(db, config.audit_log_only)
             .await?;
         user.confirm(db).await.or_internal("Error updating user")?;
+        if !linking.verified && !user.email.is_empty() {
+            unproved_address::note(db, user.id, &user.email).await.or_internal("Error updating user")?;
+        }
         // The answer shows what was confirmed in the identity too; its row keeps what the provider said.
         for known in user.identities.iter_mut().flatten().filter(|known| known.id == identity.id) {
             known.identity_data.get_or_insert_default().insert("email_verified".to_owned(), json!(true));
@@ -281,6 +315,9 @@ pub async fn link(
     let identity = add_identity(db, &user, provider, profile.identity_data()).await?;
     record_link(request, db, &user, &identity).await?;
     user.identities.get_or_insert_default().push(identity);
+    if profile.emails.iter().any(|address| address.verified && address.email.eq_ignore_ascii_case(&user.email)) {
+        unproved_address::forget(db, user.id).await?;
+    }
     if user.email.is_empty() {
         let taken = || {
             let message = "A user with this email address has already been registered";
@@ -320,13 +357,13 @@ pub async fn promote_email(request: &Request, db: &Db, user: &mut User) -> AuthR
         (false, true) => 0,
     });
     for candidate in identities {
-        if !candidate.email.is_empty()
-            && user::find_by_email(db, &candidate.email, &user.aud).await?.is_some_and(|other| other.id != user.id)
-        {
+        // Accounts of all audiences share the addresses.
+        let of_address = user::ids_by_emails(db, std::slice::from_ref(&candidate.email)).await?;
+        if !candidate.email.is_empty() && of_address.iter().any(|id| *id != user.id) {
             continue;
         }
         user.email.clone_from(&candidate.email);
-        user.update(db, &[Column::Email]).await?;
+        user.update(db, &[Column::Email]).await.map_err(AuthError::unless_taken)?;
         // What was sent before speaks of another address.
         user.clear_pending(db).await?;
         let covered = candidate.is_email_verified() || request.auth.config.mailer.autoconfirm;
@@ -336,6 +373,8 @@ pub async fn promote_email(request: &Request, db: &Db, user: &mut User) -> AuthR
             let mut unverified = Json::new();
             unverified.insert("email_verified".to_owned(), json!(false));
             user.merge_user_metadata(db, &unverified).await?;
+        } else if user.is_confirmed() && !candidate.is_email_verified() {
+            unproved_address::note(db, user.id, &user.email).await?;
         }
         return Ok(true);
     }

@@ -223,13 +223,22 @@ async fn exchange(
     let (answer, authorization) = exchanged.ok_or_else(|| invalid_grant("Invalid authorization code"))?;
     let mut body = wire(&answer);
     if authorization.scopes().contains(&"openid") {
-        body["id_token"] = json!(id_token(request, client, &authorization, &answer.user)?);
+        let is_verified = answer.user.has_proved_email(&db).await?;
+        body["id_token"] = json!(id_token(request, client, &authorization, &answer.user, is_verified)?);
     }
     ok(&body)
 }
 
 /// An ID token for the client; it needs a key that others can check.
-fn id_token(request: &Request, client: &OAuthClient, authorization: &Authorization, user: &User) -> AuthResult<String> {
+///
+/// `is_verified`: whether the user's address is.
+fn id_token(
+    request: &Request,
+    client: &OAuthClient,
+    authorization: &Authorization,
+    user: &User,
+    is_verified: bool,
+) -> AuthResult<String> {
     let failed = |why: String| AuthError::internal("Error generating ID token").caused_by(Fault::new(why));
     if !request.auth.keys.is_asymmetric() {
         return Err(failed("HS256 is not supported for ID token signing".to_owned()));
@@ -257,7 +266,7 @@ fn id_token(request: &Request, client: &OAuthClient, authorization: &Authorizati
         if !user.email.is_empty() {
             add("email", json!(user.email));
         }
-        add("email_verified", json!(user.is_confirmed()));
+        add("email_verified", json!(is_verified));
     }
     if has("phone") {
         if !user.phone.is_empty() {

@@ -35,12 +35,13 @@ pub fn profile_claims(user: &User) -> Map<String, Value> {
 }
 
 /// `sub`, and what the session's scopes add.
-pub async fn userinfo(_request: &Request, caller: Caller) -> AuthResult<HttpResponse> {
+pub async fn userinfo(request: &Request, caller: Caller) -> AuthResult<HttpResponse> {
     let user = &caller.user;
     let mut claims = Map::new();
     claims.insert("sub".to_owned(), json!(user.id));
     let scopes = caller.session.as_ref().and_then(|session| session.scopes.clone()).unwrap_or_default();
     let has = |scope: &str| scopes.split_whitespace().any(|granted| granted == scope);
+    let is_verified = has("email") && user.has_proved_email(&request.db().await?).await?;
     let mut add = |name: &str, value: Value| {
         claims.insert(name.to_owned(), value);
     };
@@ -48,7 +49,7 @@ pub async fn userinfo(_request: &Request, caller: Caller) -> AuthResult<HttpResp
         if !user.email.is_empty() {
             add("email", json!(user.email));
         }
-        if user.is_confirmed() {
+        if is_verified {
             add("email_verified", json!(true));
         }
     }

@@ -8,7 +8,7 @@ use crate::auth::error::Fault;
 use crate::auth::models::confirmation::Brings;
 use crate::auth::models::one_time_token::{self, Purpose};
 use crate::auth::models::store::Db;
-use crate::auth::models::{Json, flow_state, identity, now, session};
+use crate::auth::models::{Json, flow_state, identity, now, session, unproved_address};
 
 /// Every column of tokens and changes that wait for a confirmation.
 const PENDING: [Column; 14] = [
@@ -29,7 +29,7 @@ const PENDING: [Column; 14] = [
 ];
 
 impl User {
-    /// Confirms the e-mail address and spends every one-time token.
+    /// Confirms the e-mail address, which counts as proved from now on, and spends every one-time token.
     pub async fn confirm(&mut self, db: &Db) -> Result<(), Fault> {
         self.confirmation_token.clear();
         self.email_confirmed_at = Some(now());
@@ -37,12 +37,26 @@ impl User {
         let mut verified = Json::new();
         verified.insert("email_verified".to_owned(), Value::Bool(true));
         self.merge_user_metadata(db, &verified).await?;
-        one_time_token::clear_all(db, self.id).await
+        let forgotten =
+            futures_util::future::join(one_time_token::clear_all(db, self.id), unproved_address::forget(db, self.id));
+        let (tokens, address) = forgotten.await;
+        tokens.and(address)
     }
 
     /// Whether nothing about the account was ever proved: whoever made it may be anybody.
     pub fn is_unproved(&self) -> bool {
         !self.is_confirmed() && !self.is_phone_confirmed() && !self.is_anonymous && !self.is_sso_user
+    }
+
+    /// Whether the address is confirmed, by somebody who proved it.
+    pub async fn has_proved_email(&self, db: &Db) -> Result<bool, Fault> {
+        Ok(self.is_confirmed() && !unproved_address::is_of(db, self.id, &self.email).await?)
+    }
+
+    /// Whether the address is confirmed and nobody ever proved it: where sign-ups need no mail, a provider's word was taken for
+    /// an address that it did not verify.
+    pub async fn has_claimed_email(&self, db: &Db) -> Result<bool, Fault> {
+        Ok(self.is_confirmed() && unproved_address::is_of(db, self.id, &self.email).await?)
     }
 
     /// Puts what a proof brings in the place of what others gave the account before: its password, its metadata, the
@@ -78,6 +92,35 @@ impl User {
             self.identities.get_or_insert_default().push(created);
         }
         session::delete_all(db, self.id).await
+    }
+
+    /// Takes everything from the account that somebody gave it whose address was never proved, now that its owner has come: it
+    /// is then as if nobody had confirmed it.
+    pub async fn hand_over(&mut self, db: &Db) -> Result<(), Fault> {
+        self.encrypted_password = None;
+        self.user_metadata = Some(Json::new());
+        self.email_confirmed_at = None;
+        self.phone.clear();
+        self.phone_confirmed_at = None;
+        let columns = [
+            Column::EncryptedPassword,
+            Column::UserMetadata,
+            Column::EmailConfirmedAt,
+            Column::Phone,
+            Column::PhoneConfirmedAt,
+        ];
+        self.update(db, &columns).await?;
+        self.clear_pending(db).await?;
+        flow_state::delete_issued(db, self.id).await?;
+        flow_state::delete_linking(db, self.id).await?;
+        for table in
+            ["identities", "mfa_factors", "webauthn_credentials", "oauth_consents", "oauth_authorizations", "sessions"]
+        {
+            db.execute(&format!("delete from auth.{table} where user_id = $1"), &[&self.id]).await?;
+        }
+        self.identities = Some(Vec::new());
+        self.factors.clear();
+        unproved_address::forget(db, self.id).await
     }
 
     /// Confirms the phone number and spends every one-time token.
@@ -135,6 +178,7 @@ impl User {
         .await?;
         one_time_token::clear_all(db, self.id).await?;
         flow_state::delete_issued(db, self.id).await?;
+        unproved_address::forget(db, self.id).await?;
         if !self.is_confirmed() {
             self.confirm(db).await?;
         }
