@@ -7,6 +7,7 @@ pub mod cors;
 mod gate;
 pub mod lenient;
 pub mod listen;
+pub mod loopback;
 pub mod patience;
 pub mod request_id;
 pub mod span;
