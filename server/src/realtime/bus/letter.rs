@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 
 use crate::realtime::hub::World;
 use crate::realtime::presence::Presence;
@@ -71,6 +71,20 @@ pub struct Seal {
     key: Hmac<Sha256>,
 }
 
+/// A MAC under a key of any length: as RFC 2104 says, longer keys are hashed and shorter ones filled with zeros.
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    let mut block = [0; 64];
+    let hashed;
+    let key = if key.len() > block.len() {
+        hashed = Sha256::digest(key);
+        &hashed[..]
+    } else {
+        key
+    };
+    block[..key.len()].copy_from_slice(key);
+    <Hmac<Sha256> as hmac::digest::KeyInit>::new(&block.into())
+}
+
 /// A part whose seal is ours.
 #[derive(Debug, PartialEq)]
 pub struct Part {
@@ -83,13 +97,9 @@ pub struct Part {
 
 impl Seal {
     pub fn new(secret: &[u8]) -> Self {
-        #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
-        let mut derived = Hmac::<Sha256>::new_from_slice(secret).expect("a key");
+        let mut derived = keyed(secret);
         derived.update(b"ferrobase realtime instances");
-        let derived = derived.finalize().into_bytes();
-        #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
-        let key = Hmac::<Sha256>::new_from_slice(&derived).expect("a key");
-        Self { key }
+        Self { key: keyed(&derived.finalize().into_bytes()) }
     }
 
     /// A name that only instances under this secret come to.
@@ -202,6 +212,18 @@ mod tests {
         }
         assert_eq!(ours.open(Bytes::from_static(b"short")), None);
         assert_ne!(ours.name(), theirs.name());
+    }
+
+    #[test]
+    fn keys_of_every_length_count_as_a_mac_has_them() {
+        for length in [0, 1, 32, 63, 64, 65, 200] {
+            let key = vec![7; length];
+            let mut expected = Hmac::<Sha256>::new_from_slice(&key).expect("a key");
+            let mut mac = keyed(&key);
+            expected.update(b"x");
+            mac.update(b"x");
+            assert_eq!(mac.finalize().into_bytes(), expected.finalize().into_bytes(), "{length}");
+        }
     }
 
     #[test]
