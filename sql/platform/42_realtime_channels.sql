@@ -90,6 +90,31 @@ $$;
 revoke execute on function realtime.stored_messages(text, bigint, bigint) from public;
 grant execute on function realtime.stored_messages(text, bigint, bigint) to authenticator;
 
+-- The private broadcasts of a topic that may have been committed after this one, oldest first, it among them: so many and
+-- so many bytes at most; `is_within` is false for the first that is left out. A message bears the time at which its
+-- transaction began, so those of ten seconds before are told as well. Empty if that one is kept no more.
+create or replace function realtime.stored_after(topic text, after uuid, most bigint, bytes bigint)
+returns table (id text, event text, payload text, binary_payload text, is_within boolean)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select m.id::text, m.event, m.payload::text, pg_catalog.encode(m.binary_payload, 'base64'),
+    row_number() over w <= $3 and sum(octet_length(coalesce(m.payload::text, '')) + octet_length(coalesce(m.binary_payload, ''))) over w <= $4
+  from (
+    select later.*
+    from realtime.messages named join realtime.messages later
+      on later.topic = named.topic and later.inserted_at > named.inserted_at - interval '10 seconds'
+    where named.id = $2 and named.topic = $1 and named.private
+      and later.private and later.extension = 'broadcast' and later.event is not null
+      and (later.payload is not null or later.binary_payload is not null)
+    order by later.inserted_at, later.id limit greatest($3, 0) + 1
+  ) m
+  window w as (order by m.inserted_at, m.id)
+  order by m.inserted_at, m.id
+$$;
+revoke execute on function realtime.stored_after(text, uuid, bigint, bigint) from public;
+grant execute on function realtime.stored_after(text, uuid, bigint, bigint) to authenticator;
+
 -- Waits until transactions whose commits were read from the log are visible to others, two seconds at most; whether they
 -- are. The log is ahead of that for a moment, and with a synchronous standby until that has answered. `xids` are of 32 bits.
 create or replace function realtime.await_commits(xids bigint[]) returns boolean

@@ -5,6 +5,7 @@
 //! | `GET /live` | 200 while the process answers |
 //! | `GET /ready` | 200 when the database answers and the REST API knows its schema, else 503 |
 //! | `GET /metrics` | Prometheus text |
+//! | `GET /realtime` | the inspector of sockets, a page |
 //!
 //! It listens on a separate address (`FERROBASE_ADMIN_LISTEN`), because its answers are not public.
 
@@ -28,6 +29,8 @@ pub struct Admin {
     /// Absent where the authentication API runs alone.
     pub rest: Option<Rest>,
     pub realtime: Option<Realtime>,
+    /// In development the inspector asks this machine for no key.
+    pub is_development: bool,
     pub traffic: Traffic,
 }
 
@@ -47,6 +50,9 @@ pub fn spawn(listener: TcpListener, admin: Admin) -> std::io::Result<ServerHandl
 /// Mounts the routes.
 pub fn configure(admin: Admin) -> impl FnOnce(&mut web::ServiceConfig) {
     move |service| {
+        if let Some(realtime) = &admin.realtime {
+            service.configure(realtime.clone().configure_inspector(admin.is_development));
+        }
         service
             .app_data(web::Data::new(admin))
             .route("/live", web::get().to(HttpResponse::Ok))

@@ -23,6 +23,9 @@ pub struct RealtimeConfig {
     pub max_sockets: usize,
     /// `FERROBASE_REALTIME_MAX_SOCKETS_PER_ADDRESS`: sockets of one client address. Default 2000, alone none.
     pub max_sockets_per_address: usize,
+    /// `FERROBASE_REALTIME_MAX_REFUSALS_PER_ADDRESS`: refused joins of one client address per second, mean of ten. Default
+    /// 20, alone none.
+    pub max_refusals_per_address: usize,
     /// `FERROBASE_REALTIME_MAX_CHANNELS_PER_CLIENT` (`TENANT_MAX_CHANNELS_PER_CLIENT`): channels of one socket,
     /// default 100.
     pub max_channels: usize,
@@ -83,6 +86,10 @@ impl RealtimeConfig {
             max_sockets_per_address: number(
                 &["FERROBASE_REALTIME_MAX_SOCKETS_PER_ADDRESS"],
                 if alone { 0 } else { 2000 },
+            ),
+            max_refusals_per_address: number(
+                &["FERROBASE_REALTIME_MAX_REFUSALS_PER_ADDRESS"],
+                if alone { 0 } else { 20 },
             ),
             max_channels: number(
                 &["FERROBASE_REALTIME_MAX_CHANNELS_PER_CLIENT", "TENANT_MAX_CHANNELS_PER_CLIENT"],

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::hub::World;
-use super::limits::Place;
+use super::limits::{NoPlace, Place};
 use super::policies::{Asked, Extension, writable};
 use super::protocol::{Broadcast, UserPayload, Version};
 use super::session::{self, Handshake, Listed};
@@ -156,9 +156,11 @@ fn place(inner: &Inner, request: &HttpRequest) -> Result<Option<Place>, Refused>
     };
     let address = address.or_else(|| request.peer_addr().map(|peer| peer.ip()));
     let Some(address) = address else { return Ok(None) };
-    match inner.addresses.enter(address, inner.config.max_sockets_per_address) {
-        Some(place) => Ok(Some(place)),
-        None => Err(Refused::TooManyUsers),
+    let config = &inner.config;
+    match inner.addresses.enter(address, config.max_sockets_per_address, config.max_refusals_per_address) {
+        Ok(place) => Ok(Some(place)),
+        Err(NoPlace::TooManySockets) => Err(Refused::TooManyUsers),
+        Err(NoPlace::TooManyRefusals) => Err(Refused::TooManyJoins),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A room is a topic in one of two worlds: public and private channels of the same name share nothing. Messages are
 //! encoded once per serializer and queued under the room's lock, so that every member sees them in the same order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
@@ -13,6 +13,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::inspect::Inspector;
 use super::metrics::{Kind, Metrics};
 use super::outbox::Outbox;
 use super::presence::{Diff, Presence, Presences};
@@ -61,7 +62,8 @@ pub struct Member {
     /// When it was last told that something was left out, seconds since 1970.
     warned: AtomicI64,
     /// Ids of replayed messages, whose live copies are not sent again.
-    pub replayed: Mutex<Vec<uuid::Uuid>>,
+    pub replayed: Mutex<HashSet<uuid::Uuid>>,
+    inspector: Arc<Inspector>,
 }
 
 impl Member {
@@ -75,6 +77,7 @@ impl Member {
         outbox: Arc<Outbox>,
         commands: Arc<Commands>,
         identity: Arc<Identity>,
+        inspector: Arc<Inspector>,
     ) -> Self {
         Self {
             id,
@@ -89,6 +92,7 @@ impl Member {
             gone: AtomicBool::new(false),
             warned: AtomicI64::new(0),
             replayed: Mutex::default(),
+            inspector,
         }
     }
 
@@ -118,7 +122,13 @@ impl Member {
     /// Sends what only this channel is told.
     pub fn push(&self, event: &str, payload: &Value) {
         let none = Ref::default();
-        self.outbox.push(protocol::message(self.version, &self.join_ref, &none, &self.topic, event, payload));
+        self.send(protocol::message(self.version, &self.join_ref, &none, &self.topic, event, payload));
+    }
+
+    /// Queues a frame that only this channel is sent.
+    pub fn send(&self, frame: Bytes) {
+        self.inspector.note_out(&self.world.topic, Some(self.world.private), &frame, 1);
+        self.outbox.push(frame);
     }
 
     /// A `system` message.
@@ -145,15 +155,17 @@ pub struct Hub {
     hasher: foldhash::fast::FixedState,
     next: AtomicU64,
     metrics: Arc<Metrics>,
+    inspector: Arc<Inspector>,
 }
 
 impl Hub {
-    pub fn new(metrics: Arc<Metrics>) -> Self {
+    pub fn new(metrics: Arc<Metrics>, inspector: Arc<Inspector>) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
             hasher: foldhash::fast::FixedState::default(),
             next: AtomicU64::new(1),
             metrics,
+            inspector,
         }
     }
 
@@ -219,6 +231,7 @@ impl Hub {
     fn spread_diff(&self, room: &Room, diff: &Diff) {
         let mut frames: [Option<Bytes>; 2] = [None, None];
         let mut payload = None;
+        let mut counts = [0; 2];
         for member in room.members.iter().filter(|member| member.may(PRESENCE)) {
             let frame = frames[member.version as usize].get_or_insert_with(|| {
                 let payload = payload.get_or_insert_with(|| diff.as_json().to_string());
@@ -226,7 +239,14 @@ impl Hub {
                 protocol::message(member.version, &none, &none, &member.topic, "presence_diff", payload)
             });
             member.outbox.push(frame.clone());
-            self.metrics.sent(Kind::Presence, member.world.private, 1);
+            counts[member.version as usize] += 1;
+        }
+        let Some(world) = room.members.first().map(|member| &member.world) else { return };
+        self.metrics.sent(Kind::Presence, world.private, counts.iter().sum());
+        for (frame, count) in frames.iter().zip(counts) {
+            if let Some(frame) = frame {
+                self.inspector.note_out(&world.topic, Some(world.private), frame, count);
+            }
         }
     }
 
@@ -240,6 +260,23 @@ impl Hub {
         let rooms: Vec<_> =
             self.shards.iter().flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>()).collect();
         rooms.iter().flat_map(|room| room.lock().members.clone()).collect()
+    }
+
+    /// Every room, with how many members and presences it has.
+    pub fn rooms(&self) -> Vec<(World, usize, usize)> {
+        let shards = self.shards.iter().map(|shard| shard.lock().clone());
+        let rooms: Vec<_> = shards.flatten().collect();
+        let sizes = rooms.into_iter().map(|(world, room)| {
+            let room = room.lock();
+            (world, room.members.len(), room.presences.len())
+        });
+        sizes.collect()
+    }
+
+    /// The first members of a room, so many at most.
+    pub fn members_of(&self, world: &World, most: usize) -> Vec<Arc<Member>> {
+        let room = self.find(world);
+        room.map_or_else(Vec::new, |room| room.lock().members.iter().take(most).cloned().collect())
     }
 
     /// The presences of an instance, room by room.
@@ -262,21 +299,28 @@ impl Hub {
         let room = room.lock();
         let topic = world.full_topic();
         let mut frames: [Option<Option<Bytes>>; 2] = [None, None];
-        let mut count = 0;
+        let mut counts = [0; 2];
         for member in &room.members {
             if Some(member.id) == except || !member.may(BROADCASTS) {
                 continue;
             }
-            if id.is_some_and(|id| member.replayed.lock().contains(&id)) {
+            // It comes once.
+            if id.is_some_and(|id| member.replayed.lock().remove(&id)) {
                 continue;
             }
             let frame = frames[member.version as usize]
                 .get_or_insert_with(|| protocol::broadcast(member.version, &topic, message));
             if let Some(frame) = frame {
                 member.outbox.push(frame.clone());
-                count += 1;
+                counts[member.version as usize] += 1;
             }
         }
+        for (frame, count) in frames.iter().zip(counts) {
+            if let Some(Some(frame)) = frame {
+                self.inspector.note_out(&world.topic, Some(world.private), frame, count);
+            }
+        }
+        let count = counts.iter().sum();
         self.metrics.sent(Kind::Broadcast, world.private, count);
         count
     }

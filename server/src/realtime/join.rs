@@ -4,6 +4,7 @@
 //! not given. Reference: supabase/realtime `lib/realtime_web/channels/payloads`.
 
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 /// The payload of `phx_join`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -108,14 +109,26 @@ fn is_true(value: &Value) -> bool {
     }
 }
 
-/// A replay's bounds, or none if they mean nothing.
-pub fn replay_bounds(replay: &Value) -> Option<(i64, i64)> {
+/// Which messages are to be replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replay {
+    /// The newest since then (milliseconds since 1970), so many at most.
+    Since { since: i64, limit: i64 },
+    /// All that may have come after the one that the client received last.
+    After(Uuid),
+}
+
+/// What a replay asks for, or none if that means nothing.
+pub fn replay_bounds(replay: &Value) -> Option<Replay> {
+    if let Some(after) = replay.get("after").filter(|after| !after.is_null()) {
+        return after.as_str()?.parse().ok().map(Replay::After);
+    }
     let since = replay.get("since")?.as_i64()?;
     let limit = match replay.get("limit") {
         None | Some(Value::Null) => 25,
         Some(limit) => limit.as_i64()?,
     };
-    (1..=25).contains(&limit).then_some((since, limit))
+    (1..=25).contains(&limit).then_some(Replay::Since { since, limit })
 }
 
 /// The id under which a subscription's changes are announced: the same for equal entries, never 0, and small enough
@@ -203,11 +216,17 @@ mod tests {
 
     #[test]
     fn replays_have_bounds() {
-        assert_eq!(replay_bounds(&json!({ "since": 5 })), Some((5, 25)));
-        assert_eq!(replay_bounds(&json!({ "since": 5, "limit": 3 })), Some((5, 3)));
-        for bad in
-            [json!({}), json!({ "since": "5" }), json!({ "since": 5, "limit": 26 }), json!({ "since": 5, "limit": 0 })]
-        {
+        assert_eq!(replay_bounds(&json!({ "since": 5 })), Some(Replay::Since { since: 5, limit: 25 }));
+        assert_eq!(replay_bounds(&json!({ "since": 5, "limit": 3 })), Some(Replay::Since { since: 5, limit: 3 }));
+        let id = Uuid::from_u128(7);
+        assert_eq!(replay_bounds(&json!({ "after": id, "since": 5 })), Some(Replay::After(id)));
+        for bad in [
+            json!({}),
+            json!({ "since": "5" }),
+            json!({ "since": 5, "limit": 26 }),
+            json!({ "since": 5, "limit": 0 }),
+            json!({ "after": "x" }),
+        ] {
             assert_eq!(replay_bounds(&bad), None, "{bad}");
         }
     }

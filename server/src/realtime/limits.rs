@@ -47,6 +47,12 @@ impl Rate {
         self.limit > 0 && self.mean() + more > self.limit
     }
 
+    /// Whether nothing has happened of late.
+    fn is_quiet(&self) -> bool {
+        self.add(0);
+        self.window.lock().sum == 0
+    }
+
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -68,38 +74,76 @@ impl Rate {
     }
 }
 
-/// How many sockets each address has open.
+/// Addresses that have nothing open are forgotten beyond so many.
+const ADDRESSES: usize = 1024;
+
+/// How many sockets each address has open, and how many of its joins were refused of late.
 #[derive(Clone, Default)]
 pub struct Addresses {
-    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    known: Arc<Mutex<HashMap<IpAddr, Address>>>,
+}
+
+struct Address {
+    sockets: usize,
+    refusals: Arc<Rate>,
+}
+
+impl Address {
+    fn is_gone(&self) -> bool {
+        self.sockets == 0 && self.refusals.is_quiet()
+    }
 }
 
 /// One socket of an address, until it is dropped.
 pub struct Place {
     address: IpAddr,
     addresses: Addresses,
+    refusals: Arc<Rate>,
+}
+
+/// Why there is no place.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NoPlace {
+    TooManySockets,
+    TooManyRefusals,
 }
 
 impl Addresses {
-    /// A place for one more socket; none if the address has `most` already (0: no limit).
-    pub fn enter(&self, address: IpAddr, most: usize) -> Option<Place> {
-        let mut counts = self.counts.lock();
-        let count = counts.entry(address).or_default();
-        if most > 0 && *count >= most {
-            return None;
+    /// A place for one more socket of an address, which may have `sockets`, and `refusals` per second, mean of ten (0: no
+    /// limit).
+    pub fn enter(&self, address: IpAddr, sockets: usize, refusals: usize) -> Result<Place, NoPlace> {
+        let mut known = self.known.lock();
+        if known.len() >= ADDRESSES && !known.contains_key(&address) {
+            known.retain(|_, address| !address.is_gone());
         }
-        *count += 1;
-        Some(Place { address, addresses: self.clone() })
+        let new = || Address { sockets: 0, refusals: Arc::new(Rate::new(refusals, 10)) };
+        let found = known.entry(address).or_insert_with(new);
+        if sockets > 0 && found.sockets >= sockets {
+            return Err(NoPlace::TooManySockets);
+        }
+        if found.refusals.is_exceeded_by(0) {
+            return Err(NoPlace::TooManyRefusals);
+        }
+        found.sockets += 1;
+        Ok(Place { address, addresses: self.clone(), refusals: Arc::clone(&found.refusals) })
+    }
+}
+
+impl Place {
+    /// Counts a refusal; whether these are too many now.
+    pub fn refuse(&self) -> bool {
+        self.refusals.add(1);
+        self.refusals.is_exceeded_by(0)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut counts = self.addresses.counts.lock();
-        if let Some(count) = counts.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.address);
+        let mut known = self.addresses.known.lock();
+        if let Some(address) = known.get_mut(&self.address) {
+            address.sockets -= 1;
+            if address.is_gone() {
+                known.remove(&self.address);
             }
         }
     }
@@ -130,9 +174,23 @@ mod tests {
     fn an_address_gets_its_places_back() {
         let addresses = Addresses::default();
         let address = IpAddr::from([127, 0, 0, 1]);
-        let places: Vec<_> = (0..2).map(|_| addresses.enter(address, 2).expect("a place")).collect();
-        assert!(addresses.enter(address, 2).is_none());
+        let places: Vec<_> = (0..2).map(|_| addresses.enter(address, 2, 0).expect("a place")).collect();
+        assert_eq!(addresses.enter(address, 2, 0).err(), Some(NoPlace::TooManySockets));
         drop(places);
-        assert!(addresses.enter(address, 2).is_some());
+        assert!(addresses.known.lock().is_empty());
+        assert!(addresses.enter(address, 2, 0).is_ok());
+    }
+
+    #[test]
+    fn refusals_of_an_address_outlive_its_sockets_and_none_of_another_counts() {
+        let addresses = Addresses::default();
+        let (one, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2]));
+        let place = addresses.enter(one, 0, 1).expect("a place");
+        assert!((0..19).all(|_| !place.refuse()), "the mean of ten seconds, rounded down");
+        assert!(place.refuse());
+        drop(place);
+        assert_eq!(addresses.enter(one, 0, 1).err(), Some(NoPlace::TooManyRefusals));
+        assert!(addresses.enter(other, 0, 1).is_ok());
+        assert_eq!(addresses.known.lock().len(), 1);
     }
 }

@@ -10,6 +10,7 @@ mod config;
 mod frame;
 mod http;
 mod hub;
+mod inspect;
 mod join;
 mod limits;
 mod metrics;
@@ -38,11 +39,13 @@ use bus::Bus;
 use changes::Changes;
 pub use config::{Mode, RealtimeConfig};
 use hub::{Hub, Member, World};
+use inspect::Inspector;
 use limits::{Addresses, Rate};
 use metrics::Metrics;
 use outbox::Outbox;
 use presence::Presence;
 use protocol::Broadcast;
+use replay::Arrivals;
 
 /// What realtime needs of the rest.
 pub struct Setting<'a> {
@@ -77,6 +80,7 @@ struct Inner {
     changes: Changes,
     bus: Bus,
     metrics: Arc<Metrics>,
+    inspector: Arc<Inspector>,
     stopping: watch::Sender<bool>,
     has_background: AtomicBool,
     /// Sockets that have joined a channel.
@@ -84,6 +88,7 @@ struct Inner {
     sockets: Mutex<HashMap<u64, Weak<Outbox>>>,
     next_socket: AtomicU64,
     next_presence: AtomicU64,
+    arrivals: Arc<Arrivals>,
     addresses: Addresses,
     /// Of the project, where they are limited.
     events: Rate,
@@ -111,17 +116,19 @@ impl Realtime {
         let mut replication = parse(setting.replication_url)?;
         replication.application_name("ferrobase realtime");
         let metrics = Arc::new(Metrics::default());
+        let inspector = Arc::new(Inspector::default());
         let instance = rand::random();
         let project_joins = if mode == Mode::DropIn { config.max_joins } else { 0 };
         let inner = Inner {
             mode,
             keys: setting.keys,
-            search_path: setting.search_path,
+            search_path: setting.search_path.clone(),
             instance,
-            hub: Hub::new(Arc::clone(&metrics)),
-            changes: Changes::new(db.clone()),
+            hub: Hub::new(Arc::clone(&metrics), Arc::clone(&inspector)),
+            changes: Changes::new(db.clone(), setting.search_path),
             bus: Bus::new(instance, setting.secret.as_bytes(), config.bus.clone()),
             metrics,
+            inspector,
             db,
             stopping: watch::Sender::new(false),
             has_background: AtomicBool::new(false),
@@ -129,6 +136,7 @@ impl Realtime {
             sockets: Mutex::default(),
             next_socket: AtomicU64::new(1),
             next_presence: AtomicU64::new(1),
+            arrivals: Arc::default(),
             addresses: Addresses::default(),
             events: Rate::new(config.max_events, 60),
             joins: Rate::new(project_joins, 1),
@@ -155,6 +163,12 @@ impl Realtime {
     /// Mounts the routes below the scope they are given.
     pub fn configure(self) -> impl FnOnce(&mut ServiceConfig) {
         http::configure(self)
+    }
+
+    /// Mounts the inspector, which shows what goes over the sockets, for operators. `is_development`: this machine's
+    /// requests need no key.
+    pub fn configure_inspector(self, is_development: bool) -> impl FnOnce(&mut ServiceConfig) {
+        inspect::routes::configure(self, is_development)
     }
 
     /// Closes all sockets; joins are refused from now on. The slot goes with its connection.

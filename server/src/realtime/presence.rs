@@ -84,6 +84,10 @@ impl Entry {
 }
 
 impl Presences {
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

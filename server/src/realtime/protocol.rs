@@ -26,6 +26,13 @@ pub enum Version {
 }
 
 impl Version {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "1.0.0",
+            Self::V2 => "2.0.0",
+        }
+    }
+
     /// `vsn` of the handshake; absent means 1.0.0. None for one that nobody speaks.
     pub fn parse(vsn: Option<&str>) -> Option<Self> {
         match vsn {

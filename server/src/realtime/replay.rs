@@ -1,12 +1,21 @@
-//! Messages of private channels that the database keeps, for who joins later.
+//! Messages of private channels that the database keeps, for those who join later.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 use uuid::Uuid;
 
+use super::hub::World;
+use super::join::Replay;
 use super::policies::text;
 use super::protocol::{Broadcast, UserPayload};
-use crate::db::{DbError, ExclusivePool, Step};
+use crate::db::{DbError, ExclusivePool, Row, Step};
+
+/// Messages that are replayed after another, and bytes of them.
+const MOST: (usize, usize) = (1000, 4 << 20);
 
 /// A stored broadcast.
 pub struct Stored {
@@ -16,7 +25,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// As it goes to who asked for a replay.
+    /// As it goes to whoever asked for a replay.
     pub fn as_replay(&self) -> Broadcast {
         self.with_meta(format!(r#"{{"replayed":true,"id":"{}"}}"#, self.id))
     }
@@ -35,34 +44,173 @@ impl Stored {
     }
 }
 
-/// The newest private broadcasts on `topic` since then (milliseconds since 1970), oldest first.
-pub async fn load(db: &ExclusivePool, topic: &str, since: i64, limit: i64) -> Result<Vec<Stored>, DbError> {
-    const SQL: &str = "select * from realtime.stored_messages($1, $2::int8, $3::int8)";
-    let step = Step {
-        text: SQL.into(),
-        params: vec![text(topic), text(&since.to_string()), text(&limit.to_string())],
-        role: "".into(),
+/// What is replayed.
+#[derive(Default)]
+pub struct Replayed {
+    /// Oldest first.
+    pub messages: Vec<Arc<Stored>>,
+    /// Whether all that was asked for is there: else the client has to read again.
+    pub is_cut: bool,
+}
+
+/// The private broadcasts on `topic` that a client asks for.
+pub async fn load(db: &ExclusivePool, topic: &str, replay: Replay) -> Result<Replayed, DbError> {
+    let (sql, params) = match replay {
+        Replay::Since { since, limit } => (
+            "select * from realtime.stored_messages($1, $2::int8, $3::int8)",
+            vec![text(topic), text(&since.to_string()), text(&limit.to_string())],
+        ),
+        Replay::After(id) => (
+            "select * from realtime.stored_after($1, $2::uuid, $3::int8, $4::int8)",
+            vec![text(topic), text(&id.to_string()), text(&MOST.0.to_string()), text(&MOST.1.to_string())],
+        ),
     };
-    let answer = db.run_each("", &[vec![step]]).await?.pop();
+    let answer = db.run_each("", &[vec![Step { text: sql.into(), params, role: "".into() }]]).await?.pop();
     let rows = match answer {
         Some(Ok(mut rows)) => rows.pop().unwrap_or_default(),
         Some(Err(refusal)) => return Err(DbError::Refused(refusal)),
         None => Vec::new(),
     };
-    let mut found = Vec::with_capacity(rows.len());
+    let mut found = Replayed::default();
+    let Replay::After(after) = replay else {
+        for row in &rows {
+            found.messages.extend(read(row)?.map(Arc::new));
+        }
+        return Ok(found);
+    };
+    // The named one is among them, unless it is kept no more.
+    found.is_cut = true;
     for row in &rows {
-        let (Some(id), Some(event)) = (row.text(0)?, row.text(1)?) else { continue };
-        let Ok(id) = id.parse() else { continue };
-        let payload = match (row.text(2)?, row.text(3)?) {
-            (_, Some(binary)) => {
-                // `encode(…, 'base64')` breaks lines.
-                let binary: String = binary.split_whitespace().collect();
-                UserPayload::Binary(STANDARD.decode(binary).unwrap_or_default().into())
-            }
-            (Some(json), None) => UserPayload::Json(json.into()),
-            (None, None) => continue,
-        };
-        found.push(Stored { id, event, payload });
+        if row.slice(4) != Some(&[1]) {
+            found.is_cut = true;
+            break;
+        }
+        match read(row)? {
+            Some(message) if message.id == after => found.is_cut = false,
+            Some(message) => found.messages.push(Arc::new(message)),
+            None => {}
+        }
     }
     Ok(found)
+}
+
+fn read(row: &Row) -> Result<Option<Stored>, DbError> {
+    let (Some(id), Some(event)) = (row.text(0)?, row.text(1)?) else { return Ok(None) };
+    let Ok(id) = id.parse() else { return Ok(None) };
+    let payload = match (row.text(2)?, row.text(3)?) {
+        (_, Some(binary)) => {
+            // `encode(…, 'base64')` breaks lines.
+            let binary: String = binary.split_whitespace().collect();
+            UserPayload::Binary(STANDARD.decode(binary).unwrap_or_default().into())
+        }
+        (Some(json), None) => UserPayload::Json(json.into()),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(Stored { id, event, payload }))
+}
+
+/// Messages that come while joins with a replay are under way: the replay was read too early for them, and the channel
+/// is not there yet.
+#[derive(Default)]
+pub struct Arrivals {
+    come: Mutex<Come>,
+}
+
+#[derive(Default)]
+struct Come {
+    joins: usize,
+    messages: VecDeque<(World, Arc<Stored>)>,
+    bytes: usize,
+    /// Messages that came before the first of those.
+    before: usize,
+}
+
+/// A join with a replay, until it is dropped.
+pub struct Joining {
+    arrivals: Arc<Arrivals>,
+    begin: usize,
+}
+
+impl Arrivals {
+    pub fn begin(self: &Arc<Self>) -> Joining {
+        let mut come = self.come.lock();
+        come.joins += 1;
+        Joining { arrivals: Arc::clone(self), begin: come.before + come.messages.len() }
+    }
+
+    /// A message has come. To be called before members are sent it.
+    pub fn note(&self, world: &World, message: &Arc<Stored>) {
+        let mut come = self.come.lock();
+        if come.joins == 0 {
+            return;
+        }
+        come.bytes += message.payload.len();
+        come.messages.push_back((world.clone(), Arc::clone(message)));
+        while come.messages.len() > MOST.0 || come.bytes > MOST.1 {
+            let Some((_, oldest)) = come.messages.pop_front() else { break };
+            come.bytes -= oldest.payload.len();
+            come.before += 1;
+        }
+    }
+}
+
+impl Joining {
+    /// What has come to the room since the join began; none if it was too much to be kept.
+    pub fn come(&self, world: &World) -> Option<Vec<Arc<Stored>>> {
+        let come = self.arrivals.come.lock();
+        let first = self.begin.checked_sub(come.before)?;
+        let later = come.messages.iter().skip(first).filter(|(other, _)| other == world);
+        Some(later.map(|(_, message)| Arc::clone(message)).collect())
+    }
+}
+
+impl Drop for Joining {
+    fn drop(&mut self) {
+        let mut come = self.arrivals.come.lock();
+        come.joins -= 1;
+        if come.joins == 0 {
+            come.before += come.messages.len();
+            come.messages = VecDeque::new();
+            come.bytes = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(size: usize) -> Arc<Stored> {
+        let payload = UserPayload::Json("x".repeat(size).into());
+        Arc::new(Stored { id: Uuid::new_v4(), event: "e".to_owned(), payload })
+    }
+
+    #[test]
+    fn a_join_is_told_what_came_to_its_room_since_it_began() {
+        let arrivals = Arc::new(Arrivals::default());
+        let (room, other) = (World::new("a", true), World::new("a", false));
+        let count = |joining: &Joining| joining.come(&room).map(|messages| messages.len());
+        arrivals.note(&room, &stored(1));
+        let first = arrivals.begin();
+        arrivals.note(&room, &stored(1));
+        arrivals.note(&other, &stored(1));
+        let second = arrivals.begin();
+        arrivals.note(&room, &stored(1));
+        assert_eq!((count(&first), count(&second)), (Some(2), Some(1)));
+        drop(first);
+        assert_eq!(count(&second), Some(1));
+        drop(second);
+        assert!(arrivals.come.lock().messages.is_empty());
+        let third = arrivals.begin();
+        assert_eq!(count(&third), Some(0));
+        // Too many, or too large: it is not told a part as if it were all.
+        for size in [1, MOST.1 / 4] {
+            let joining = arrivals.begin();
+            for _ in 0..=MOST.0 {
+                arrivals.note(&room, &stored(size));
+            }
+            assert_eq!((count(&joining), count(&third)), (None, None), "{size}");
+            assert!(arrivals.come.lock().bytes <= MOST.1);
+        }
+    }
 }

@@ -140,6 +140,11 @@ impl Client {
         }
     }
 
+    /// Whether such an event has been read and not asked for yet.
+    pub fn has_read(&self, event: &str) -> bool {
+        self.kept.iter().any(|got| got.event == event)
+    }
+
     pub async fn wait_for_event(&mut self, event: &str) -> Got {
         self.wait_for(|got| got.event == event).await
     }

@@ -275,3 +275,60 @@ async fn a_batch_of_too_many_messages_is_refused_whole() {
     assert_eq!(reply.status, 429);
     assert_eq!(reply.body["message"], "Too many messages to broadcast, please reduce the batch size");
 }
+
+#[actix_web::test]
+async fn changes_that_are_left_out_for_the_projects_rate_are_told_to_be() {
+    let app = TestApp::logical(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SECOND", "1")]).await;
+    app.owner
+        .batch_execute("create table public.t (id int primary key); alter publication supabase_realtime add table t")
+        .await
+        .expect("a table");
+    let mut client = Client::open(&app).await;
+    let entry = json!({ "event": "INSERT", "schema": "public", "table": "t" });
+    client.join("x", json!({ "postgres_changes": [entry] })).await;
+    client.wait_for_event("system").await;
+    app.owner.batch_execute("insert into t select generate_series(1, 300)").await.expect("rows");
+    let told = client.wait_for_event("system").await.payload;
+    let text = "Too many messages per second: changes are left out";
+    assert_eq!((&told["status"], &told["message"]), (&json!("error"), &json!(text)));
+    let rest = client.rest().await;
+    let changes = rest.iter().filter(|got| got.event == "postgres_changes").count();
+    // The mean of a minute is one a second, rounded down.
+    assert!((60..=120).contains(&changes), "{changes}");
+    assert!(rest.iter().all(|got| got.event != "system"), "told once, not for each");
+}
+
+#[actix_web::test]
+async fn tokens_that_are_exchanged_without_an_end_disturb_nobody_else() {
+    let app = TestApp::logical(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SOCKET", "0")]).await;
+    // While PostgreSQL is asked there is time for another token.
+    app.owner
+        .batch_execute(
+            "create table public.t (id int primary key); alter table t enable row level security;
+             create policy slow on t for select using ((select true from pg_sleep(0.2)));
+             alter publication supabase_realtime add table t",
+        )
+        .await
+        .expect("a table");
+    let config = || json!({ "postgres_changes": [{ "event": "INSERT", "schema": "public", "table": "t" }] });
+    let mut calm = Client::open(&app).await;
+    calm.join_as("x", config(), Some(&user_token(ANN))).await;
+    calm.wait_for_event("system").await;
+    let mut restless = Client::open(&app).await;
+    let join_ref = restless.join("x", config()).await;
+    let tokens = [user_token("00000000-0000-4000-8000-00000000000f"), app.anon_key.clone()];
+    let exchanging = actix_web::rt::spawn(async move {
+        for token in tokens.iter().cycle() {
+            restless.push(&join_ref, "realtime:x", "access_token", json!({ "access_token": token })).await;
+            restless.ask("", "phoenix", "heartbeat", json!({})).await;
+            if restless.has_read("phx_error") {
+                return;
+            }
+        }
+    });
+    app.owner.batch_execute("insert into t values (1)").await.expect("a row");
+    assert_eq!(calm.change().await["data"]["record"]["id"], 1);
+    // Nobody can say what it may see; it joins and reads again.
+    exchanging.await.expect("ended");
+    assert!(calm.rest().await.is_empty());
+}

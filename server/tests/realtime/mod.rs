@@ -1,14 +1,18 @@
 //! `/realtime/v1` over real sockets: the protocol, broadcast, presence, private channels, changes of tables.
 
+mod altered;
 mod broadcast;
 mod broker;
 mod changes;
 mod client;
 mod hostile;
+mod inspector;
 mod instances;
+mod leaves;
 mod oracle;
 mod outages;
 mod policies;
 mod presence;
 mod socket;
+mod stored;
 mod subscription;

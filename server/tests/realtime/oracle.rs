@@ -37,6 +37,8 @@ const KEYS: [(&str, &str); 4] = [
 
 struct Subscriber {
     client: Client,
+    /// Asks to be told of rows that leave its view.
+    has_leaves: bool,
     role: &'static str,
     claims: String,
 }
@@ -194,16 +196,24 @@ async fn examine(app: &TestApp, seed: u64, counts: &mut BTreeMap<&'static str, u
         let level: u8 = case.rng.random_range(0..5);
         let exp = chrono::Utc::now().timestamp() + 3600;
         let claims = json!({ "role": role, "sub": case.pick(&PEOPLE), "level": level, "exp": exp });
+        let has_leaves = case.rng.random_bool(0.5);
         let config = json!({ "postgres_changes": [
-            { "event": "*", "schema": "public", "table": table },
+            { "event": "*", "schema": "public", "table": table, "leaves": has_leaves },
             { "event": "INSERT", "schema": "public", "table": "barrier" },
         ] });
         client.join_as("x", config, Some(&token(claims.clone()))).await;
         client.wait_for_event("system").await;
-        subscribers.push(Subscriber { client, role, claims: claims.to_string() });
+        subscribers.push(Subscriber { client, has_leaves, role, claims: claims.to_string() });
     }
     for _ in 0..8 {
         let (sql, action, finds) = case.change();
+        let mut had = Vec::new();
+        for subscriber in &subscribers {
+            had.push(match &finds {
+                Some(finds) if action == "UPDATE" => shown(&app.owner, &table, finds, subscriber).await.is_some(),
+                _ => false,
+            });
+        }
         run(&app.owner, &sql).await;
         // What stands behind it in the log comes behind it.
         let mut expected = Vec::new();
@@ -214,7 +224,7 @@ async fn examine(app: &TestApp, seed: u64, counts: &mut BTreeMap<&'static str, u
             });
         }
         run(&app.owner, "insert into public.barrier default values").await;
-        for (subscriber, expected) in subscribers.iter_mut().zip(expected) {
+        for ((subscriber, expected), had) in subscribers.iter_mut().zip(expected).zip(had) {
             let mut told = Vec::new();
             loop {
                 let data = subscriber.client.change().await["data"].clone();
@@ -238,6 +248,13 @@ async fn examine(app: &TestApp, seed: u64, counts: &mut BTreeMap<&'static str, u
                     assert_eq!(told.len(), 1, "missed: {who}");
                     assert_eq!((&told[0]["type"], &told[0]["record"]), (&json!(action), &row), "{who}");
                     *counts.entry("shown").or_default() += 1;
+                }
+                None if had && subscriber.has_leaves => {
+                    assert_eq!(told.len(), 1, "left without a word: {who}");
+                    let old = told[0]["old_record"].as_object().expect("an old record");
+                    assert!(told[0]["type"] == "DELETE" && told[0].get("record").is_none(), "{who}: {told:?}");
+                    assert!(old.keys().all(|name| name == "id" || name == "kind"), "{who}: {old:?}");
+                    *counts.entry("left").or_default() += 1;
                 }
                 None => {
                     assert!(told.is_empty(), "leaked: {who}: {told:?}");

@@ -106,6 +106,27 @@ async fn rights_are_asked_again_when_the_token_changes() {
 }
 
 #[actix_web::test]
+async fn a_database_that_cannot_be_asked_about_a_new_token_ends_no_channel_for_good() {
+    let app = TestApp::start().await;
+    app.owner
+        .batch_execute(
+            "create function public.ask() returns boolean language plpgsql as
+               $$ begin if auth.uid() = '00000000-0000-4000-8000-000000000002' then
+                 raise exception 'canceled' using errcode = '57014'; end if; return true; end $$;
+             create policy reads on realtime.messages for select to authenticated using (public.ask())",
+        )
+        .await
+        .expect("rules");
+    let mut client = Client::open(&app).await;
+    let join_ref = client.join_as("room", private(), Some(&user_token(ANN))).await;
+    client.push(&join_ref, "realtime:room", "access_token", json!({ "access_token": user_token(BEN) })).await;
+    let told = client.wait_for_event("system").await.payload["message"].clone();
+    assert_eq!(told, "Query was cancelled, please try again");
+    // Clients join again on it, and not on phx_close.
+    assert_eq!(client.wait_for_event("phx_error").await.join_ref, json!(join_ref));
+}
+
+#[actix_web::test]
 async fn a_failing_policy_lets_nobody_in() {
     let app = TestApp::start().await;
     app.owner

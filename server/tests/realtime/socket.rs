@@ -254,4 +254,47 @@ async fn figures_are_told() {
         assert!(text.lines().any(|other| other == line), "{text}");
     }
     let _: Value = client.ask("", "phoenix", "heartbeat", json!({})).await;
+    // Deliveries by kind and class of channel.
+    let mut service = Client::with_key(&app, &app.service_key).await;
+    let config = |private: bool| json!({ "private": private, "broadcast": { "self": true } });
+    for (private, count) in [(false, 1), (true, 2)] {
+        let join_ref = service.join("y", config(private)).await;
+        for _ in 0..count {
+            let message = json!({ "type": "broadcast", "event": "e", "payload": {} });
+            service.push(&join_ref, "realtime:y", "broadcast", message).await;
+            service.wait_for_event("broadcast").await;
+        }
+    }
+    let join_ref = service.join("z", json!({ "presence": { "enabled": true } })).await;
+    service.ask(&join_ref, "realtime:z", "presence", json!({ "event": "track", "payload": {} })).await;
+    let text = app.realtime.metrics();
+    for (kind, class, count) in [
+        ("broadcast", "public", 1),
+        ("broadcast", "private", 2),
+        ("presence", "public", 1),
+        ("presence", "private", 0),
+        ("change", "public", 0),
+    ] {
+        let line = format!("ferrobase_realtime_deliveries_total{{kind=\"{kind}\",channel=\"{class}\"}} {count}");
+        assert!(text.lines().any(|other| other == line), "{line}: {text}");
+    }
+}
+
+#[actix_web::test]
+async fn an_address_whose_joins_are_refused_again_and_again_waits() {
+    let app = TestApp::with_settings(&[("FERROBASE_REALTIME_MAX_REFUSALS_PER_ADDRESS", "1")]).await;
+    let (mut guessing, mut honest) = (Client::open(&app).await, Client::open(&app).await);
+    honest.try_join("", json!({}), None).await;
+    honest.join("x", json!({})).await;
+    for _ in 0..20 {
+        guessing.try_send_text(r#"["1","1","realtime:","phx_join",{}]"#).await;
+    }
+    assert_eq!(guessing.wait_for_close().await, Some(1008));
+    let url = super::client::socket_url(&app, &app.anon_key, "2.0.0");
+    let Err(tokio_tungstenite::tungstenite::Error::Http(refused)) = tokio_tungstenite::connect_async(url).await else {
+        panic!("a socket");
+    };
+    assert_eq!(refused.status(), 429);
+    // Whoever is in stays.
+    assert_eq!(honest.ask("", "phoenix", "heartbeat", json!({})).await["status"], "ok");
 }

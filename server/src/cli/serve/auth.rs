@@ -41,7 +41,8 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let traffic = Traffic::of("auth");
     let admin = match admin_listen {
         Some(address) => {
-            let admin = Admin { database: pool.clone(), rest: None, realtime: None, traffic: traffic.clone() };
+            let (database, traffic) = (pool.clone(), traffic.clone());
+            let admin = Admin { database, rest: None, realtime: None, is_development: false, traffic };
             Some(admin::spawn(listen::bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
         }
         None => None,

@@ -163,6 +163,7 @@ pub async fn serve(
         database: app.health.clone(),
         rest: Some(app.rest.clone()),
         realtime: Some(app.realtime.clone()),
+        is_development: settings.server.development,
         traffic: app.traffic.clone(),
     };
     let realtime = app.realtime.clone();

@@ -55,7 +55,8 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let admin = match admin_listen {
         Some(address) => {
             let database = Pool::new(&url, &PoolOptions { size: 1, ..PoolOptions::default() })?;
-            let admin = Admin { database, rest: None, realtime: Some(realtime.clone()), traffic: traffic.clone() };
+            let (realtime, traffic) = (Some(realtime.clone()), traffic.clone());
+            let admin = Admin { database, rest: None, realtime, is_development: false, traffic };
             Some(admin::spawn(listen::bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
         }
         None => None,

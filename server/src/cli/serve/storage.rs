@@ -69,7 +69,8 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let traffic = Traffic::of("storage");
     let admin = match admin_listen {
         Some(address) => {
-            let admin = Admin { database: pool, rest: None, realtime: None, traffic: traffic.clone() };
+            let traffic = traffic.clone();
+            let admin = Admin { database: pool, rest: None, realtime: None, is_development: false, traffic };
             Some(admin::spawn(listen::bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
         }
         None => None,

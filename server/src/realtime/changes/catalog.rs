@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::json::{Kind, Types, built_in};
 use crate::db::{DbError, ExclusivePool, Param, Row, Step};
+use crate::jwt::caller::Caller;
 use crate::realtime::policies::{array, text};
 
 /// A table.
@@ -56,6 +57,19 @@ pub async fn ask(db: &ExclusivePool, sql: &str, params: Vec<Param>) -> Result<Ve
     }
 }
 
+/// What makes the steps after it the caller's.
+pub fn act_as(caller: &Caller, search_path: &str) -> Step {
+    let subject = caller.subject().unwrap_or_default();
+    Step {
+        text: "select set_config('statement_timeout', '5s', true), set_config('search_path', $1, true), \
+               set_config('request.jwt.claims', $2, true), set_config('request.jwt.claim.sub', $3, true), \
+               set_config('request.jwt.claim.role', $4, true), set_config('role', $5, true)"
+            .into(),
+        params: vec![text(search_path), text(&caller.claims), text(&subject), text(&caller.role), text(&caller.role)],
+        role: "".into(),
+    }
+}
+
 fn oids(oids: impl IntoIterator<Item = u32>) -> Param {
     let list: Vec<String> = oids.into_iter().map(|oid| oid.to_string()).collect();
     text(&format!("{{{}}}", list.join(",")))
@@ -74,14 +88,32 @@ fn word(row: &Row, column: usize) -> Result<String, DbError> {
     Ok(row.text(column)?.unwrap_or_default())
 }
 
-/// Tables of the publication that a subscription means: (schema, table, oid). `*` stands for all.
-pub async fn published(db: &ExclusivePool, schema: &str, table: &str) -> Result<Vec<u32>, DbError> {
-    const SQL: &str = "select c.oid::int8
+/// A table of the publication.
+#[derive(Clone, Debug)]
+pub struct Published {
+    pub oid: u32,
+    /// Its columns that are published; none where PostgreSQL knows no such lists (before 15).
+    columns: Option<Vec<String>>,
+}
+
+impl Published {
+    pub fn has(&self, column: &str) -> bool {
+        self.columns.as_ref().is_none_or(|columns| columns.iter().any(|name| name == column))
+    }
+}
+
+/// Tables of the publication that a subscription means. `*` stands for all.
+pub async fn published(db: &ExclusivePool, schema: &str, table: &str) -> Result<Vec<Published>, DbError> {
+    const SQL: &str = "select c.oid::int8,
+            case when pg_catalog.to_jsonb(p) ? 'attnames' then
+                array(select pg_catalog.jsonb_array_elements_text(pg_catalog.to_jsonb(p) -> 'attnames'))
+            end
         from pg_catalog.pg_publication_tables p
         join pg_catalog.pg_namespace n on n.nspname = p.schemaname
         join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
         where p.pubname = 'supabase_realtime' and ($1 = '*' or p.schemaname = $1) and ($2 = '*' or p.tablename = $2)";
-    ask(db, SQL, vec![text(schema), text(table)]).await?.iter().map(|row| oid(row, 0)).collect()
+    let rows = ask(db, SQL, vec![text(schema), text(table)]).await?;
+    rows.iter().map(|row| Ok(Published { oid: oid(row, 0)?, columns: row.texts(1)? })).collect()
 }
 
 /// All tables of the publication: (schema, table).
@@ -197,12 +229,29 @@ async fn types(db: &ExclusivePool, mut wanted: HashSet<u32>) -> Result<(Types, H
     }
 }
 
+/// A name for SQL.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The keys of rows that meet `conditions` (of columns quoted by [`quoted`]), as text; so many at most, written as
+/// the log has them. None without a primary key.
+pub fn keys_sql(table: &Table, conditions: &[String], most: usize) -> Option<String> {
+    let keys: Vec<String> =
+        table.keys().map(|key| format!("pg_catalog.format('%s', t.{})", quoted(&key.name))).collect();
+    if keys.is_empty() {
+        return None;
+    }
+    let conditions: String = conditions.iter().map(|condition| format!(" and {condition}")).collect();
+    let (schema, name) = (quoted(&table.schema), quoted(&table.name));
+    Some(format!("select {} from {schema}.{name} t where true{conditions} limit {most}", keys.join(", ")))
+}
+
 fn visible_sql(table: &Table) -> Option<Arc<str>> {
     let keys: Vec<_> = table.keys().collect();
     if keys.is_empty() {
         return None;
     }
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let arrays: Vec<_> = keys.iter().enumerate().map(|(n, key)| format!("${}::{}[]", n + 1, key.sql_type)).collect();
     let names: Vec<_> = (0..keys.len()).map(|n| format!("k{n}")).collect();
     let equal: Vec<_> = keys.iter().enumerate().map(|(n, key)| format!("t.{} = u.k{n}", quoted(&key.name))).collect();

@@ -55,6 +55,11 @@ impl Change {
         cell.filter(|cell| **cell != Cell::Unchanged)
     }
 
+    /// The value of a key's column before the change: what is no part of the replica identity counts as unchanged.
+    pub fn identified_cell(&self, column: usize) -> Option<&Cell> {
+        self.old_cell(column).or_else(|| self.new_cell(column))
+    }
+
     /// What a filter looks at.
     pub fn filtered_cell(&self, column: usize) -> Option<&Cell> {
         if self.action == Action::Delete { self.old_cell(column) } else { self.new_cell(column) }

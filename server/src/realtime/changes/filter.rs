@@ -179,6 +179,8 @@ fn unquoted(value: &str) -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     pub column: Box<str>,
+    /// The column's type when this was checked.
+    pub kind: u32,
     test: Test,
 }
 
@@ -292,22 +294,41 @@ impl Filter {
             }
             _ => self.asked(column),
         };
-        Ok(Bound { column: self.column.as_str().into(), test })
+        Ok(Bound { column: self.column.as_str().into(), kind: column.kind, test })
+    }
+
+    /// The condition in SQL, of `value` and the parameter of this number.
+    fn condition(&self, value: &str, sql_type: &str, parameter: usize) -> String {
+        let negation = if self.negate { "not " } else { "" };
+        let symbol = self.op.symbol();
+        let operand = match self.op {
+            Op::In => format!("(${parameter}::{sql_type}[])"),
+            _ => format!("${parameter}::{sql_type}"),
+        };
+        format!("coalesce({negation}({value} {symbol} {operand}), false)")
+    }
+
+    /// The condition of a row's column, and its parameter; [`Self::bind`] has found nothing wrong with it.
+    pub fn of_row(&self, value: &str, sql_type: &str, parameter: usize) -> (String, &str) {
+        if self.op != Op::Is {
+            return (self.condition(value, sql_type, parameter), &self.value);
+        }
+        let keyword = match self.value.as_str() {
+            "true" => "true",
+            "false" => "false",
+            _ => "null",
+        };
+        let negation = if self.negate { "not " } else { "" };
+        // The parameter is of no use, but has its place.
+        (format!("({value} is {negation}{keyword} and ${parameter}::text is not null)"), &self.value)
     }
 
     /// `$1` is an array of the column's values as text, `$2` the filter's value; answers a row per value, in order.
     fn asked(&self, column: &Column<'_>) -> Test {
         let kind = column.sql_type;
-        let negation = if self.negate { "not " } else { "" };
-        let symbol = self.op.symbol();
-        let operand = match self.op {
-            Op::In => format!("($2::{kind}[])"),
-            _ => format!("$2::{kind}"),
-        };
-        let sql = format!(
-            "select coalesce({negation}(u.v::{kind} {symbol} {operand}), false) \
-             from pg_catalog.unnest($1::text[]) with ordinality as u(v, n) order by u.n"
-        );
+        let condition = self.condition(&format!("u.v::{kind}"), kind, 2);
+        let sql =
+            format!("select {condition} from pg_catalog.unnest($1::text[]) with ordinality as u(v, n) order by u.n");
         Test::Asked { sql: sql.into(), value: self.value.as_str().into() }
     }
 }

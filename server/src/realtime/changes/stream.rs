@@ -469,7 +469,10 @@ impl Follower {
             return;
         }
         let world = World::new(topic, value("private") == Some("t"));
-        let message = Stored { id, event: event.to_owned(), payload };
+        let message = Arc::new(Stored { id, event: event.to_owned(), payload });
+        if world.private {
+            self.inner.arrivals.note(&world, &message);
+        }
         let count = self.inner.hub.broadcast(&world, &message.as_live(), None, Some(id));
         self.inner.events.add(count);
         self.inner.metrics.broadcasts_from_database.fetch_add(1, Ordering::Relaxed);

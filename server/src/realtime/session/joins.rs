@@ -7,28 +7,36 @@ use actix_http::ws::CloseCode;
 use serde_json::{Value, json};
 
 use super::{Channel, Command, Rights, Session, Work};
+use crate::realtime::Inner;
 use crate::realtime::changes::{NotSubscribed, Subscription};
 use crate::realtime::hub::{Member, World};
 use crate::realtime::join::{JoinRequest, entry_id, problems, replay_bounds};
+use crate::realtime::limits::Place;
 use crate::realtime::policies::{Asked, Extension, PolicyError, readable};
 use crate::realtime::protocol::{self, Incoming, Payload};
+use crate::realtime::replay::{Joining, Replayed, load};
 use crate::realtime::token::{self, Identity, identify};
-use crate::realtime::{Inner, replay};
 
 /// What is kept of a channel for as long as it lives: bytes of its name, and of its whole join.
 const LONGEST_TOPIC: usize = 1024;
 const LONGEST_JOIN: usize = 64 << 10;
 
 impl Session {
-    pub(super) fn refuse_join(&self, incoming: &Incoming, code: &str, text: &str) {
+    pub(super) fn refuse_join(&mut self, incoming: &Incoming, code: &str, text: &str) {
         self.realtime.metrics.joins_refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(topic = incoming.topic, code, text, "a join was refused");
         let reason = json!({ "reason": format!("{code}: {text}") });
         self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&reason));
+        // In the place of upstream's pause of five seconds, which honest mistakes would feel as well.
+        if self.place.as_ref().is_some_and(Place::refuse) {
+            self.realtime.metrics.rate_limited.fetch_add(1, Ordering::Relaxed);
+            self.close(CloseCode::Policy, "too many joins of this address were refused");
+        }
     }
 
     pub(super) fn join(&mut self, incoming: Incoming, sub_topic: &str) -> Option<Work> {
-        let config = &self.realtime.config;
+        let realtime = Arc::clone(&self.realtime);
+        let config = &realtime.config;
         if sub_topic.is_empty() {
             self.refuse_join(&incoming, "TopicNameRequired", "You must provide a topic name");
             return None;
@@ -113,7 +121,7 @@ impl Session {
         token: Box<str>,
         prepared: Result<Prepared, Refused>,
     ) {
-        let prepared = match prepared {
+        let mut prepared = match prepared {
             Ok(prepared) => prepared,
             Err(Refused { code, text }) => {
                 self.refuse_join(&incoming, code, &text);
@@ -135,11 +143,11 @@ impl Session {
             Arc::clone(&self.outbox),
             Arc::clone(&self.commands),
             Arc::clone(&identity),
+            Arc::clone(&self.realtime.inspector),
         ));
         let rights = prepared.rights;
         let sees_presence = rights.read_presence.unwrap_or(!request.private);
         member.allow(rights.read_broadcast, sees_presence);
-        *member.replayed.lock() = prepared.replayed.iter().map(|message| message.id).collect();
         let entries: Vec<Value> = request
             .changes
             .iter()
@@ -158,21 +166,23 @@ impl Session {
             Ok(&json!({ "postgres_changes": entries })),
         );
         let hub = &self.realtime.hub;
+        let mut is_cut = prepared.replayed.is_cut;
         // Whatever happens from here on reaches the channel, and behind the reply.
-        self.realtime.changes.register(&member, prepared.subscriptions, || {
+        let subscriptions = std::mem::take(&mut prepared.subscriptions);
+        self.realtime.changes.register(&member, subscriptions, || {
             hub.enter(&member, sees_presence && request.presence_enabled, || {
-                self.outbox.push(reply);
+                member.send(reply);
+                is_cut |= !replay_to(&member, &prepared);
             });
         });
-        for message in &prepared.replayed {
-            if let Some(frame) = protocol::broadcast(self.version, &member.topic, &message.as_replay()) {
-                self.outbox.push(frame);
-            }
+        if is_cut {
+            member.system("system", "error", "Messages are missing from the replay: read them from the database");
         }
         for (ok, text) in &prepared.messages {
             member.system("postgres_changes", if *ok { "ok" } else { "error" }, text);
         }
-        if !request.changes.is_empty() && prepared.generation != self.realtime.changes.generation() {
+        let follows = !request.changes.is_empty() || request.replay.is_some();
+        if follows && prepared.generation != self.realtime.changes.generation() {
             // The stream ended between the check and the answer.
             self.commands.give(Command {
                 member: member.id,
@@ -203,14 +213,32 @@ impl Session {
     }
 }
 
+/// Sends a channel what it asked to be replayed, and what has come since that was read. False if that was too much.
+fn replay_to(member: &Member, prepared: &Prepared) -> bool {
+    let Some(joining) = &prepared.joining else { return true };
+    let come = joining.come(&member.world);
+    let mut told = member.replayed.lock();
+    for message in prepared.replayed.messages.iter().chain(come.iter().flatten()) {
+        if !told.insert(message.id) {
+            continue;
+        }
+        if let Some(frame) = protocol::broadcast(member.version, &member.topic, &message.as_replay()) {
+            member.send(frame);
+        }
+    }
+    come.is_some()
+}
+
 /// What a join needs of the database, gathered.
 pub(super) struct Prepared {
     pub(super) rights: Rights,
-    pub(super) replayed: Vec<replay::Stored>,
+    pub(super) replayed: Replayed,
+    /// With a replay: what comes meanwhile is kept for it.
+    pub(super) joining: Option<Joining>,
     pub(super) subscriptions: Vec<Subscription>,
     /// What is said of the changes asked for: whether it went well, and how.
     pub(super) messages: Vec<(bool, String)>,
-    /// Of the stream when it was asked for.
+    /// Of the stream when the join began.
     pub(super) generation: u64,
 }
 
@@ -218,6 +246,18 @@ pub(super) struct Prepared {
 pub(super) struct Refused {
     pub(super) code: &'static str,
     pub(super) text: String,
+}
+
+impl Refused {
+    fn starting() -> Self {
+        let text = "Realtime is initializing the project connection".to_owned();
+        Self { code: "InitializingProjectConnection", text }
+    }
+
+    /// Whether it may be allowed the next time: the database could not be asked.
+    pub(super) fn is_passing(&self) -> bool {
+        !matches!(self.code, "Unauthorized" | "UnableToReplayMessages")
+    }
 }
 
 /// Asks policies, replay and subscriptions for a channel.
@@ -228,6 +268,7 @@ pub(super) async fn prepare(
     identity: &Identity,
     headers: &str,
 ) -> Result<Prepared, Refused> {
+    let generation = realtime.changes.generation();
     let mut rights = Rights { read_broadcast: !world.private, ..Rights::default() };
     let unreadable = || Refused {
         code: "Unauthorized",
@@ -254,30 +295,34 @@ pub(super) async fn prepare(
         }
     }
     let refused = |text: &str| Refused { code: "UnableToReplayMessages", text: text.to_owned() };
+    let mut joining = None;
     let replayed = match &request.replay {
-        None => Vec::new(),
+        None => Replayed::default(),
         Some(_) if !world.private => return Err(refused("Replay is not allowed for public channels")),
         Some(_) if !rights.read_broadcast => return Err(unreadable()),
         Some(replay) => {
-            let (since, limit) = replay_bounds(replay).ok_or_else(|| refused("Replay params are not valid"))?;
-            replay::load(&realtime.db, &world.topic, since, limit).await.map_err(|error| {
+            let replay = replay_bounds(replay).ok_or_else(|| refused("Replay params are not valid"))?;
+            // What comes behind the replay has to be followed by then.
+            if let Err(NotSubscribed::Starting) = realtime.changes.running().await {
+                return Err(Refused::starting());
+            }
+            joining = Some(realtime.arrivals.begin());
+            load(&realtime.db, &world.topic, replay).await.map_err(|error| {
                 tracing::warn!(%error, "messages could not be replayed");
                 refused("Realtime was unable to replay messages")
             })?
         }
     };
-    let mut prepared = Prepared { rights, replayed, subscriptions: Vec::new(), messages: Vec::new(), generation: 0 };
+    let mut prepared =
+        Prepared { rights, replayed, joining, subscriptions: Vec::new(), messages: Vec::new(), generation };
     if !request.changes.is_empty() {
         match realtime.changes.prepare(identity, &request.changes, request.has_config).await {
             Ok(subscriptions) => {
-                (prepared.subscriptions, prepared.generation) = subscriptions;
+                prepared.subscriptions = subscriptions;
                 prepared.messages.push((true, "Subscribed to PostgreSQL".to_owned()));
             }
             Err(NotSubscribed::Starting) => {
-                return Err(Refused {
-                    code: "InitializingProjectConnection",
-                    text: "Realtime is initializing the project connection".to_owned(),
-                });
+                return Err(Refused::starting());
             }
             Err(NotSubscribed::Refused(text)) => prepared.messages.push((false, text)),
         }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use actix_http::ws::{CloseCode, OpCode};
 use actix_web::web::Payload as Body;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use futures_util::future::LocalBoxFuture;
 use parking_lot::Mutex;
@@ -124,7 +124,7 @@ pub struct Session {
     rate: Rate,
     joins: Rate,
     closing: bool,
-    _place: Option<Place>,
+    place: Option<Place>,
 }
 
 /// A socket among those of the server, until it is dropped.
@@ -178,7 +178,7 @@ pub async fn run(listed: Listed, handshake: Handshake, mut body: Body, taken: Ta
         rate: Rate::new(realtime.config.max_events_per_socket, 10),
         joins: Rate::new(realtime.config.max_joins, 1),
         closing: false,
-        _place: handshake.place,
+        place: handshake.place,
         realtime,
     };
     tokio::select! {
@@ -320,6 +320,8 @@ impl Session {
                 None
             }
             Ok(incoming) => {
+                let private = self.channels.get(incoming.topic.as_str()).map(|channel| channel.member.world.private);
+                self.realtime.inspector.note_in(&incoming, private);
                 self.realtime.events.add(1);
                 if is_too_fast {
                     self.end_channel_at(&incoming.topic, TOO_FAST);
@@ -393,7 +395,14 @@ impl Session {
     }
 
     fn reply(&self, join_ref: &Ref, reference: &Ref, topic: &str, outcome: Result<&Value, &Value>) {
-        self.outbox.push(protocol::reply(self.version, join_ref, reference, topic, outcome));
+        self.tell(topic, protocol::reply(self.version, join_ref, reference, topic, outcome));
+    }
+
+    /// Queues a frame about a topic.
+    fn tell(&self, topic: &str, frame: Bytes) {
+        let private = self.channels.get(topic).map(|channel| channel.member.world.private);
+        self.realtime.inspector.note_out(topic, private, &frame, 1);
+        self.outbox.push(frame);
     }
 
     /// Ends a channel; `phx_error` makes clients join again.
@@ -402,7 +411,7 @@ impl Session {
         self.forget(&channel);
         let event = if rejoin { "phx_error" } else { "phx_close" };
         let join_ref = &channel.member.join_ref;
-        self.outbox.push(protocol::message(self.version, join_ref, join_ref, topic, event, "{}"));
+        channel.member.send(protocol::message(self.version, join_ref, join_ref, topic, event, "{}"));
         if self.channels.is_empty() {
             self.alone_since = Instant::now();
         }

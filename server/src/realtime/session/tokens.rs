@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::joins::{Prepared, Refused, prepare};
-use super::{Session, Work};
+use super::{Command, Session, Work};
 use crate::realtime::join::JoinRequest;
 use crate::realtime::protocol::{Incoming, Payload};
 use crate::realtime::token::{self, identify};
@@ -49,8 +49,11 @@ impl Session {
         let Some(channel) = self.channels.get_mut(topic).filter(|channel| channel.member.id == id) else { return };
         let prepared = match prepared {
             Ok(prepared) => prepared,
-            Err(Refused { text, .. }) => {
-                self.end_channel_at(topic, &text);
+            Err(refused) => {
+                // What only the database's state refuses is asked again: clients join anew on it.
+                let rejoin = refused.is_passing();
+                let member = channel.member.id;
+                self.obey(Command { member, message: refused.text, extension: "system", rejoin });
                 return;
             }
         };

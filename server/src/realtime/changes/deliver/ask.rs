@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::{Candidate, Known};
 use crate::db::{DbError, Param, Part, PartAnswer, Step};
 use crate::realtime::Inner;
-use crate::realtime::changes::catalog::{Rights, Table, read_rights, rights_step};
+use crate::realtime::changes::catalog::{Rights, Table, act_as, read_rights, rights_step};
 use crate::realtime::changes::change::Change;
 use crate::realtime::changes::filter::Verdict;
 use crate::realtime::changes::{Action, Entry};
@@ -37,22 +37,31 @@ pub(super) struct Question {
     pub(super) rows: Vec<(usize, usize)>,
 }
 
-/// The questions that remain; none if a filter fails already.
-pub(super) fn check_filters(
-    change: &Change,
-    place: usize,
-    entry: &Entry,
-    questions: &mut Vec<Question>,
-) -> Option<Vec<(usize, usize)>> {
+/// What a subscription's filters say of a change.
+pub(super) enum Filtered {
+    /// If these questions are answered with yes.
+    Passes(Vec<(usize, usize)>),
+    Fails,
+    /// The table is another than the one that they were checked against: nobody can say.
+    Stale,
+}
+
+pub(super) fn check_filters(change: &Change, place: usize, entry: &Entry, questions: &mut Vec<Question>) -> Filtered {
     let mut pending = Vec::new();
+    let is_of_one_table = entry.subscription.is_of_one_table();
     for filter in &entry.subscription.filters {
-        let column = change.relation.columns.iter().position(|column| column.name == *filter.column)?;
-        let cell = change.filtered_cell(column)?;
+        let column = change.relation.columns.iter().position(|column| column.name == *filter.column);
+        let Some(column) = column.filter(|at| !is_of_one_table || change.relation.columns[*at].kind == filter.kind)
+        else {
+            // Of many tables one may have come that has no such column.
+            return if is_of_one_table { Filtered::Stale } else { Filtered::Fails };
+        };
+        let Some(cell) = change.filtered_cell(column) else { return Filtered::Fails };
         match filter.check(cell.text()) {
             Verdict::Holds => {}
-            Verdict::Fails => return None,
+            Verdict::Fails => return Filtered::Fails,
             Verdict::Ask => {
-                let (sql, value) = filter.question()?;
+                let Some((sql, value)) = filter.question() else { return Filtered::Fails };
                 let found = questions.iter().position(|question| question.sql == sql && question.value == value);
                 let question = found.unwrap_or_else(|| {
                     questions.push(Question { sql: sql.to_owned(), value: value.to_owned(), rows: Vec::new() });
@@ -67,7 +76,7 @@ pub(super) fn check_filters(
             }
         }
     }
-    Some(pending)
+    Filtered::Passes(pending)
 }
 
 pub(super) fn timeout_step() -> Step {
@@ -129,7 +138,7 @@ pub(super) fn ask_visible(
     for candidate in candidates {
         let change = &changes[candidate.change];
         let Some(table) = known.table(&change.relation) else { continue };
-        if change.action == Action::Delete || !is_wanted(table) {
+        if change.action == Action::Delete || !candidate.passes || !is_wanted(table) {
             continue;
         }
         let rows = rows.entry((candidate.group, table.oid)).or_default();
@@ -143,8 +152,7 @@ pub(super) fn ask_visible(
         let Some(sql) = &table.visible_sql else { continue };
         let mut keys: Vec<Vec<Option<&str>>> = vec![Vec::new(); table.keys().count()];
         places.retain(|place| {
-            let values: Option<Vec<&str>> = table.keys().map(|key| key_text(&changes[*place], &key.name)).collect();
-            let Some(values) = values else { return false };
+            let Some(values) = new_key(&changes[*place], table) else { return false };
             for (column, value) in keys.iter_mut().zip(values) {
                 column.push(Some(value));
             }
@@ -154,21 +162,7 @@ pub(super) fn ask_visible(
             continue;
         }
         let caller = &groups[group].caller;
-        let subject = caller.subject().unwrap_or_default();
-        let act = Step {
-            text: "select set_config('statement_timeout', '5s', true), set_config('search_path', $1, true), \
-                   set_config('request.jwt.claims', $2, true), set_config('request.jwt.claim.sub', $3, true), \
-                   set_config('request.jwt.claim.role', $4, true), set_config('role', $5, true)"
-                .into(),
-            params: vec![
-                text(&inner.search_path),
-                text(&caller.claims),
-                text(&subject),
-                text(&caller.role),
-                text(&caller.role),
-            ],
-            role: "".into(),
-        };
+        let act = act_as(caller, &inner.search_path);
         let params = keys.into_iter().map(array_of).collect();
         let see = Step { text: Arc::clone(sql), params, role: caller.role.as_str().into() };
         asked.visible.insert((group, oid), (asked.parts.len(), places));
@@ -180,6 +174,20 @@ pub(super) fn ask_visible(
 fn key_text<'a>(change: &'a Change, name: &str) -> Option<&'a str> {
     let column = change.relation.columns.iter().position(|column| column.name == name)?;
     change.new_cell(column)?.text()
+}
+
+/// The key of the row before the change.
+pub(super) fn old_key<'a>(change: &'a Change, table: &Table) -> Option<Vec<&'a str>> {
+    let cell = |name: &str| {
+        let column = change.relation.columns.iter().position(|column| column.name == name)?;
+        change.identified_cell(column)?.text()
+    };
+    table.keys().map(|key| cell(&key.name)).collect()
+}
+
+/// The key of the row after the change.
+pub(super) fn new_key<'a>(change: &'a Change, table: &Table) -> Option<Vec<&'a str>> {
+    table.keys().map(|key| key_text(change, &key.name)).collect()
 }
 
 pub(super) fn array_of<'a>(values: impl IntoIterator<Item = Option<&'a str>>) -> Param {

@@ -9,15 +9,15 @@ mod ask;
 mod send;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::Entry;
 use super::catalog::{Table, tables};
 use super::change::Change;
 use super::pgoutput::{Cell, Relation};
+use super::{Action, Entry};
 use crate::db::{DbError, Step};
 use crate::realtime::Inner;
 use crate::realtime::hub::Member;
@@ -25,10 +25,12 @@ use crate::realtime::policies::text;
 use crate::realtime::session::Command;
 use crate::realtime::token::Identity;
 use ask::{
-    Asked, Question, are_visible, array_of, ask_rights, ask_visible, await_commits, check_filters, rights_of, run,
-    timeout_step,
+    Asked, Filtered, Question, are_visible, array_of, ask_rights, ask_visible, await_commits, check_filters, rights_of,
+    run, timeout_step,
 };
 use send::send;
+
+const STALE: &str = "A table of this channel has changed its columns";
 
 /// How often a database that fails is asked again.
 const ATTEMPTS: u32 = 3;
@@ -36,9 +38,16 @@ const ATTEMPTS: u32 = 3;
 /// Tables as they were looked up for the relations that the stream announced last.
 #[derive(Default)]
 pub struct Known {
-    tables: HashMap<u32, (Arc<Relation>, Option<Arc<Table>>)>,
+    tables: HashMap<u32, Looked>,
     /// A transaction that others are known to see.
     visible: Option<u32>,
+}
+
+struct Looked {
+    relation: Arc<Relation>,
+    table: Option<Arc<Table>>,
+    /// Columns are known by their names: once one is called otherwise, nobody can say what an earlier change held.
+    is_stale: bool,
 }
 
 impl Known {
@@ -46,7 +55,7 @@ impl Known {
         let mut unknown: Vec<Arc<Relation>> = Vec::new();
         for change in changes {
             let relation = &change.relation;
-            let is_known = self.tables.get(&relation.id).is_some_and(|(known, _)| Arc::ptr_eq(known, relation));
+            let is_known = self.tables.get(&relation.id).is_some_and(|known| Arc::ptr_eq(&known.relation, relation));
             if !is_known && !unknown.iter().any(|other| Arc::ptr_eq(other, relation)) {
                 unknown.push(Arc::clone(relation));
             }
@@ -61,13 +70,19 @@ impl Known {
         for relation in unknown {
             // A table that was altered within the batch comes twice.
             let table = found.get(&relation.id).cloned();
-            self.tables.insert(relation.id, (relation, table));
+            let is_gone = |name: &str| table.as_ref().is_some_and(|table| table.column(name).is_none());
+            let is_stale = relation.columns.iter().any(|column| is_gone(&column.name));
+            self.tables.insert(relation.id, Looked { relation, table, is_stale });
         }
         Ok(())
     }
 
     fn table(&self, relation: &Relation) -> Option<&Arc<Table>> {
-        self.tables.get(&relation.id)?.1.as_ref()
+        self.tables.get(&relation.id)?.table.as_ref()
+    }
+
+    fn is_stale(&self, relation: &Relation) -> bool {
+        self.tables.get(&relation.id).is_some_and(|known| known.is_stale)
     }
 }
 
@@ -78,6 +93,8 @@ struct Candidate {
     /// Whom the entry's channel acted as when this was asked.
     identity: Arc<Identity>,
     group: usize,
+    /// Whether its filters let it through, but for the questions.
+    passes: bool,
     /// Questions whose answers all have to be yes: (question, which row of it).
     questions: Vec<(usize, usize)>,
 }
@@ -111,14 +128,18 @@ pub async fn deliver(inner: &Arc<Inner>, known: &mut Known, changes: &[Change]) 
         }
     }
     // Never a silent gap: whoever might have been meant joins and reads again.
-    let registry = inner.changes.registry.read();
-    let mut told = Vec::new();
-    for change in changes {
-        for entry in registry.find(&change.place()) {
-            if !told.contains(&entry.member.id) {
-                told.push(entry.member.id);
-                end(&entry.member, "Changes could not be checked against the database");
-            }
+    let mut told = HashSet::new();
+    let mut end_once = |entry: &Entry| {
+        if told.insert(entry.member.id) {
+            end(&entry.member, "Changes could not be checked against the database");
+        }
+    };
+    match left {
+        // Everybody else has been told: whoever exchanges tokens without an end disturbs nobody.
+        Some(left) => left.iter().for_each(|(_, entry)| end_once(entry)),
+        None => {
+            let registry = inner.changes.registry.read();
+            changes.iter().flat_map(|change| registry.find(&change.place())).for_each(|entry| end_once(&entry));
         }
     }
 }
@@ -157,13 +178,28 @@ async fn pass(
             if known.table(&change.relation).is_none() {
                 continue;
             }
-            let Some(pending) = check_filters(change, place, &entry, &mut questions) else { continue };
+            let filtered = match known.is_stale(&change.relation) {
+                true => Filtered::Stale,
+                false => check_filters(change, place, &entry, &mut questions),
+            };
+            let (passes, pending) = match filtered {
+                Filtered::Stale => {
+                    end(&entry.member, STALE);
+                    continue;
+                }
+                Filtered::Passes(pending) => (true, pending),
+                // A row that it has been shown may leave its view; perhaps it is shown in this very batch.
+                Filtered::Fails if entry.subscription.view.is_some() && change.action != Action::Insert => {
+                    (false, Vec::new())
+                }
+                Filtered::Fails => continue,
+            };
             let identity = entry.member.identity.load_full();
             let group = *numbers.entry(Arc::clone(&identity)).or_insert_with(|| {
                 groups.push(Arc::clone(&identity));
                 groups.len() - 1
             });
-            candidates.push(Candidate { change: place, entry, identity, group, questions: pending });
+            candidates.push(Candidate { change: place, entry, identity, group, passes, questions: pending });
         }
         for question in questions {
             asked.questions.push(asked.parts.len());
@@ -215,8 +251,7 @@ fn find_pairs(inner: &Inner, changes: &[Change], after: u64) -> (Vec<(usize, Arc
     for (place, change) in changes.iter().enumerate() {
         let entries = found.entry(change.place()).or_insert_with_key(|key| registry.find(key));
         for entry in entries.iter() {
-            let is_wanted = entry.subscription.action.is_none_or(|action| action == change.action);
-            if is_wanted && entry.number > after {
+            if entry.subscription.follows(change.action) && entry.number > after {
                 pairs.push((place, Arc::clone(entry)));
             }
         }

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ask::{AllRights, Asked};
+use super::ask::{AllRights, Asked, new_key, old_key};
 use super::write::{Outgoing, Shown, Writer};
 use super::{Candidate, Known, end};
 use crate::db::PartAnswer;
 use crate::realtime::Inner;
+use crate::realtime::changes::catalog::Table;
 use crate::realtime::changes::change::Change;
+use crate::realtime::changes::view::View;
 use crate::realtime::changes::{Action, Entry, Shape};
 use crate::realtime::token::Identity;
 
@@ -67,8 +69,10 @@ pub(super) fn send(
     let mut outgoing: Vec<Outgoing> = Vec::new();
     let mut index: HashMap<MessageKey, usize> = HashMap::new();
     for candidate in candidates {
-        let Candidate { change: place, entry, identity, group, questions } = candidate;
-        if !questions.iter().all(holds) {
+        let Candidate { change: place, entry, identity, group, passes, questions } = candidate;
+        let passes = passes && questions.iter().all(holds);
+        let view = entry.subscription.view.as_deref();
+        if !passes && view.is_none() {
             continue;
         }
         let change = &changes[place];
@@ -86,15 +90,22 @@ pub(super) fn send(
         }
         let is_keyed = table.visible_sql.is_some();
         let is_key_open = table.keys().all(|key| rights.columns.contains(&key.name));
+        // Of a row that was in view; it is then no more.
+        let leaves = || view.is_some_and(|view| old_key(change, table).is_some_and(|key| view.leave(&key)));
         let verdict = match change.action {
             Action::Delete if rights.columns.is_empty() => continue,
-            Action::Delete => Shown::Row,
-            _ if !is_keyed && rights.columns.is_empty() => continue,
+            Action::Delete if leaves() || passes => Shown::Row,
+            Action::Delete => continue,
+            _ if !is_keyed && (rights.columns.is_empty() || !passes) => continue,
             _ if !is_keyed => Shown::NoKey,
+            _ if !is_key_open && !passes => continue,
             _ if !is_key_open => Shown::Unauthorized,
+            _ if !passes && leaves() => Shown::Left,
+            _ if !passes => continue,
             _ if !rights.rls => Shown::Row,
             _ => match sights.get(&(group, place)) {
                 Some(Sight::Seen) => Shown::Row,
+                Some(Sight::Unseen) if leaves() => Shown::Left,
                 Some(Sight::Unknown) => {
                     if !failed.contains(&entry.member.id) {
                         failed.push(entry.member.id);
@@ -106,8 +117,15 @@ pub(super) fn send(
                 Some(Sight::Unseen) | None => continue,
             },
         };
+        if let Some(view) = view.filter(|_| verdict == Shown::Row && change.action != Action::Delete) {
+            enter(view, change, table, &entry);
+        }
+        let kind = if verdict == Shown::Left { Action::Delete } else { change.action };
+        if !entry.subscription.tells(kind) {
+            continue;
+        }
         let shape = entry.subscription.shape.clone();
-        let place_of = index.entry((place, entry.member.id, shape)).or_insert_with(|| {
+        let place_of = index.entry((place, entry.member.id, shape, verdict)).or_insert_with(|| {
             outgoing.push(Outgoing { change: place, entry: Arc::clone(&entry), group, verdict, ids: Vec::new() });
             outgoing.len() - 1
         });
@@ -132,5 +150,17 @@ pub(super) fn send(
     again
 }
 
-/// (change, channel, shape)
-type MessageKey = (usize, u64, Shape);
+/// Remembers that a subscription has been shown a row.
+fn enter(view: &View, change: &Change, table: &Table, entry: &Entry) {
+    let (old, new) = (old_key(change, table), new_key(change, table));
+    if let Some(old) = old.filter(|old| new.as_ref() != Some(old)) {
+        view.leave(&old);
+    }
+    if new.is_some_and(|new| !view.enter(&new)) && entry.member.warn() {
+        let text = "There are too many rows in view to remember: some will leave it without a word";
+        entry.member.system("postgres_changes", "error", text);
+    }
+}
+
+/// (change, channel, shape, what is shown)
+type MessageKey = (usize, u64, Shape, Shown);

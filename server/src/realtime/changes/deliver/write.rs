@@ -36,6 +36,8 @@ pub(super) struct Outgoing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Shown {
     Row,
+    /// Its key, for it has left the subscriber's view.
+    Left,
     /// Only that it happened: the table has no primary key by which to ask for the row.
     NoKey,
     /// Only that it happened: the role may not read the primary key.
@@ -88,13 +90,19 @@ impl<'a> Writer<'a> {
                 let payload = format!(r#"{{"ids":{ids},"data":{data}}}"#);
                 protocol::message(member.version, &none, &none, &member.topic, "postgres_changes", payload)
             } else {
-                protocol::message(member.version, &none, &none, &member.topic, change.action.name(), &*data)
+                let kind = kind_of(change, message.verdict).name();
+                protocol::message(member.version, &none, &none, &member.topic, kind, &*data)
             }
         });
-        member.outbox.push(frame.clone());
+        member.send(frame.clone());
         self.inner.events.add(1);
         self.inner.metrics.sent(Kind::Change, member.world.private, 1);
     }
+}
+
+/// What a change is to whoever is told: a row that leaves the view is gone.
+fn kind_of(change: &Change, verdict: Shown) -> Action {
+    if verdict == Shown::Left { Action::Delete } else { change.action }
 }
 
 /// The `data` of a message, as JSON.
@@ -106,10 +114,10 @@ fn data(change: &Change, table: &Table, rights: &Rights, shape: &Shape, verdict:
         quoted(&change.relation.schema),
         quoted(&change.relation.name),
         time.to_rfc3339_opts(SecondsFormat::Millis, true),
-        change.action.name()
+        kind_of(change, verdict).name()
     );
     let error = match verdict {
-        Shown::Row => None,
+        Shown::Row | Shown::Left => None,
         Shown::NoKey => Some("Error 400: Bad Request, no primary key"),
         Shown::Unauthorized => Some("Error 401: Unauthorized"),
     };
@@ -152,7 +160,11 @@ fn data(change: &Change, table: &Table, rights: &Rights, shape: &Shape, verdict:
             if !is_shown(&column.name) || (keys_only && !is_key()) {
                 continue;
             }
-            let cell = if is_old { change.old_cell(place) } else { change.new_cell(place) };
+            let cell = match is_old {
+                true if verdict == Shown::Left => change.identified_cell(place),
+                true => change.old_cell(place),
+                false => change.new_cell(place),
+            };
             let Some(cell) = cell else { continue };
             if is_too_large && cell.len() > SMALL {
                 continue;
@@ -167,6 +179,7 @@ fn data(change: &Change, table: &Table, rights: &Rights, shape: &Shape, verdict:
         out.push('}');
     };
     match change.action {
+        _ if verdict == Shown::Left => row(&mut out, "old_record", true, true),
         Action::Insert => row(&mut out, "record", false, false),
         Action::Update => {
             row(&mut out, "record", false, false);

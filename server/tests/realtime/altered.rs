@@ -1,0 +1,100 @@
+//! Tables that are altered while somebody is subscribed: nobody goes on in silence with what fits no more.
+
+use serde_json::{Value, json};
+
+use super::client::{Client, user_token};
+use crate::support::TestApp;
+
+const ANN: &str = "00000000-0000-4000-8000-000000000001";
+
+async fn start() -> TestApp {
+    let app = TestApp::logical(&[]).await;
+    run(
+        &app,
+        "create table public.notes (id int primary key, kind int, body text, twice int generated always as (id * 2) stored);
+         create table public.mine (id int primary key, owner uuid);
+         alter table public.mine enable row level security;
+         create policy own on public.mine for select to authenticated using (owner = auth.uid());
+         alter publication supabase_realtime add table public.notes, public.mine;",
+    )
+    .await;
+    app
+}
+
+async fn run(app: &TestApp, sql: &str) {
+    app.owner.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+}
+
+/// Subscribes again as clients do; what the server says to it.
+async fn join(client: &mut Client, entry: Value) -> Value {
+    client.join_as("a", json!({ "postgres_changes": [entry] }), Some(&user_token(ANN))).await;
+    client.wait_for_event("system").await.payload
+}
+
+async fn is_told_to_join_again(client: &mut Client) {
+    let told = client.wait_for_event("system").await.payload;
+    assert_eq!(told["message"], "A table of this channel has changed its columns");
+    client.wait_for_event("phx_error").await;
+}
+
+#[actix_web::test]
+async fn a_filter_whose_column_is_another_now_ends_its_channel() {
+    let app = start().await;
+    let mut client = Client::open(&app).await;
+    let entry = json!({ "event": "INSERT", "schema": "public", "table": "notes", "filter": "kind=eq.1" });
+    assert_eq!(join(&mut client, entry.clone()).await["status"], "ok");
+    let mut other = Client::open(&app).await;
+    join(&mut other, json!({ "event": "INSERT", "schema": "public", "table": "notes" })).await;
+    // Of another type it is compared in another way.
+    run(&app, "alter table notes alter kind type text; insert into notes values (1, '1', 'a')").await;
+    is_told_to_join_again(&mut client).await;
+    assert_eq!(join(&mut client, entry.clone()).await["status"], "ok");
+    run(&app, "insert into notes values (2, '1', 'b')").await;
+    assert_eq!(client.change().await["data"]["record"]["id"], 2);
+    run(&app, "alter table notes rename kind to sort; insert into notes values (3, '1', 'c')").await;
+    is_told_to_join_again(&mut client).await;
+    let told = join(&mut client, entry).await;
+    let text = told["message"].as_str().expect("a text");
+    assert!(told["status"] == "error" && text.ends_with("invalid column for filter kind"), "{told}");
+    for id in 1..=3 {
+        assert_eq!(other.change().await["data"]["record"]["id"], id, "nobody else is disturbed");
+    }
+}
+
+#[actix_web::test]
+async fn changes_of_before_a_rename_are_not_left_out_in_silence() {
+    let app = start().await;
+    let mut client = Client::open(&app).await;
+    let entry = json!({ "event": "*", "schema": "public", "table": "mine" });
+    join(&mut client, entry.clone()).await;
+    // When it is judged the key has another name than in the log.
+    run(&app, &format!("begin; insert into mine values (1, '{ANN}'); alter table mine rename id to key; commit")).await;
+    is_told_to_join_again(&mut client).await;
+    join(&mut client, entry).await;
+    run(&app, &format!("insert into mine values (2, '{ANN}')")).await;
+    assert_eq!(client.change().await["data"]["record"], json!({ "key": 2, "owner": ANN }));
+}
+
+#[actix_web::test]
+async fn columns_that_the_log_does_not_hold_cannot_be_filtered_or_selected() {
+    let app = start().await;
+    run(&app, "alter publication supabase_realtime set table notes (id, body)").await;
+    let mut client = Client::open(&app).await;
+    for (entry, reason) in [
+        (json!({ "filter": "kind=eq.1" }), "invalid column for filter kind"),
+        (json!({ "filter": "twice=eq.2" }), "invalid column for filter twice"),
+        (json!({ "select": ["body", "kind"] }), "invalid column for select kind"),
+    ] {
+        let mut entry = entry;
+        for (name, value) in [("event", "*"), ("schema", "public"), ("table", "notes")] {
+            entry[name] = value.into();
+        }
+        let told = join(&mut client, entry).await;
+        assert!(told["message"].as_str().is_some_and(|text| text.ends_with(reason)), "{told}");
+    }
+    let entry =
+        json!({ "event": "*", "schema": "public", "table": "notes", "filter": "body=eq.b", "select": ["body"] });
+    assert_eq!(join(&mut client, entry).await["status"], "ok");
+    run(&app, "insert into notes values (1, 1, 'b')").await;
+    assert_eq!(client.change().await["data"]["record"], json!({ "id": 1, "body": "b" }));
+}

@@ -1,0 +1,147 @@
+//! Broadcasts that the database keeps: sent without a partition, replayed to those who come back, none lost on the way.
+
+use serde_json::json;
+
+use super::client::{Client, Got};
+use crate::support::TestApp;
+use crate::support::valve::until;
+
+async fn run(app: &TestApp, sql: &str) {
+    app.owner.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+}
+
+fn number(got: &Got) -> i64 {
+    got.payload["payload"]["n"].as_i64().expect("a number")
+}
+
+/// Broadcasts of the room, as many as these.
+async fn heard(client: &mut Client, count: usize) -> Vec<Got> {
+    let mut all = Vec::new();
+    for _ in 0..count {
+        all.push(client.wait_for_event("broadcast").await);
+    }
+    all
+}
+
+#[actix_web::test]
+async fn a_message_is_sent_where_no_partition_is_there_for_it() {
+    let app = TestApp::logical(&[]).await;
+    let mut client = Client::with_key(&app, &app.service_key).await;
+    client.join("room", json!({ "private": true, "broadcast": { "replication_ready": true } })).await;
+    client.wait_for_event("system").await;
+    run(
+        &app,
+        "do $$ declare part text; begin
+           for part in select c.oid::regclass from pg_inherits i join pg_class c on c.oid = i.inhrelid
+             where i.inhparent = 'realtime.messages'::regclass
+           loop execute 'drop table ' || part; end loop;
+         end $$",
+    )
+    .await;
+    // As somebody who may send and no more.
+    run(
+        &app,
+        "create policy sends on realtime.messages for insert to authenticated with check (true);
+         grant usage on schema realtime to authenticated;
+         set role authenticated; select realtime.send('{\"n\": 1}', 'e', 'room'); reset role",
+    )
+    .await;
+    assert_eq!(number(&client.wait_for_event("broadcast").await), 1);
+}
+
+#[actix_web::test]
+async fn what_is_sent_while_no_server_runs_is_told_to_those_who_come_back() {
+    let app = TestApp::logical(&[]).await;
+    let mut client = Client::with_key(&app, &app.service_key).await;
+    client.join("room", json!({ "private": true, "broadcast": { "replication_ready": true } })).await;
+    client.wait_for_event("system").await;
+    run(&app, "select realtime.send('{\"n\": 0}', 'e', 'room')").await;
+    let last = client.wait_for_event("broadcast").await;
+    assert_eq!(number(&last), 0);
+    app.realtime.stop();
+    assert_eq!(client.wait_for_close().await, Some(1012));
+    // More than a replay by time has. Other topics, and what is public, are none of it.
+    run(
+        &app,
+        "do $$ begin for n in 1 .. 60 loop
+           perform realtime.send(jsonb_build_object('n', n), 'e', 'room');
+         end loop; end $$;
+         select realtime.send('{\"n\": -1}', 'e', 'other'), realtime.send('{\"n\": -1}', 'e', 'room', false)",
+    )
+    .await;
+    let next = app.another(&[]).await;
+    let mut client = Client::with_key(&next, &next.service_key).await;
+    let after = |id: &serde_json::Value| json!({ "private": true, "broadcast": { "replay": { "after": id } } });
+    client.join("room", after(&last.payload["meta"]["id"])).await;
+    // The server has followed nothing before this join; what is committed behind it is told.
+    run(&app, "select realtime.send('{\"n\": 61}', 'e', 'room')").await;
+    let told = heard(&mut client, 60).await;
+    let mut numbers: Vec<i64> = told.iter().map(number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=60).collect::<Vec<_>>());
+    assert!(told.iter().all(|got| got.payload["meta"]["replayed"] == true));
+    let live = client.wait_for_event("broadcast").await;
+    assert_eq!((number(&live), &live.payload["meta"]["replayed"]), (61, &serde_json::Value::Null));
+    assert!(client.rest().await.is_empty(), "none twice");
+    // What cannot be told whole is said to be so.
+    let missing = "Messages are missing from the replay: read them from the database";
+    client.join("room", after(&json!("00000000-0000-4000-8000-000000000000"))).await;
+    assert_eq!(client.wait_for_event("system").await.payload["message"], missing, "kept no more");
+    run(
+        &app,
+        "insert into realtime.messages (topic, extension, payload, event, private, inserted_at)
+         select 'room', 'broadcast', jsonb_build_object('n', n), 'many', true, now() at time zone 'utc'
+         from generate_series(1, 1200) n",
+    )
+    .await;
+    heard(&mut client, 1200).await;
+    let (mut late, mut count) = (Client::with_key(&next, &next.service_key).await, 0);
+    late.join("room", after(&live.payload["meta"]["id"])).await;
+    assert_eq!(late.wait_for_event("system").await.payload["message"], missing, "too many");
+    for got in late.rest().await {
+        count += usize::from(got.event == "broadcast");
+    }
+    assert_eq!(count, 999, "the one it has is one of the thousand");
+    for bad in [json!("x"), json!(7)] {
+        let (_, answer) = late.try_join("room", after(&bad), None).await;
+        assert_eq!(answer["response"]["reason"], "UnableToReplayMessages: Replay params are not valid");
+    }
+}
+
+#[actix_web::test]
+async fn a_message_that_comes_between_the_replay_and_the_join_is_told_once() {
+    let app = TestApp::logical(&[]).await;
+    // A filter on this column waits for whoever holds the lock.
+    run(
+        &app,
+        "create function public.gate(value text) returns boolean language plpgsql as
+           $$ begin perform pg_advisory_xact_lock_shared(4711); return true; end $$;
+         create domain public.gated as text check (public.gate(value));
+         create table public.slow (id int primary key, word public.gated);
+         alter publication supabase_realtime add table public.slow;",
+    )
+    .await;
+    let mut other = Client::with_key(&app, &app.service_key).await;
+    other.join("room", json!({ "private": true, "broadcast": { "replication_ready": true } })).await;
+    other.wait_for_event("system").await;
+    run(&app, "select pg_advisory_lock(4711)").await;
+    let mut client = Client::with_key(&app, &app.service_key).await;
+    let payload = json!({ "config": {
+        "private": true, "broadcast": { "replay": { "since": 0 } },
+        "postgres_changes": [{ "event": "*", "schema": "public", "table": "slow", "filter": "word=eq.x" }],
+    } });
+    let reference = client.push("9", "realtime:room", "phx_join", payload).await;
+    until("the join waits", async || {
+        let waits = "select from pg_locks where locktype = 'advisory' and objid = 4711 and not granted";
+        !app.owner.query(waits, &[]).await.expect("locks").is_empty()
+    })
+    .await;
+    run(&app, "select realtime.send('{\"n\": 1}', 'e', 'room')").await;
+    assert_eq!(number(&other.wait_for_event("broadcast").await), 1, "it has been delivered");
+    run(&app, "select pg_advisory_unlock(4711)").await;
+    assert_eq!(client.reply(&reference).await["status"], "ok");
+    run(&app, "select realtime.send('{\"n\": 2}', 'e', 'room')").await;
+    let told: Vec<_> = heard(&mut client, 2).await.iter().map(number).collect();
+    assert_eq!(told, [1, 2]);
+    assert!(client.rest().await.iter().all(|got| got.event != "broadcast"));
+}
