@@ -22,7 +22,16 @@ setup:
 
 # Install pgvector for the embedded PostgreSQL (Linux on x86-64; needs Python's pip)
 vector: setup
-    tools/vector.sh
+    tools/pg-extras.sh vector
+
+# Install pgTAP for the embedded PostgreSQL, for `ferrobase test db` (needs Python)
+pgtap: setup
+    tools/pg-extras.sh pgtap
+
+# Install pg_dump and psql of our PostgreSQL's version and what `db diff` compares with (Linux on x86-64; needs Python's pip)
+pg-tools: setup
+    tools/pg-extras.sh client
+    tools/install.sh diff
 
 # Make the release, target/release/ferrobase with the web app inside
 build:

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Installs what a recipe needs inside the checkout, pinned by lock files; quick when nothing changed.
-#   tools/install.sh postgres|frontend|compat|deno
+#   tools/install.sh postgres|frontend|compat|deno|diff
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-case "${1:?which part: postgres, frontend, compat or deno}" in
+case "${1:?which part: postgres, frontend, compat, deno or diff}" in
   postgres) folder=tools/postgres ;;
   frontend) folder=frontend ;;
   compat) folder=supabase-compat-tests ;;
   deno) folder=tools/deno ;;
+  diff) folder=tools/diff ;;
   *) echo "install.sh: there is no part named '$1'" >&2; exit 2 ;;
 esac
 

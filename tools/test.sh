@@ -68,6 +68,12 @@ packages() {
   tools/install.sh postgres
   tools/install.sh deno
   tools/install.sh frontend
+  if wanted rust; then
+    tools/install.sh diff
+    # Where they cannot be had, the tests that need them say so.
+    tools/pg-extras.sh client || true
+    tools/pg-extras.sh pgtap || true
+  fi
   if wanted compat; then tools/install.sh compat; fi
   touch "$logs/installed"
   if wanted e2e; then

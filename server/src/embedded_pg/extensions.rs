@@ -1,5 +1,5 @@
 //! Extensions beside those of PostgreSQL itself: ours (`sql/extensions`), compiled ones that were installed beside the
-//! binaries (`tools/vector.sh`), and PostgreSQL's own that only a superuser may create but Supabase gives to everybody.
+//! binaries (`tools/pg-extras.sh`), and PostgreSQL's own that only a superuser may create but Supabase gives to everybody.
 //!
 //! Nothing is written into the package of the binaries: since version 18 PostgreSQL looks for extensions in further
 //! folders. Marked as trusted they are made by `postgres`, while their objects belong to the superuser.
