@@ -15,6 +15,7 @@ mod npm_testing;
 mod outages;
 mod process;
 mod project;
+mod project_commands;
 mod project_copies;
 mod realtime;
 mod rest;

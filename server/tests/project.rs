@@ -7,14 +7,14 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 /// A project's folder with ports of its own, stopped and removed at the end.
-struct Project {
-    root: PathBuf,
+pub struct Project {
+    pub root: PathBuf,
     api: u16,
 }
 
 impl Project {
     /// `config` is appended to a `config.toml` with free ports.
-    fn new(name: &str, config: &str, files: &[(&str, &str)]) -> Self {
+    pub fn new(name: &str, config: &str, files: &[(&str, &str)]) -> Self {
         // The program has two providers of cryptography; what no server was started for has to choose.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let root = std::env::temp_dir().join(format!("ferrobase-start-{}-{name}", std::process::id()));
@@ -33,34 +33,34 @@ impl Project {
         project
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub fn write(&self, path: &str, text: &str) {
         let path = self.root.join(path);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(path, text).expect("a file");
     }
 
-    fn run(&self, arguments: &[&str]) -> (bool, String, String) {
-        let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_ferrobase"))
-            .args(arguments)
-            .current_dir(&self.root)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .stdin(Stdio::null())
-            .output()
-            .expect("the binary runs");
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
+        command.args(arguments).current_dir(&self.root).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> (bool, String, String) {
+        let Output { status, stdout, stderr } = self.command(arguments).output().expect("the binary runs");
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         (status.success(), text(stdout), text(stderr))
     }
 
     /// Runs a command that has to succeed; yields what it told and printed.
-    fn ok(&self, arguments: &[&str]) -> (String, String) {
+    pub fn ok(&self, arguments: &[&str]) -> (String, String) {
         let (success, stdout, stderr) = self.run(arguments);
         let log = std::fs::read_to_string(self.root.join(".ferrobase/server.log")).unwrap_or_default();
         assert!(success, "{arguments:?}: {stderr}\n{log}");
         (stdout, stderr)
     }
 
-    fn status(&self) -> Value {
+    pub fn status(&self) -> Value {
         serde_json::from_str(&self.ok(&["status", "-o", "json"]).0).expect("JSON")
     }
 
@@ -74,7 +74,7 @@ impl Project {
         (answer.status().as_u16(), answer.text().await.expect("a body"))
     }
 
-    async fn one(&self, sql: &str) -> String {
+    pub async fn one(&self, sql: &str) -> String {
         let url = self.status()["DB_URL"].as_str().expect("a URL").to_owned();
         let client = crate::support::cluster::connect(&url).await;
         let rows = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));

@@ -263,6 +263,8 @@ begin
     grant select, insert, update, delete on cron.job to postgres with grant option;
     grant execute on all functions in schema cron to postgres with grant option;
     grant usage on all sequences in schema cron to postgres;
+    -- A dump of jobs sets it.
+    grant update on sequence cron.jobid_seq to postgres;
   end if;
   -- As whom the server keeps the schedule.
   if exists (select from pg_catalog.pg_roles where rolname = 'ferrobase_admin') then

@@ -69,13 +69,18 @@ enum Command {
     /// The project's edge functions
     #[command(subcommand)]
     Functions(project::FunctionsCommand),
-    /// Types of the project's running database
+    /// What the project's database says about itself
+    #[command(subcommand)]
+    Inspect(project::InspectCommand),
+    /// Types of the project's running database, and tokens
     #[command(subcommand)]
     Gen(GenCommand),
 }
 
 #[derive(Subcommand)]
 enum GenCommand {
+    /// A token that the project's APIs take, for a role and a person
+    BearerJwt(project::TokenArgs),
     /// As 'supabase gen types' prints them
     Types {
         /// typescript
@@ -104,6 +109,11 @@ pub fn run() -> ExitCode {
             let sentence = match (error.kind(), usage) {
                 (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, Some(usage)) => {
                     format!("a command is missing; {}", usage.replacen("Usage", "usage", 1))
+                }
+                (ErrorKind::MissingRequiredArgument, _) => {
+                    // The first line ends in a colon, and the names follow.
+                    let lines = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim);
+                    lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned()
                 }
                 _ => text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(),
             };
@@ -142,7 +152,9 @@ pub fn run() -> ExitCode {
             Command::Status(args) => project::status(&args),
             Command::Db(command) => project::db(&command),
             Command::Migration(command) => project::migration(command),
+            Command::Inspect(command) => project::inspect(&command),
             Command::Functions(command) => project::functions(&command),
+            Command::Gen(GenCommand::BearerJwt(args)) => project::bearer_jwt(args),
             Command::Gen(GenCommand::Types { schema, .. }) => project::gen_types(schema),
         };
         done.map(|()| ExitCode::SUCCESS)

@@ -29,6 +29,7 @@ pub use logins::{GivenUrls, PlatformUrls, prepare};
 pub use platform::platform;
 pub use runner::Applied;
 pub use seed::{Seeded, has_demo_accounts, seed};
+pub use statements::{Statement, split as split_statements};
 
 /// Everything that this binary may run on a project's database before the project's own files.
 pub fn embedded_files() -> Result<Vec<SqlFile>, MigrateError> {

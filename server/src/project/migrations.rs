@@ -18,6 +18,14 @@ pub struct MigrationFiles {
     pub skipped: Vec<String>,
 }
 
+impl MigrationFiles {
+    /// Of the paths, in their order.
+    pub fn versions(&self) -> Vec<String> {
+        let names = self.paths.iter().filter_map(|path| path.file_name()?.to_str());
+        names.filter_map(version).map(str::to_owned).collect()
+    }
+}
+
 impl Project {
     pub fn migrations_dir(&self) -> PathBuf {
         self.folder().join("migrations")

@@ -5,6 +5,7 @@
 //! supabase/cli `pkg/config`, `pkg/migration`.
 
 mod buckets;
+mod deno;
 mod dotenv;
 mod functions;
 mod keys;
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use buckets::Bucket;
+pub use deno::find_deno;
 pub use functions::FunctionConfig;
 pub use migrations::{MigrationFiles, new_migration_path};
 pub use seeds::SeedFile;
@@ -98,6 +100,13 @@ impl Project {
     /// `supabase/`, to which most paths of the configuration are relative.
     pub fn folder(&self) -> PathBuf {
         self.root.join("supabase")
+    }
+
+    /// The branch that is checked out; `main` where there is no repository.
+    pub fn branch(&self) -> String {
+        let head = self.root.ancestors().map(|folder| folder.join(".git/HEAD")).find(|head| head.is_file());
+        let text = head.and_then(|head| std::fs::read_to_string(head).ok()).unwrap_or_default();
+        text.trim().strip_prefix("ref: refs/heads/").map_or_else(|| "main".to_owned(), str::to_owned)
     }
 
     /// The same project, served elsewhere.

@@ -1,15 +1,18 @@
-//! `db reset`, `seed buckets` and `gen types` in a project's folder.
+//! `db …`, `seed buckets` and `gen types` in a project's folder.
 
 use clap::Subcommand;
 
+use super::diff::{DiffArgs, diff};
+use super::dump::{DumpArgs, dump};
+use super::lint::{LintArgs, lint};
 use super::running::Place;
 use super::serve::{Extent, Progress, declare_buckets, fill_buckets};
 use super::start::{delete_data, in_background};
+use super::target::logins;
 use super::{open, say, source};
 use crate::app::Settings;
 use crate::cli::database::block_on;
 use crate::cli::types::typescript;
-use crate::embedded_pg;
 use crate::gateway::ApiKeys;
 use crate::project::Project;
 
@@ -30,6 +33,12 @@ pub enum DbCommand {
         #[arg(long)]
         local: bool,
     },
+    /// Write schema, data or roles as SQL
+    Dump(DumpArgs),
+    /// Show what the database has that the migrations have not
+    Diff(DiffArgs),
+    /// Look for functions that cannot work
+    Lint(LintArgs),
 }
 
 #[derive(Subcommand, Clone, Copy)]
@@ -39,45 +48,43 @@ pub enum SeedTarget {
 }
 
 pub fn db(command: &DbCommand) -> anyhow::Result<()> {
-    let DbCommand::Reset { version, last, no_seed, local: _ } = command;
+    match command {
+        DbCommand::Reset { version, last, no_seed, local: _ } => reset(version.as_deref(), *last, !no_seed),
+        DbCommand::Dump(args) => dump(args),
+        DbCommand::Diff(args) => diff(args),
+        DbCommand::Lint(args) => lint(args),
+    }
+}
+
+fn reset(version: Option<&str>, last: Option<usize>, has_seeds: bool) -> anyhow::Result<()> {
     let project = open()?;
-    let files = project.migrations()?;
-    let versions: Vec<String> = files
-        .paths
-        .iter()
-        .filter_map(|path| Some(path.file_name()?.to_string_lossy().split('_').next()?.to_owned()))
-        .collect();
+    let versions = project.migrations()?.versions();
     let until = match (version, last) {
         (Some(version), _) => {
-            anyhow::ensure!(versions.contains(version), "there is no migration of version {version}");
-            Some(version.clone())
+            anyhow::ensure!(
+                versions.iter().any(|known| known == version),
+                "there is no migration of version {version}"
+            );
+            Some(version.to_owned())
         }
-        (None, Some(last)) => match versions.len().checked_sub(*last) {
+        (None, Some(last)) => match versions.len().checked_sub(last) {
             Some(0) => Some(String::new()),
             Some(kept) => versions.get(kept - 1).cloned(),
             None => anyhow::bail!("there are only {} migrations", versions.len()),
         },
         (None, None) => None,
     };
-    Place::of(&project).stop()?;
     say("Resetting local database...");
-    delete_data(&project)?;
-    in_background(&project, &Extent { until, has_seeds: !no_seed })?;
-    say(&format!("Finished supabase db reset on branch {}.", branch(&project)));
+    rebuild(&project, &Extent { until, has_seeds })?;
+    say(&format!("Finished supabase db reset on branch {}.", project.branch()));
     Ok(())
 }
 
-/// The branch that is checked out; `main` where there is no repository.
-fn branch(project: &Project) -> String {
-    let head = project.root.ancestors().map(|folder| folder.join(".git/HEAD")).find(|head| head.is_file());
-    let text = head.and_then(|head| std::fs::read_to_string(head).ok()).unwrap_or_default();
-    text.trim().strip_prefix("ref: refs/heads/").map_or_else(|| "main".to_owned(), str::to_owned)
-}
-
-/// The logins of the project's running database.
-pub fn logins(project: &Project) -> anyhow::Result<embedded_pg::Logins> {
-    let logins = Place::of(project).process().and_then(|_| embedded_pg::logins_of(&project.data_dir()));
-    logins.ok_or_else(|| anyhow::anyhow!("the project is not running: start it with 'ferrobase start'"))
+/// Makes database and files anew, and serves them.
+pub fn rebuild(project: &Project, extent: &Extent) -> anyhow::Result<()> {
+    Place::of(project).stop()?;
+    delete_data(project)?;
+    in_background(project, extent)
 }
 
 pub fn seed_buckets() -> anyhow::Result<()> {

@@ -1,13 +1,16 @@
-//! `migration new|list|up|repair`.
+//! `migration new|list|up|down|repair`.
 
 use std::collections::BTreeSet;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::database::logins;
+use super::database::rebuild;
+use super::serve::Extent;
+use super::target::logins;
 use super::{new_migration, open, say};
 use crate::cli::database::block_on;
 use crate::migrate;
+use crate::project::Project;
 
 #[derive(Subcommand)]
 pub enum MigrationCommand {
@@ -21,6 +24,20 @@ pub enum MigrationCommand {
         #[arg(long)]
         include_all: bool,
         /// Accepted for scripts
+        #[arg(long)]
+        local: bool,
+    },
+    /// Take back the last migrations: the database is made anew without them, and its data are lost
+    Down {
+        /// Take back so many [default: 1]
+        #[arg(long, value_name = "N", conflicts_with = "version")]
+        last: Option<usize>,
+        /// The last migration to stay
+        version: Option<String>,
+        /// Do not ask
+        #[arg(short, long, env = "SUPABASE_YES", value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
+        yes: bool,
+        /// Accepted for scripts: it is this project's own database
         #[arg(long)]
         local: bool,
     },
@@ -48,15 +65,16 @@ pub fn migration(command: MigrationCommand) -> anyhow::Result<()> {
     }
     let logins = logins(&project)?;
     let files = project.migrations()?;
-    let version = |path: &std::path::PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.split('_').next().unwrap_or_default().to_owned()
-    };
-    let local: BTreeSet<String> = files.paths.iter().map(version).collect();
+    let local: BTreeSet<String> = files.versions().into_iter().collect();
+    if let MigrationCommand::Down { last, version, yes, .. } = command {
+        let known = block_on(async { Ok(migrate::project::known(&logins.admin_url, &logins.url).await?) })?;
+        let applied: Vec<&String> = known.history.keys().collect();
+        return down(&project, &local, &applied, last, version.as_deref(), yes);
+    }
     block_on(async {
         let known = migrate::project::known(&logins.admin_url, &logins.url).await?;
         match command {
-            MigrationCommand::New { .. } => Ok(()),
+            MigrationCommand::New { .. } | MigrationCommand::Down { .. } => Ok(()),
             MigrationCommand::List => {
                 let all: BTreeSet<&String> = local.iter().chain(known.history.keys()).collect();
                 let mut text = String::from("\n   Local          | Remote         | Time (UTC)          \n");
@@ -111,6 +129,58 @@ pub fn migration(command: MigrationCommand) -> anyhow::Result<()> {
             }
         }
     })
+}
+
+/// Makes the database anew with the applied migrations up to the one that stays.
+fn down(
+    project: &Project,
+    local: &BTreeSet<String>,
+    applied: &[&String],
+    last: Option<usize>,
+    version: Option<&str>,
+    is_confirmed: bool,
+) -> anyhow::Result<()> {
+    let kept = match (version, last.unwrap_or(1)) {
+        (Some(version), _) => match applied.iter().position(|known| known.as_str() == version) {
+            Some(place) => place + 1,
+            None => anyhow::bail!("the database has no migration of version {version}"),
+        },
+        (None, 0) => anyhow::bail!("--last must be greater than 0"),
+        (None, last) if last >= applied.len() => anyhow::bail!(
+            "--last must be smaller than total applied migrations: {}; 'ferrobase db reset' makes the whole database anew",
+            applied.len()
+        ),
+        (None, last) => applied.len() - last,
+    };
+    let (staying, reverted) = applied.split_at(kept);
+    let Some(until) = staying.last() else { anyhow::bail!("no migration would stay") };
+    if reverted.is_empty() {
+        say("Local database is up to date.");
+        return Ok(());
+    }
+    if let Some(missing) = staying.iter().find(|version| !local.contains(version.as_str())) {
+        anyhow::bail!(
+            "migration {missing} is applied, but its file is gone: the database cannot be made anew from the files"
+        );
+    }
+    say("Do you want to revert the following migrations?");
+    reverted.iter().for_each(|version| say(&format!(" • {version}")));
+    say("WARNING: you will lose all data in this database.");
+    anyhow::ensure!(is_confirmed || answers_yes()?, "nothing was reverted: confirm at the terminal, or with --yes");
+    say(&format!("Resetting database to version: {until}"));
+    rebuild(project, &Extent { until: Some((*until).clone()), has_seeds: true })
+}
+
+/// What the person at the terminal says; nobody says no.
+fn answers_yes() -> anyhow::Result<bool> {
+    use std::io::IsTerminal;
+    if !std::io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    say("[y/N]");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// `20240131120000` as `2024-01-31 12:00:00`; other versions as they are.

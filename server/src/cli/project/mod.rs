@@ -1,22 +1,33 @@
 //! Commands for a folder that contains `supabase/`, with the Supabase CLI's names.
 
 mod database;
+mod diff;
+mod dump;
 mod ephemeral;
 mod functions;
 mod init;
+mod inspect;
+mod lint;
 mod migration;
+mod pgtap;
+mod programs;
 mod running;
 mod serve;
 mod start;
+mod tap;
+mod target;
 mod test;
+mod token;
 
 use std::collections::BTreeMap;
 
 pub use database::{DbCommand, SeedTarget};
 pub use functions::FunctionsCommand;
+pub use inspect::InspectCommand;
 pub use migration::MigrationCommand;
 pub use start::{StartArgs, StatusArgs, StopArgs};
 pub use test::TestArgs;
+pub use token::TokenArgs;
 
 use crate::config::Source;
 use crate::project::Project;
@@ -24,9 +35,11 @@ use crate::project::Project;
 pub use database::{db, gen_types, seed_buckets};
 pub use functions::functions;
 pub use init::new_migration;
+pub use inspect::inspect;
 pub use migration::migration;
 pub use start::{start, status, stop};
 pub use test::test;
+pub use token::bearer_jwt;
 
 /// Settings that a project's server takes from the environment beside its own configuration. Others, such as
 /// `DATABASE_URL` or `SITE_URL`, are likely to be the application's.

@@ -10,6 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::ephemeral::Copy;
 use super::open;
+use super::pgtap::{TestDbArgs, new_test, test_db};
 use crate::cli::complain;
 use crate::cli::database::block_on;
 use crate::gateway::RESET;
@@ -28,10 +29,19 @@ pub struct TestArgs {
     command: Vec<String>,
 }
 
-#[derive(Subcommand, Clone, Copy)]
+#[derive(Subcommand)]
 enum TestAction {
     /// Take the copy that this is run on back to its seed: database, files, jobs and inbox
     Reset,
+    /// Run the pgTAP tests of supabase/tests on the project's running database
+    Db(TestDbArgs),
+    /// Make a pgTAP test
+    New {
+        name: String,
+        /// Accepted for scripts: there is no other
+        #[arg(short, long, value_parser = ["pgtap"])]
+        template: Option<String>,
+    },
 }
 
 /// Asks the server of the environment, which `ferrobase test` has set, for a reset.
@@ -55,8 +65,11 @@ fn reset() -> anyhow::Result<ExitCode> {
 
 /// Yields the exit code of the command.
 pub fn test(args: TestArgs) -> anyhow::Result<ExitCode> {
-    if let Some(TestAction::Reset) = args.action {
-        return reset();
+    match args.action {
+        Some(TestAction::Reset) => return reset(),
+        Some(TestAction::Db(args)) => return test_db(&args),
+        Some(TestAction::New { name, .. }) => return new_test(&name).map(|()| ExitCode::SUCCESS),
+        None => {}
     }
     let project = open()?;
     block_on(async {

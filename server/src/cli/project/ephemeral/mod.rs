@@ -102,13 +102,16 @@ impl Copy {
         Status::of(&self.project, self.keys.anon(), self.keys.service_role())
     }
 
+    pub fn database_url(&self) -> String {
+        format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", self.project.db_port())
+    }
+
     /// What a command finds in its environment. Bundlers hand names with these prefixes to browsers, so the keys that pass
     /// every policy go without.
     pub fn environment(&self) -> Vec<(String, String)> {
         const PREFIXES: [&str; 4] = ["VITE_", "NEXT_PUBLIC_", "PUBLIC_", "EXPO_PUBLIC_"];
         let project = &self.project;
         let inbox = format!("http://127.0.0.1:{}", project.inbox_port());
-        let database = format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", project.db_port());
         let public = [
             ("SUPABASE_URL", project.api_url()),
             ("SUPABASE_ANON_KEY", self.keys.anon().to_owned()),
@@ -118,7 +121,7 @@ impl Copy {
             ("SUPABASE_SERVICE_ROLE_KEY", self.keys.service_role().to_owned()),
             ("SUPABASE_SECRET_KEY", project.secret_key()),
             ("SUPABASE_JWT_SECRET", project.jwt_secret()),
-            ("SUPABASE_DB_URL", database),
+            ("SUPABASE_DB_URL", self.database_url()),
             ("MAILPIT_URL", inbox.clone()),
             ("INBUCKET_URL", inbox),
             (MARK, self.folder.path.display().to_string()),

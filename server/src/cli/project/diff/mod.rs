@@ -1,0 +1,185 @@
+//! `db diff`: what the project's database has that its migrations have not, as SQL or as a new migration.
+//!
+//! The database that the migrations make is a copy of the project ([`Copy`]), as `ferrobase test` has it. @pgkit/migra compares
+//! the two, run by Deno or Node. Reference: supabase/cli `internal/db/diff`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use clap::Args;
+
+use super::ephemeral::Copy;
+use super::target::TargetArgs;
+use super::{open, say};
+use crate::cli::database::block_on;
+use crate::cli::print_all;
+use crate::project::{Project, find_deno, new_migration_path};
+
+const SCRIPT: &str = include_str!("diff.mjs");
+
+/// What is compared with, beside Deno or Node.
+const PACKAGES: &str = "@pgkit/migra@0.6.1 @pgkit/client@0.6.1";
+
+/// Schemas of which only triggers and policies are the project's.
+const MANAGED: [&str; 3] = ["auth", "realtime", "storage"];
+
+/// Schemas that are the platform's or an extension's altogether.
+const EXCLUDED: [&str; 24] = [
+    "_analytics",
+    "_realtime",
+    "_supavisor",
+    "cron",
+    "ferrobase",
+    "graphql",
+    "graphql_public",
+    "net",
+    "pgbouncer",
+    "pgroonga",
+    "pgsodium",
+    "pgsodium_masks",
+    "pgtle",
+    "repack",
+    "supabase_functions",
+    "supabase_migrations",
+    "tiger_data",
+    "timescaledb_experimental",
+    "timescaledb_information",
+    "_timescaledb_cache",
+    "_timescaledb_catalog",
+    "_timescaledb_config",
+    "_timescaledb_internal",
+    "vault",
+];
+
+#[derive(Args)]
+pub struct DiffArgs {
+    /// Name of a new migration that gets the difference [default: standard output]
+    #[arg(short, long, value_name = "NAME")]
+    file: Option<String>,
+    /// Schemas to compare [default: all, of auth, storage and realtime only triggers and policies]
+    #[arg(short, long, value_delimiter = ',')]
+    schema: Vec<String>,
+    /// Accepted for scripts: there is no other
+    #[arg(long)]
+    use_migra: bool,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+pub fn diff(args: &DiffArgs) -> anyhow::Result<()> {
+    let project = open()?;
+    let program = Program::find(&project)?;
+    let difference = block_on(async {
+        let target = args.target.open().await?;
+        target.require_schemas(&args.schema).await?;
+        say("Creating shadow database...");
+        let shadow = Copy::start(&project).await?;
+        say("Diffing schemas...");
+        let difference = program.compare(&project, &shadow.database_url(), &target.url, &args.schema);
+        shadow.end().await?;
+        difference
+    })?;
+    if difference.trim().is_empty() {
+        say("No schema changes found");
+        return Ok(());
+    }
+    let drops: Vec<&str> = difference.lines().filter(|line| is_drop(line)).collect();
+    if !drops.is_empty() {
+        say("Found drop statements in schema diff. Please double check if these are expected:");
+        drops.iter().for_each(|line| say(line));
+    }
+    say(&format!("Finished supabase db diff on branch {}.", project.branch()));
+    let Some(name) = &args.file else { return print_all(&difference) };
+    let path = new_migration_path(&project, name, chrono::Utc::now());
+    std::fs::create_dir_all(project.migrations_dir()).context("cannot create supabase/migrations")?;
+    std::fs::write(&path, difference).with_context(|| format!("cannot write {}", path.display()))?;
+    let shown = path.strip_prefix(&project.root).unwrap_or(&path);
+    print_all(&format!("Created new migration at {}\n", shown.display()))
+}
+
+/// Whether a line of a difference takes something away.
+fn is_drop(line: &str) -> bool {
+    let line = line.trim_start().to_lowercase();
+    line.starts_with("drop ") || (line.starts_with("alter table ") && line.contains(" drop "))
+}
+
+/// What runs the comparison.
+struct Program {
+    runtime: PathBuf,
+    arguments: &'static [&'static str],
+    /// A file beside whose `node_modules` the packages are.
+    packages: PathBuf,
+}
+
+impl Program {
+    fn find(project: &Project) -> anyhow::Result<Self> {
+        let starts = [Some(project.root.clone()), std::env::current_exe().ok()];
+        let around = starts.iter().flatten().flat_map(|start| start.ancestors());
+        let packages = around.flat_map(|around| [around.to_owned(), around.join("tools/diff")]).find(|folder| {
+            ["migra", "client"].iter().all(|name| folder.join("node_modules/@pgkit").join(name).is_dir())
+        });
+        let Some(packages) = packages else {
+            anyhow::bail!(
+                "'db diff' compares by @pgkit/migra, which is not installed: run 'npm install --save-dev {PACKAGES}' in this \
+                 project, or 'tools/install.sh diff' in Ferrobase's checkout"
+            );
+        };
+        let packages = packages.join("package.json");
+        let given = std::env::var_os("FERROBASE_DENO").filter(|path| !path.is_empty()).map(PathBuf::from);
+        if let Some(runtime) = given.or_else(find_deno) {
+            let arguments: &[&str] = &[
+                "run",
+                "--quiet",
+                "--no-prompt",
+                "--no-config",
+                "--allow-env",
+                "--allow-net",
+                "--allow-read",
+                "--allow-sys",
+            ];
+            return Ok(Self { runtime, arguments, packages });
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let node = std::env::split_paths(&path).map(|folder| folder.join("node")).find(|file| file.is_file());
+        match node {
+            Some(runtime) => Ok(Self { runtime, arguments: &[], packages }),
+            None => anyhow::bail!("'db diff' needs Deno or Node.js on PATH, or a Deno named in FERROBASE_DENO"),
+        }
+    }
+
+    fn compare(&self, project: &Project, base: &str, target: &str, schemas: &[String]) -> anyhow::Result<String> {
+        let mut script = tempfile::Builder::new().suffix(".mjs").tempfile().context("no temporary file can be made")?;
+        script.write_all(SCRIPT.as_bytes()).context("a temporary file cannot be written")?;
+        let mut command = Command::new(&self.runtime);
+        command.args(self.arguments).arg(script.path());
+        command.env("BASE", base).env("TARGET", target).env("MIGRA_FROM", &self.packages);
+        command.env("DENO_DIR", project.own_dir().join("deno"));
+        command.env("INCLUDED", serde_json::to_string(schemas)?);
+        command.env("EXCLUDED", serde_json::to_string(&EXCLUDED)?).env("MANAGED", serde_json::to_string(&MANAGED)?);
+        let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+        let output = output.with_context(|| format!("cannot run {}", self.runtime.display()))?;
+        let name = self.runtime.file_name().unwrap_or(Path::new("").as_os_str()).display();
+        anyhow::ensure!(output.status.success(), "{name} has failed ({}); its message stands above", output.status);
+        String::from_utf8(output.stdout).context("the difference is no UTF-8")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_take_something_away_are_known() {
+        for (line, is) in [
+            ("drop view if exists \"public\".\"v\";", true),
+            ("alter table \"public\".\"t\" drop column \"c\";", true),
+            ("ALTER TABLE t ALTER COLUMN c DROP NOT NULL;", true),
+            ("create table \"drop \" ();", false),
+            ("-- drop it", false),
+        ] {
+            assert_eq!(is_drop(line), is, "{line}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! PostgreSQL's own programs, `pg_dump` and `psql`: where they are found, and how they are told which database is meant.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder of programs that is looked at before all others.
+pub const SETTING: &str = "FERROBASE_PG_TOOLS";
+
+/// The oldest `psql` whose options and meta commands are known to do; the server may be newer.
+const OLDEST_PSQL: u32 = 12;
+
+/// The programs of one release of PostgreSQL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Programs {
+    folder: PathBuf,
+    /// Without a password.
+    database: String,
+    password: Option<String>,
+}
+
+impl Programs {
+    /// Those with a `pg_dump` that reads a server of version `major`, for the database at `url`.
+    pub fn for_dump(url: &str, major: u32) -> anyhow::Result<Self> {
+        Self::of(find("pg_dump", major, major)?, url)
+    }
+
+    /// Those with a `psql`.
+    pub fn for_psql(url: &str, major: u32) -> anyhow::Result<Self> {
+        Self::of(find("psql", OLDEST_PSQL, major)?, url)
+    }
+
+    fn of(folder: PathBuf, url: &str) -> anyhow::Result<Self> {
+        let (database, password) = without_password(url)?;
+        Ok(Self { folder, database, password })
+    }
+
+    /// `program`, connected. The password goes by the environment: arguments are for everybody on this machine to read.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.folder.join(program));
+        for name in ["PGOPTIONS", "PGPASSWORD", "PGSERVICE"] {
+            command.env_remove(name);
+        }
+        command.arg("--dbname").arg(&self.database).envs(self.password.iter().map(|password| ("PGPASSWORD", password)));
+        command
+    }
+}
+
+/// The folder of the first `program` of `oldest` or later, named in the error with what it needs to be there.
+fn find(program: &str, oldest: u32, major: u32) -> anyhow::Result<PathBuf> {
+    let set = std::env::var_os(SETTING).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let mut too_old = Vec::new();
+    for folder in set.as_ref().map_or_else(|| folders(major), |folder| vec![folder.clone()]) {
+        let path = folder.join(program);
+        match version(&path) {
+            Some(version) if version >= oldest => return Ok(folder),
+            Some(version) => too_old.push(format!("{} is of version {version}", path.display())),
+            None => {}
+        }
+    }
+    let found = match (too_old.is_empty(), set) {
+        (true, Some(folder)) => format!("; {} ({SETTING}) has none that runs", folder.display()),
+        (true, None) => String::new(),
+        (false, _) => format!("; {}", too_old.join(", ")),
+    };
+    anyhow::bail!(
+        "{program} of PostgreSQL {oldest} or later is needed{found}. Install it: {}; or name its folder in {SETTING}",
+        advice(major)
+    )
+}
+
+/// What to install on this platform.
+fn advice(major: u32) -> String {
+    let checkout = "'just pg-tools' in Ferrobase's checkout";
+    if cfg!(target_os = "macos") {
+        format!("'brew install postgresql@{major}'")
+    } else {
+        format!(
+            "postgresql-client-{major} from apt.postgresql.org on Debian and Ubuntu, postgresql{major} from \
+             yum.postgresql.org on Fedora and RHEL, postgresql{major}-client on Alpine, {checkout} on Linux on x86-64"
+        )
+    }
+}
+
+/// Where programs may lie, the best place first.
+fn folders(major: u32) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = std::env::var_os("PG_BIN_DIR").map(PathBuf::from).into_iter().collect();
+    let starts = [std::env::current_exe().ok(), std::env::current_dir().ok()];
+    for around in starts.iter().flatten().flat_map(|start| start.ancestors()) {
+        folders.push(around.join("tools/postgres/client/bin"));
+    }
+    folders.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
+    // Installed, but not on PATH.
+    for place in ["/usr/lib/postgresql/MAJOR/bin", "/usr/pgsql-MAJOR/bin", "/usr/libexec/postgresqlMAJOR"] {
+        folders.push(PathBuf::from(place.replace("MAJOR", &major.to_string())));
+    }
+    for brew in ["/opt/homebrew/opt", "/usr/local/opt", "/home/linuxbrew/.linuxbrew/opt"] {
+        folders.push(Path::new(brew).join(format!("postgresql@{major}/bin")));
+        folders.push(Path::new(brew).join("libpq/bin"));
+    }
+    folders
+}
+
+/// The major version that `program` says it is of; `None` where it does not run.
+fn version(program: &Path) -> Option<u32> {
+    if !program.is_file() {
+        return None;
+    }
+    let output = Command::new(program).arg("--version").output().ok()?;
+    major_of(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// `pg_dump (PostgreSQL) 18.4 (Debian 18.4-1)` → 18.
+fn major_of(text: &str) -> Option<u32> {
+    let number = text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// A connection string for arguments, and the password that was in it.
+fn without_password(url: &str) -> anyhow::Result<(String, Option<String>)> {
+    let mut parsed = url::Url::parse(url).ok().filter(|url| url.scheme().starts_with("postgres"));
+    let Some(parsed) = &mut parsed else {
+        anyhow::bail!("the database must be given as postgresql://user:password@host:port/name");
+    };
+    let password = parsed.password().map(|encoded| percent_encoding::percent_decode_str(encoded).decode_utf8_lossy());
+    let password = password.map(std::borrow::Cow::into_owned);
+    let _ = parsed.set_password(None);
+    Ok((parsed.to_string(), password))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_what_programs_say() {
+        for (text, major) in [
+            ("pg_dump (PostgreSQL) 18.4\n", Some(18)),
+            ("psql (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)", Some(15)),
+            ("pg_dump (PostgreSQL) 19beta1", Some(19)),
+            ("no such thing", None),
+        ] {
+            assert_eq!(major_of(text), major, "{text}");
+        }
+    }
+
+    #[test]
+    fn passwords_leave_the_connection_string() {
+        let (url, password) = without_password("postgresql://me:p%40ss@127.0.0.1:5433/mine").expect("a connection");
+        assert_eq!((url.as_str(), password.as_deref()), ("postgresql://me@127.0.0.1:5433/mine", Some("p@ss")));
+        assert!(without_password("nonsense").is_err());
+    }
+}
