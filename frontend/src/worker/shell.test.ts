@@ -10,11 +10,14 @@ let shelves: Map<string, Map<string, string>>;
 let server: Map<string, string> | null | "silent" | 503;
 let asked: string[];
 let pages: number;
+/** The server leads every request elsewhere. */
+let redirects: boolean;
 
 beforeEach(() => {
   shelves = new Map();
   asked = [];
   pages = 1;
+  redirects = false;
 });
 
 const pathOf = (request: Request | string) =>
@@ -28,7 +31,7 @@ async function fetched(request: Request | string): Promise<Response> {
   if (server === 503) return new Response("", { status: 503 });
   const body = server.get(path);
   const answer = new Response(body ?? "", { status: body === undefined ? 404 : 200 });
-  Object.defineProperty(answer, "type", { value: "basic" });
+  Object.defineProperties(answer, { type: { value: "basic" }, redirected: { value: redirects } });
   return answer;
 }
 
@@ -163,6 +166,9 @@ it("comes to be with its whole shell of one version, or not at all", async () =>
   server = deployed(2);
   await expect(worker(version(1)).install()).rejects.toThrow("another version");
   server = deployed(1);
+  redirects = true;
+  await expect(worker(version(1)).install()).rejects.toThrow("another version");
+  redirects = false;
   server.delete("/assets/index-1.js");
   await expect(worker(version(1)).install()).rejects.toThrow("missing");
 });

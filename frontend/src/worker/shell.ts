@@ -65,8 +65,8 @@ export function shellWorker(scope: Scope, build: Build): void {
   async function keepShell(): Promise<void> {
     const cache = await open();
     const page = await scope.fetch(PAGE, { cache: "no-cache" });
-    // a server that is being replaced may give the page of another version
-    if (!page.ok || !(await page.clone().text()).includes(build.entry))
+    // A server that is being replaced may give the page of another version. One that was led elsewhere cannot stand for an address.
+    if (!page.ok || page.redirected || !(await page.clone().text()).includes(build.entry))
       throw new Error("the page is another version's");
     await cache.addAll([...build.files, ...FRESH]);
     await cache.put(PAGE, page);
