@@ -82,6 +82,12 @@ first-question *ARGS: setup
     cargo build --locked --bin ferrobase
     CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/first-question.mjs {{ARGS}}
 
+# Walk seeded journeys through the request form while pages reload, lines break, sessions end and servers are killed, e.g. `just chaos 200 --write docs/reports/chaos.md`
+chaos JOURNEYS="200" *ARGS: setup
+    tools/build-web.sh
+    cargo build --locked --bin ferrobase
+    CHROMIUM_PATH=$(tools/chromium.sh) CHAOS_MOST=4 node frontend/scripts/chaos.mjs {{JOURNEYS}} {{ARGS}}
+
 # Write frontend/src/types/database.ts anew from the schema
 types:
     tools/install.sh postgres
