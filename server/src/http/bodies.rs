@@ -6,13 +6,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix_web::error::PayloadError;
 use actix_web::{HttpMessage as _, HttpRequest};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
+
+use super::budget::Budget;
 
 /// The first part of each body, in bytes, counts apart.
 pub const BEGINNING: u64 = 64 << 10;
@@ -28,42 +29,22 @@ pub struct Bodies {
 
 #[derive(Debug)]
 struct Shared {
-    beginnings: Share,
-    rest: Share,
+    beginnings: Budget,
+    rest: Budget,
     freed: Notify,
-}
-
-#[derive(Debug)]
-struct Share {
-    most: u64,
-    used: AtomicU64,
-}
-
-impl Share {
-    fn of(most: u64) -> Self {
-        Self { most, used: AtomicU64::new(0) }
-    }
-
-    fn take(&self, length: u64) -> bool {
-        let fits = |used: u64| used.checked_add(length).filter(|used| *used <= self.most);
-        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok()
-    }
-
-    fn give_back(&self, length: u64) {
-        self.used.fetch_sub(length, Ordering::AcqRel);
-    }
 }
 
 impl Bodies {
     /// Of `most` bytes, a quarter of them for beginnings.
     pub fn new(most: u64) -> Self {
-        let shared = Shared { beginnings: Share::of(most / 4), rest: Share::of(most - most / 4), freed: Notify::new() };
+        let shared =
+            Shared { beginnings: Budget::of(most / 4), rest: Budget::of(most - most / 4), freed: Notify::new() };
         Self { shared: Arc::new(shared) }
     }
 
     /// The longest body that could ever be gathered, in bytes.
     pub fn longest(&self) -> u64 {
-        self.shared.rest.most
+        self.shared.rest.most()
     }
 
     /// For one body.

@@ -1,6 +1,7 @@
 //! HTTP code that the APIs share: client addresses, request ids, CORS, bodies and listeners.
 
 pub mod bodies;
+pub mod budget;
 pub mod client;
 pub mod context;
 pub mod cors;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,6 +22,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::rest::Spill;
+use crate::http::budget::Budget;
 
 /// Of one answer, and of all together, so much waits in memory, in bytes.
 const IN_MEMORY: (u64, u64) = (4 << 20, 32 << 20);
@@ -29,6 +30,8 @@ const IN_MEMORY: (u64, u64) = (4 << 20, 32 << 20);
 const SEGMENT: u64 = 16 << 20;
 /// A further answer is begun while so much of the files' budget is free, in bytes (or all of a smaller one).
 const ROOM: u64 = 16 << 20;
+/// How often a full disk is looked at again.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long an answer waits for room before its first byte, and in all once it has begun.
 const ROOM_WAIT: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(10));
 
@@ -43,47 +46,25 @@ struct Shared {
     folder: PathBuf,
     memory: Budget,
     disk: Budget,
+    /// Bytes that are free where the files lie, as far as that can be told.
+    left: fn(&Path) -> Option<u64>,
     /// [`ROOM_WAIT`]
     waits: (Duration, Duration),
     /// Rung when something of either budget is given back.
     freed: Notify,
 }
 
-#[derive(Debug)]
-struct Budget {
-    most: u64,
-    used: AtomicU64,
-}
-
-impl Budget {
-    fn of(most: u64) -> Self {
-        Self { most, used: AtomicU64::new(0) }
-    }
-
-    fn take(&self, length: u64) -> bool {
-        let fits = |used: u64| used.checked_add(length).filter(|used| *used <= self.most);
-        self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).is_ok()
-    }
-
-    fn give_back(&self, length: u64) {
-        self.used.fetch_sub(length, Ordering::AcqRel);
-    }
-
-    fn free(&self) -> u64 {
-        self.most.saturating_sub(self.used.load(Ordering::Acquire))
-    }
-}
-
 impl Spools {
     pub fn new(settings: &Spill) -> Self {
-        Self::with_waits(settings, ROOM_WAIT)
+        Self::with(settings, ROOM_WAIT, left_on_disk)
     }
 
-    fn with_waits(settings: &Spill, waits: (Duration, Duration)) -> Self {
+    fn with(settings: &Spill, waits: (Duration, Duration), left: fn(&Path) -> Option<u64>) -> Self {
         let shared = Shared {
             folder: settings.folder.clone(),
             memory: Budget::of(IN_MEMORY.1),
             disk: Budget::of(settings.most),
+            left,
             waits,
             freed: Notify::new(),
         };
@@ -94,11 +75,25 @@ impl Spools {
     pub async fn open(&self) -> Result<(Sink, Spool), NoRoom> {
         let disk = &self.shared.disk;
         let deadline = Instant::now() + self.shared.waits.0;
-        self.shared.until(deadline, || disk.free() >= ROOM.min(disk.most)).await?;
+        let room = ROOM.min(disk.most());
+        self.shared.until(deadline, || disk.free() >= room).await?;
+        while (self.shared.left)(&self.shared.folder).is_some_and(|left| left < room) {
+            if Instant::now() >= deadline {
+                tracing::warn!(folder = %self.shared.folder.display(), "the disk of long answers is full");
+                return Err(NoRoom);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
         let pipe = Arc::new(Pipe { queue: Mutex::default(), arrived: Notify::new(), shared: self.shared.clone() });
         let sink = Sink { pipe: pipe.clone(), segment: None, patience: self.shared.waits.1 };
         Ok((sink, Spool { pipe, filler: None }))
     }
+}
+
+/// Others write to the disk as well, so that it may be full while the budget is not.
+fn left_on_disk(folder: &Path) -> Option<u64> {
+    let known = rustix::fs::statvfs(folder).ok()?;
+    Some(known.f_bavail.saturating_mul(known.f_frsize))
 }
 
 impl Shared {
@@ -244,7 +239,7 @@ impl Sink {
         let written = spawn_blocking(move || write(&shared, segment, &piece)).await.map_err(io::Error::other)?;
         let (segment, at) = match written {
             Ok(written) => written,
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            Err(error) if [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind()) => {
                 tracing::warn!(folder = %self.pipe.shared.folder.display(), "the disk of long answers is full");
                 return Ok(false);
             }
@@ -360,8 +355,12 @@ mod tests {
     use super::*;
 
     fn spools(most: u64) -> Spools {
+        spools_on(most, |_| Some(u64::MAX))
+    }
+
+    fn spools_on(most: u64, left: fn(&Path) -> Option<u64>) -> Spools {
         let waits = (Duration::from_millis(50), Duration::from_millis(100));
-        Spools::with_waits(&Spill { folder: std::env::temp_dir(), most }, waits)
+        Spools::with(&Spill { folder: std::env::temp_dir(), most }, waits, left)
     }
 
     /// Distinguishable pieces of 64 KiB.
@@ -418,6 +417,18 @@ mod tests {
         sink.end(Ok(()));
         while spool.next().await.is_some() {}
         assert!(spools.open().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn on_a_full_disk_no_answer_begins_until_there_is_room_again() {
+        static LEFT: AtomicU64 = AtomicU64::new(ROOM - 1);
+        let spools = spools_on(64 << 20, |_| Some(LEFT.load(Ordering::Acquire)));
+        assert_eq!(spools.open().await.err(), Some(NoRoom));
+        LEFT.store(ROOM, Ordering::Release);
+        assert!(spools.open().await.is_ok());
+        assert!(spools_on(64 << 20, |_| None).open().await.is_ok(), "where nobody can tell, it is tried");
+        assert!(spools_on(0, |_| Some(0)).open().await.is_ok(), "without files the disk does not matter");
+        assert!(left_on_disk(&std::env::temp_dir()).is_some());
     }
 
     #[tokio::test]
