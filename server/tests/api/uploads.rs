@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
 
 use crate::support::valve::until;
 use crate::support::{TestApp, send};
@@ -46,6 +47,33 @@ async fn an_upload_may_be_longer_than_all_bodies_in_memory() {
         let file = file.send().await.expect("an answer").bytes().await.expect("a file");
         assert!(file.len() == LENGTH && file.iter().all(|found| *found == byte), "{name}: {} bytes", file.len());
     }
+    // Uploads that hold all of the budget and bring nothing; a form that nobody signed needs none of it to be refused.
+    let address = app.base.trim_start_matches("http://");
+    let mut holding = Vec::new();
+    for number in 0..3 {
+        let mut upload = tokio::net::TcpStream::connect(address).await.expect("the server accepts");
+        let head = format!(
+            "POST /storage/v1/object/long/held-{number} HTTP/1.1\r\nHost: x\r\napikey: {0}\r\n\
+             Authorization: Bearer {0}\r\nContent-Type: text/plain\r\nContent-Length: {LENGTH}\r\n\r\n",
+            app.service_key
+        );
+        upload.write_all(head.as_bytes()).await.expect("sent");
+        holding.push(upload);
+    }
+    // They have their share once a fourth finds no room.
+    let waits = || async {
+        let fourth = service.request(Method::POST, "/storage/v1/object/long/fourth").body(vec![b'a'; 1 << 20]);
+        fourth.timeout(std::time::Duration::from_millis(300)).send().await.is_err()
+    };
+    until("the budget is used up", async || waits().await).await;
+    let form = "--X\r\nContent-Disposition: form-data; name=\"policy\"\r\n\r\nnone\r\n\
+                --X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n";
+    let since = std::time::Instant::now();
+    let form = app.plain(Method::POST, "/storage/v1/s3/long").body([form.as_bytes(), &[b'a'; 2 << 20]].concat());
+    let form = send(form.header("content-type", "multipart/form-data; boundary=X")).await;
+    assert!(form.status == 400 || form.status == 403, "{} {}", form.status, form.body);
+    assert!(since.elapsed() < std::time::Duration::from_secs(4), "it waits for nobody's room");
+    drop(holding);
     let refused = service.request(Method::POST, "/rest/v1/nothing").header("content-type", "application/json");
     assert_eq!(send(refused.body(vec![b' '; LENGTH])).await.status, 413, "what is gathered has its limit");
 }

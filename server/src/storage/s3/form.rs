@@ -1,7 +1,8 @@
 //! Uploads by a form that was signed for a browser: `POST` to a bucket, where the signed policy says what may be sent.
 //!
 //! Every field must be named by a condition of the policy, apart from those that carry the signature, so nobody adds
-//! what the signer did not think of. The file comes last; what follows it is not read.
+//! what the signer did not think of. The file comes last, and is read once the signature has been checked; what follows it
+//! is not read.
 //! Reference: <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-HTTPPOSTForms.html>,
 //! supabase/storage `src/storage/protocols/s3/policy.ts`, which reads `content-length-range` and does not enforce it.
 
@@ -54,7 +55,6 @@ pub async fn receive(
     if !is_bucket_name(&bucket) {
         return Err(StorageError::InvalidBucketName);
     }
-    hand_on(&request).await?;
     let form = Form::read(Multipart::new(request.headers(), payload)).await?;
     let signature = Signature::of_form(|name| form.field(name))?;
     let policy = form.field("policy").ok_or(StorageError::InvalidSignature("Invalid signature format"))?;
@@ -71,6 +71,8 @@ pub async fn receive(
         0 => most,
         standard => most.min(standard),
     };
+    // The file has its share of all bodies' budget from here on: nobody gets one with a signature that is none.
+    hand_on(&request).await?;
     let announced = header_text(&request, "content-length").and_then(|text| text.parse().ok());
     let said = form.said();
     let Form { fields, file } = form;
