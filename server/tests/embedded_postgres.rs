@@ -1,5 +1,6 @@
 //! The embedded PostgreSQL: starts, restarts after every kind of sudden end, and says clearly why it cannot.
 
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -47,9 +48,31 @@ fn kill(pid: &str) {
     assert!(std::process::Command::new("kill").args(["-9", pid]).status().expect("kill").success());
 }
 
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("its mode");
+}
+
+/// Nobody but us and PostgreSQL's user gets at anything of a data root.
+fn assert_closed(running: &EmbeddedPostgres) {
+    let metadata = |path: &Path| std::fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let (db, root) = (&running.cluster, running.cluster.parent().expect("a root"));
+    let (top, cluster) = (metadata(root), metadata(db));
+    // The user who is not us passes through by its group.
+    let expected = if top.uid() == cluster.uid() { 0o700 } else { 0o710 };
+    assert_eq!(top.mode() & 0o7777, expected, "{}", root.display());
+    assert!(expected == 0o700 || top.gid() == cluster.gid());
+    for (name, mode) in [("run", 0o700), ("db", 0o700), ("postgres.log", 0o600), ("embedded.lock", 0o600)] {
+        assert_eq!(metadata(&root.join(name)).mode() & 0o7777, mode, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_cluster_is_made_once_with_the_promised_properties_and_keeps_its_data() {
     let root = Root::new("once");
+    // As an older server left them.
+    set_mode(&root.0, 0o755);
+    std::fs::write(root.0.join("postgres.log"), "").expect("a log");
+    set_mode(&root.0.join("postgres.log"), 0o644);
     let first = EmbeddedPostgres::start(&root.options()).await.expect("first start");
     assert_eq!(first.url, format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", first.port));
     for (sql, expected) in [
@@ -65,6 +88,7 @@ async fn a_cluster_is_made_once_with_the_promised_properties_and_keeps_its_data(
     ] {
         assert_eq!(query(&first.admin_url, sql).await.expect(sql), expected, "{sql}");
     }
+    assert_closed(&first);
     let refused = query(&first.url.replace("postgres:postgres@", "postgres:wrong@"), "select 1").await;
     assert!(refused.is_err(), "a wrong password must be refused on loopback too");
     query(&first.url, "create table t as select 42 as n").await.expect("write");
@@ -210,7 +234,6 @@ async fn a_creation_that_outlived_its_server_is_ended() {
 /// Functions of a project, and other people of the machine, must not find the way in through a password that everybody knows.
 #[tokio::test]
 async fn both_passwords_are_private_where_that_is_asked_for() {
-    use std::os::unix::fs::PermissionsExt;
     let root = Root::new("private");
     let options = |passwords| EmbeddedOptions { passwords, ..root.options() };
     let secret = |url: &str| url.split('@').next().map(str::to_owned);
@@ -240,7 +263,6 @@ async fn both_passwords_are_private_where_that_is_asked_for() {
 
 #[tokio::test]
 async fn below_a_private_home_the_cluster_moves_only_where_its_user_cannot_enter() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let home = Root::new("home");
     std::fs::set_permissions(&home.0, std::fs::Permissions::from_mode(0o700)).expect("mode");
     let data_root = home.0.join("checkout/.ferrobase");

@@ -149,9 +149,29 @@ fn processes_that_name(dir: &Path) -> Vec<Pid> {
         .collect()
 }
 
+/// Without `/proc`, `ps` tells the arguments, and who works in the directory goes with its parent.
 #[cfg(not(target_os = "linux"))]
-fn processes_that_name(_dir: &Path) -> Vec<Pid> {
-    Vec::new()
+fn processes_that_name(dir: &Path) -> Vec<Pid> {
+    let listing = std::process::Command::new("ps").args(["-axo", "pid=,command="]).output();
+    listing.map_or_else(|_| Vec::new(), |listing| named_in(&String::from_utf8_lossy(&listing.stdout), dir))
+}
+
+/// The processes of `ps` that have the directory as their last argument or before another one.
+#[cfg(any(test, not(target_os = "linux")))]
+fn named_in(listing: &str, dir: &Path) -> Vec<Pid> {
+    let wanted = dir.to_string_lossy();
+    let names = |command: &str| {
+        command
+            .split_once(&*wanted)
+            .is_some_and(|(before, after)| before.ends_with(' ') && (after.is_empty() || after.starts_with(' ')))
+    };
+    listing
+        .lines()
+        .filter_map(|line| line.trim_start().split_once(' '))
+        .filter(|(_, command)| names(command))
+        .filter_map(|(pid, _)| Pid::from_raw(pid.parse().ok()?))
+        .filter(|pid| *pid != rustix::process::getpid())
+        .collect()
 }
 
 /// The line of PostgreSQL's output that says what went wrong: the last error, else the last line.
@@ -288,6 +308,16 @@ fn processes_in(_db: &Path) -> Vec<Pid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_are_told_by_the_directory_among_their_arguments() {
+        let listing = "    1 /sbin/launchd\n  501 /opt/pg/bin/initdb -D /data/my db.partial -U supabase_admin\n\
+                       \u{20} 502 /opt/pg/bin/postgres --boot -D /data/my db.partial\n\
+                       \u{20} 503 postgres -D /data/my db\n  504 ls /data/my db.partial-2\n";
+        let found = named_in(listing, Path::new("/data/my db.partial"));
+        let found: Vec<_> = found.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+        assert_eq!(found, [501, 502]);
+    }
 
     #[test]
     fn the_telling_line_is_the_error_without_its_prefix() {

@@ -225,6 +225,8 @@ impl Place {
         std::fs::create_dir_all(&root).map_err(EmbeddedError::io("cannot create", &root))?;
         let account = Account::to_drop_to(&root.join("db"))?.unwrap_or(account);
         account.own(&root)?;
+        let closed = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&root, closed).map_err(EmbeddedError::io("cannot close", &root))?;
         match binaries.major_version(Some(&account), &root).await {
             Ok(_) => Ok(Self { root, binaries, major, account: Some(account) }),
             Err(_) => Err(EmbeddedError::UnreachableBinaries { user: account.name, dir }),
@@ -295,9 +297,50 @@ fn short_hash(of: &[u8]) -> String {
     hex::encode(&Sha256::digest(of)[..6])
 }
 
+/// Makes the data root where there is none, and closes it to everybody who has no part in it.
 fn prepare_directory(path: &Path) -> Result<PathBuf, EmbeddedError> {
-    std::fs::create_dir_all(path).map_err(EmbeddedError::io("cannot create", path))?;
-    std::fs::canonicalize(path).map_err(EmbeddedError::io("cannot enter", path))
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(EmbeddedError::io("cannot create", parent))?;
+    }
+    // Root's is closed below: PostgreSQL's user has to pass through.
+    let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
+    match std::fs::DirBuilder::new().mode(mode).create(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists || !path.is_dir() => {
+            return Err(EmbeddedError::io("cannot create", path)(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let path = std::fs::canonicalize(path).map_err(EmbeddedError::io("cannot enter", path))?;
+    close(&path)?;
+    Ok(path)
+}
+
+/// Leaves a data root of ours open to nobody else: 0700, and as root 0710 with the group of PostgreSQL's user where that
+/// could pass before. A folder of somebody else's is theirs to close.
+fn close(root: &Path) -> Result<(), EmbeddedError> {
+    let metadata = std::fs::metadata(root).map_err(EmbeddedError::io("cannot enter", root))?;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let mode = metadata.mode() & 0o7777;
+    let (mut group, mut closed) = (metadata.gid(), mode & !0o077);
+    // Whoever has no user for PostgreSQL is told so a little later.
+    if let Ok(Some(account)) = Account::to_drop_to(&root.join("db")) {
+        let shift = if metadata.gid() == account.gid { 3 } else { 0 };
+        if mode >> shift & 1 == 1 {
+            (group, closed) = (account.gid, closed | 0o010);
+        }
+    }
+    let closing = || -> std::io::Result<()> {
+        if group != metadata.gid() {
+            std::os::unix::fs::chown(root, None, Some(group))?;
+        }
+        if closed != mode {
+            std::fs::set_permissions(root, std::fs::Permissions::from_mode(closed))?;
+        }
+        Ok(())
+    };
+    closing().map_err(EmbeddedError::io("cannot close", root))
 }
 
 /// Takes the lock of this data root, or names the process that holds it.
@@ -310,6 +353,7 @@ fn lock(root: &Path) -> Result<std::fs::File, EmbeddedError> {
         .write(true)
         .create(true)
         .truncate(false)
+        .mode(0o600)
         .custom_flags(NO_LINKS)
         .open(&path)
         .map_err(io)?;
@@ -343,7 +387,7 @@ fn socket_dir(root: &Path, port: u16, account: Option<&Account>) -> Result<PathB
     if dir.as_os_str().len() + format!("/.s.PGSQL.{port}.lock").len() > SOCKET_PATH_MAX {
         dir = Path::new("/tmp").join(format!("ferrobase-{}", short_hash(root.as_os_str().as_encoded_bytes())));
     }
-    match std::fs::DirBuilder::new().mode(0o755).create(&dir) {
+    match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
             // `/tmp` is everybody's: a directory or link that another user has put there is not ours to use.
             let us = rustix::process::geteuid().as_raw();
@@ -358,5 +402,8 @@ fn socket_dir(root: &Path, port: u16, account: Option<&Account>) -> Result<PathB
     if let Some(account) = account {
         account.own(&dir)?;
     }
+    // Older servers left it open.
+    let closed = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(&dir, closed).map_err(EmbeddedError::io("cannot close", &dir))?;
     Ok(dir)
 }

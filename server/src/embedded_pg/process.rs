@@ -1,7 +1,7 @@
 //! The postmaster as a child process: started, awaited, watched, stopped.
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -311,8 +311,13 @@ fn open_log(path: &Path) -> Result<(File, u64), EmbeddedError> {
         .custom_flags(super::NO_LINKS)
         .open(path)
         .map_err(EmbeddedError::io("cannot write", path))?;
-    let begin = file.metadata().map_or(0, |m| m.len());
-    Ok((file, begin))
+    let known = file.metadata().map_err(EmbeddedError::io("cannot read", path))?;
+    // One of an older server is open to everybody.
+    if known.mode() & 0o077 != 0 {
+        let closed = std::fs::Permissions::from_mode(0o600);
+        file.set_permissions(closed).map_err(EmbeddedError::io("cannot close", path))?;
+    }
+    Ok((file, known.len()))
 }
 
 fn rotate(log: &Path) {
