@@ -20,6 +20,7 @@ mod project_copies;
 mod realtime;
 mod rest;
 mod rest_isolation;
+mod shutdown;
 mod storage_crash;
 mod telemetry;
 mod types;
