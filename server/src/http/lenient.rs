@@ -410,6 +410,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for Lenient<S> {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

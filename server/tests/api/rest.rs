@@ -110,5 +110,11 @@ async fn a_database_that_is_gone_is_said_and_nothing_pretends_to_work() {
         .post("/auth/v1/token?grant_type=password", json!({ "email": "a@test.example", "password": "correct-Horse-7" }))
         .await;
     assert!((500..=504).contains(&auth.status), "a client must keep its session: {auth:?}");
+    let list = app.service().get("/storage/v1/bucket").await;
+    assert_eq!((list.status, &list.body["statusCode"]), (503, &json!("503")), "{list:?}");
+    assert_eq!(list.header("retry-after"), "1");
+    let upload = app.service().request(reqwest::Method::POST, "/storage/v1/object/b/a").body("a");
+    let upload = send(upload).await;
+    assert_eq!((upload.status, upload.header("retry-after")), (503, "1"), "{upload:?}");
     assert_eq!(app.anon().get("/health").await.status, 503);
 }

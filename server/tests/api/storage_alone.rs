@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
@@ -22,11 +23,18 @@ struct Alone {
     token: String,
 }
 
+const BINARY: &str = env!("CARGO_BIN_EXE_ferrobase");
+
 impl Alone {
     async fn start(settings: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(BINARY);
+        command.args(["serve", "--only", "storage"]);
+        Self::run(command, settings).await
+    }
+
+    async fn run(mut command: Command, settings: &[(&str, &str)]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("address").port();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
-        command.args(["serve", "--only", "storage"]).env_clear().envs(settings.iter().copied());
+        command.env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").envs(settings.iter().copied());
         command.env("SERVER_HOST", "127.0.0.1").env("SERVER_PORT", port.to_string()).env("AUTH_JWT_SECRET", SECRET);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("the binary runs");
         let mut alone =
@@ -131,4 +139,76 @@ async fn what_it_needs_and_has_not_is_said_in_one_go() {
     for name in ["DATABASE_URL", "AUTH_JWT_SECRET", "STORAGE_S3_BUCKET", "AWS_ACCESS_KEY_ID", "MULTI_TENANT"] {
         assert!(said.contains(name), "{name}: {said}");
     }
+}
+
+/// Files below a folder and their bytes in all.
+fn held(folder: &Path) -> (usize, u64) {
+    let (mut count, mut bytes, mut waiting) = (0, 0, vec![folder.to_owned()]);
+    while let Some(folder) = waiting.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry")) {
+            let known = entry.metadata().expect("it is there");
+            if known.is_dir() {
+                waiting.push(entry.path());
+            } else {
+                (count, bytes) = (count + 1, bytes + known.len());
+            }
+        }
+    }
+    (count, bytes)
+}
+
+/// The server has a disk of 4 MB, which is mounted for it alone.
+#[actix_web::test]
+async fn a_full_disk_is_told_and_nothing_half_written_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().to_str().expect("text");
+    let mount = |then: &str| {
+        let mut command = Command::new("unshare");
+        // Who is not root becomes it in a world of their own, where that may be done.
+        let is_root = rustix::process::geteuid().is_root();
+        command.args([if is_root { "-m" } else { "-rm" }, "sh", "-c"]);
+        command.arg(format!("mount -t tmpfs -o size=4m none {place} && {then}"));
+        command
+    };
+    if !mount("true").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("not tried: nothing may be mounted here");
+        return;
+    }
+    let app = TestApp::start().await;
+    let settings = [
+        ("DATABASE_URL", app.owner_url.as_str()),
+        ("STORAGE_BACKEND", "file"),
+        ("FILE_STORAGE_BACKEND_PATH", place),
+        ("GLOBAL_S3_BUCKET", "stub"),
+        ("TENANT_ID", "stub"),
+    ];
+    let alone = Alone::run(mount(&format!("exec {BINARY} serve --only storage")), &settings).await;
+    let seen = Path::new("/proc").join(alone.process.id().to_string()).join("root").join(place.trim_start_matches('/'));
+    assert_eq!(alone.json(Method::POST, "/bucket", json!({ "name": "b" })).await.0, 200);
+    let upload = async |path: &str, length: usize| {
+        let upload = alone.request(Method::POST, path).header("content-type", "text/plain").body(vec![b'x'; length]);
+        upload.send().await.expect("an answer")
+    };
+    assert_eq!(upload("/object/b/kept", 1 << 20).await.status(), 200);
+    let before = held(&seen);
+    assert_eq!(before, (1, 1 << 20));
+
+    let metadata = format!("bucketName {},objectName {}", STANDARD.encode("b"), STANDARD.encode("tus"));
+    let begin = alone.request(Method::POST, "/upload/resumable").header("tus-resumable", "1.0.0");
+    let begun = begin.header("upload-length", 6 << 20).header("upload-metadata", metadata).send().await;
+    let location = begun.expect("an answer").headers()["location"].to_str().expect("an address").to_owned();
+    let part = alone.http.patch(&location).bearer_auth(&alone.token).header("tus-resumable", "1.0.0");
+    let part = part.header("content-type", "application/offset+octet-stream").header("upload-offset", 0);
+    let part = part.body(vec![b'x'; 6 << 20]).send().await.expect("an answer");
+    for refused in [upload("/object/b/large", 6 << 20).await, part] {
+        assert_eq!(refused.status(), 503);
+        assert_eq!(refused.headers()["retry-after"], "1");
+    }
+    assert_eq!(held(&seen), before);
+    let rows = "select string_agg(name, ' ') from storage.objects";
+    assert_eq!(app.owner.query_one(rows, &[]).await.expect("rows").get::<_, String>(0), "kept");
+    // There is room for what is small.
+    assert_eq!(upload("/object/b/small", 1 << 20).await.status(), 200);
+    let kept = alone.request(Method::GET, "/object/b/kept").send().await.expect("an answer");
+    assert_eq!(kept.bytes().await.expect("a file").len(), 1 << 20);
 }

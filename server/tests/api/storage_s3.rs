@@ -349,6 +349,21 @@ async fn a_link_for_writing_takes_no_header_that_its_signer_did_not_sign() {
     assert_eq!(s3.get("/uploads/copy", "").await, (200, "secret".to_owned()));
     let another = [("x-amz-copy-source", "/uploads/mine")];
     assert_eq!(code(&sent(&link, &another, "").await), (403, "SignatureDoesNotMatch"));
+
+    // A token that only stands beside a link says nothing of its bearer: policies and triggers do not see it.
+    app.owner
+        .batch_execute(
+            "create function public.tell() returns trigger language plpgsql as $$ begin
+               raise exception '<%>', current_setting('request.jwt', true) using errcode = 'PT418'; end $$;
+             create trigger tell before insert on storage.objects for each row execute function public.tell()",
+        )
+        .await
+        .expect("a trigger");
+    let link = s3.presigned_for("PUT", "/uploads/told", "", &[], 60);
+    let told =
+        text(app.plain(Method::PUT, &link).bearer_auth("junk.of.somebody").body("x").send().await.expect("an answer"));
+    let told = told.await;
+    assert_eq!((told.0, between(&told.1, "Message")), (418, "&lt;&gt;"), "{}", told.1);
 }
 
 #[actix_web::test]

@@ -72,6 +72,40 @@ async fn an_abandoned_request_is_cancelled_and_frees_its_slot() {
     fixture.stop().await;
 }
 
+/// A COMMIT that waits (here for a deferred check) is ended with its client: all of it or nothing, and its slot is free.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_during_commit_leaves_all_or_nothing() {
+    let fixture = Fixture::start(&[("DB_POOL", "1")]).await;
+    let slow = "create table kept (id int primary key); grant select, insert on kept to studio_visitor; \
+                create function wait() returns trigger language plpgsql as \
+                $$ begin perform pg_advisory_xact_lock(4714); return null; end $$; \
+                create constraint trigger wait after insert on kept deferrable initially deferred \
+                for each row execute function wait()";
+    fixture.reload_with(slow, "/kept").await;
+    let holder = crate::support::cluster::connect(&fixture.database.url).await;
+    holder.batch_execute("select pg_advisory_lock(4714)").await.expect("held");
+    let post = || fixture.request("anon", "POST", "/kept").json(&serde_json::json!([{ "id": 1 }, { "id": 2 }]));
+    let gone = post().timeout(Duration::from_millis(500)).send().await;
+    assert!(gone.expect_err("abandoned").is_timeout());
+    // The one connection serves others while the check would still wait.
+    let request = fixture.request("anon", "GET", "/rpc/add?a=1").timeout(Duration::from_secs(5));
+    assert_eq!(fixture.send(request).await.body, "11");
+    holder.batch_execute("select pg_advisory_unlock(4714)").await.expect("free");
+    let left = "select count(*) from pg_stat_activity where datname = current_database() \
+                and wait_event_type = 'Lock' and wait_event = 'advisory'";
+    for _ in 0..100 {
+        if fixture.one(left).await == "0" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(fixture.one(left).await, "0");
+    let kept = fixture.one("select count(*) from kept").await;
+    let again = fixture.send(post()).await.status;
+    assert_eq!((kept.as_str(), again), if kept == "0" { ("0", 201) } else { ("2", 409) });
+    fixture.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_check_refuses_is_undone() {
     let fixture = Fixture::start(&[]).await;
