@@ -80,8 +80,7 @@ async fn follow_while_wanted(inner: &Arc<Inner>, config: &Config) {
             inner.changes.set_state(State::Starting);
         }
         let since = Instant::now();
-        replaced::over().await;
-        let database = replaced::times();
+        let database = replaced::current().await;
         let ended = follow(inner, config, told.is_some(), database).await;
         let was_up = inner.metrics.stream_up.swap(0, Ordering::Relaxed) == 1;
         if was_up {
