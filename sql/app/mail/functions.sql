@@ -230,7 +230,7 @@ declare
   spoken text := coalesce((select p.language from public.profiles p where p.id = (person ->> 'id')::uuid),
     case when person -> 'user_metadata' ->> 'language' in ('en', 'es', 'fr', 'ht') then person -> 'user_metadata' ->> 'language' end, 'en');
   link text := regexp_replace(told ->> 'site_url', '/auth/v1/?$', '') || '/auth/v1/verify?token={hash}&type=' || private.query_part(kind)
-    || '&redirect_to=' || coalesce(private.query_part(told ->> 'redirect_to'), '');
+    || '&redirect_to=' || case when told ->> 'redirect_to' ~ '[&=#]' then private.query_part(told ->> 'redirect_to') else told ->> 'redirect_to' end;
   code text := case kind when 'signup' then 'confirm' when 'invite' then 'invited' when 'recovery' then 'recovery' when 'magiclink' then 'signInLink'
     when 'email_change' then 'addressChange' when 'reauthentication' then 'itIsYou' when 'password_changed_notification' then 'passwordChanged'
     when 'email_changed_notification' then 'addressChanged' when 'phone_changed_notification' then 'phoneChanged' else 'waysChanged' end;
