@@ -17,6 +17,11 @@ use crate::support::valve::until;
 
 const SECRET: &str = "a secret of the servers that are told to stop";
 
+fn token(role: &str) -> String {
+    let claims = json!({ "role": role, "exp": 4_000_000_000_i64 });
+    encode(&Header::default(), &claims, &EncodingKey::from_secret(SECRET.as_bytes())).expect("a token")
+}
+
 /// A server as a process; ended with this value.
 struct Server {
     child: Child,
@@ -55,8 +60,7 @@ impl Server {
 
     /// Sends a request whose answer nobody waits for.
     fn post(&self, path: &str, role: &str, body: &Value) {
-        let claims = json!({ "role": role, "exp": 4_000_000_000_i64 });
-        let token = encode(&Header::default(), &claims, &EncodingKey::from_secret(SECRET.as_bytes())).expect("a token");
+        let token = token(role);
         let request = reqwest::Client::new().post(format!("{}{path}", self.base)).header("apikey", &token);
         actix_web::rt::spawn(request.bearer_auth(token).json(body).send());
     }
@@ -190,6 +194,7 @@ async fn a_statement_that_outlives_the_drain_is_cancelled_in_every_mode_and_cert
         &[
             ("DATABASE_URL", &good),
             ("JWT_SECRET", SECRET),
+            ("ANON_KEY", &token("anon")),
             ("FERROBASE_MIGRATIONS", "none"),
             ("FERROBASE_MAIL", "drop"),
             ("FERROBASE_USER", "root"),
