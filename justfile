@@ -24,7 +24,7 @@ setup:
 vector: setup
     tools/pg-extras.sh vector
 
-# Install pgTAP for the embedded PostgreSQL, for `ferrobase test db` (needs Python)
+# Install pgTAP for the embedded PostgreSQL, for `ferrobase test db` (Debian 12; needs Python)
 pgtap: setup
     tools/pg-extras.sh pgtap
 

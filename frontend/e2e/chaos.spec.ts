@@ -228,7 +228,9 @@ class Journey {
     await button(page, /^Food Assistance/).click();
     const title = (words: string) => expect(heading(page)).toHaveText(words);
     await title("Choose nonprofits");
-    await page.waitForFunction(async () => navigator.serviceWorker.controller && (await caches.keys()).length > 0);
+    await page.waitForFunction(
+      async () => navigator.serviceWorker.controller?.state === "activated" && (await caches.match("/")) !== undefined,
+    );
     const harbor = page.getByRole("checkbox", { name: /^Harbor Relief Fund/ });
     await harbor.check();
     await this.perhaps();

@@ -513,6 +513,7 @@ test("the single page sends the same request, and the wizard's answers come alon
   const email = `single-${randomUUID()}@test.example`;
   await page.goto("/submit-request");
   await button(page, /^Food Assistance/).click();
+  await expect(heading(page, "Choose nonprofits")).toBeVisible();
   await page.goto("/submit-request");
   await page.getByRole("link", { name: "Prefer one page?" }).click();
   await expect(heading(page, "Submit Aid Request")).toBeVisible();

@@ -70,9 +70,18 @@ async fn changes_of_before_a_rename_are_not_left_out_in_silence() {
     // When it is judged the key has another name than in the log.
     run(&app, &format!("begin; insert into mine values (1, '{ANN}'); alter table mine rename id to key; commit")).await;
     is_told_to_join_again(&mut client).await;
-    join(&mut client, entry).await;
-    run(&app, &format!("insert into mine values (2, '{ANN}')")).await;
-    assert_eq!(client.change().await["data"]["record"], json!({ "key": 2, "owner": ANN }));
+    // It may be told so more than once; a channel that stays gets what comes.
+    for key in 2.. {
+        assert!(key < 10, "no channel stays");
+        join(&mut client, entry.clone()).await;
+        run(&app, &format!("insert into mine values ({key}, '{ANN}')")).await;
+        let told = client.wait_for(|got| ["postgres_changes", "phx_error"].contains(&got.event.as_str())).await;
+        if told.event == "postgres_changes" {
+            let record = &told.payload["data"]["record"];
+            assert!(record["owner"] == ANN && (2..=key).any(|key| record["key"] == key), "{record}");
+            break;
+        }
+    }
 }
 
 #[actix_web::test]
