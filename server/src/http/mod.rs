@@ -9,6 +9,7 @@ mod gate;
 pub mod lenient;
 pub mod listen;
 pub mod loopback;
+pub mod page;
 pub mod patience;
 pub mod request_id;
 pub mod span;

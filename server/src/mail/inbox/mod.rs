@@ -33,6 +33,7 @@ use super::{MailError, Message, Sender};
 use crate::db::{DbError, Pool};
 use crate::http::listen::KEEP_ALIVE;
 use crate::http::loopback::is_loopback_host;
+use crate::http::page::STYLE;
 
 /// Puts messages into the inbox.
 pub struct Inbox {
@@ -213,7 +214,7 @@ async fn html_part(pool: Data<Pool>, id: Path<String>) -> Result<HttpResponse, I
 }
 
 async fn style() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/css; charset=utf-8").body(include_str!("inbox.css"))
+    HttpResponse::Ok().content_type("text/css; charset=utf-8").body(format!("{STYLE}{}", include_str!("inbox.css")))
 }
 
 async fn script() -> HttpResponse {

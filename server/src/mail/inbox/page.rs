@@ -5,6 +5,7 @@ use std::fmt::Write;
 use chrono::{DateTime, Local};
 
 use super::queries::Stored;
+use crate::http::page::{Page, escape};
 
 /// How the shown message is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,6 @@ impl View {
     }
 }
 
-const MARK: &str = r#"<svg viewBox="0 0 32 32" aria-hidden="true"><path class="mark-iron" d="M10 22.5V5.6M10 5.6h14.5M10 13.8h10" stroke-width="4.6"/><path class="mark-base" d="M3.5 28.2h25" stroke-width="3.2"/></svg>"#;
 const TRASH: &str = r#"<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="M10 11v6M14 11v6M19 6v14a2 2 0 0 1-2 2H7a2 2 0 0 1-2-2V6M3 6h18M8 6V4a2 2 0 0 1 2-2h4a2 2 0 0 1 2 2v2"/></svg>"#;
 
 /// The whole page; `now` decides how times are told.
@@ -37,28 +37,13 @@ pub fn render(messages: &[Stored], shown: Option<&Stored>, view: View, now: Date
     } else {
         format!(r#"<form method="post" action="/delete"><button class="button">{TRASH}Delete all</button></form>"#)
     };
-    format!(
-        r##"<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Inbox · Ferrobase</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/inbox.css">
-<script src="/inbox.js" defer></script>
-</head>
-<body data-newest="{newest}">
-<a class="skip" href="#main">Skip to main content</a>
-<header class="top"><div class="wrap"><a class="brand" href="/">{MARK}<span>Ferrobase</span></a></div></header>
-<main id="main" class="wrap">
-<div class="head"><div><h1>Inbox</h1><p>Mail caught in development. Nothing here was sent to anybody.</p></div>{delete}</div>
-<div class="columns">{list}{article}</div>
-</main>
-</body>
-</html>
-"##
-    )
+    let head = format!(
+        "<div><h1>Inbox</h1><p>Mail caught in development. Nothing here was sent to anybody.</p></div>{delete}"
+    );
+    let attributes = format!(r#" data-newest="{newest}""#);
+    let columns = format!("{list}{article}");
+    Page { title: "Inbox", home: "/", files: "/inbox", attributes: &attributes, head: &head, columns: &columns }
+        .render()
 }
 
 fn list(messages: &[Stored], shown: Option<&Stored>, now: DateTime<Local>) -> String {
@@ -155,19 +140,6 @@ fn when(received: DateTime<Local>, now: DateTime<Local>) -> String {
         days if days < 300 => received.format("%b %-d").to_string(),
         _ => received.format("%b %-d, %Y").to_string(),
     }
-}
-
-fn escape(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '&' => "&amp;".to_owned(),
-            '<' => "&lt;".to_owned(),
-            '>' => "&gt;".to_owned(),
-            '"' => "&quot;".to_owned(),
-            '\'' => "&#39;".to_owned(),
-            other => other.to_string(),
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Noted, Way};
+use crate::http::page::{Page, escape};
 
 /// What the page tells.
 pub struct View {
@@ -45,8 +46,6 @@ pub struct Channel {
     pub changes: Vec<String>,
 }
 
-const MARK: &str = r#"<svg viewBox="0 0 32 32" aria-hidden="true"><path class="mark-iron" d="M10 22.5V5.6M10 5.6h14.5M10 13.8h10" stroke-width="4.6"/><path class="mark-base" d="M3.5 28.2h25" stroke-width="3.2"/></svg>"#;
-
 /// The whole page.
 pub fn render(view: &View) -> String {
     let list = list(view);
@@ -55,32 +54,18 @@ pub fn render(view: &View) -> String {
         article,
     );
     let name = view.shown.as_ref().map_or_else(String::new, |shown| escape(&shown.name));
-    format!(
-        r##"<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Realtime · Ferrobase</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/realtime.css">
-<script src="/realtime.js" defer></script>
-</head>
-<body>
-<a class="skip" href="#main">Skip to main content</a>
-<header class="top"><div class="wrap"><a class="brand" href="/realtime">{MARK}<span>Ferrobase</span></a></div></header>
-<main id="main" class="wrap">
-<div class="head"><div><h1>Realtime</h1><p id="figures" data-live>{sockets}, {channels}. {stream}</p></div>
-<form action="/realtime"><label>Topic <input name="topic" value="{name}" required maxlength="1024" autocomplete="off" spellcheck="false"></label><button class="button">Watch</button></form></div>
-<div class="columns"><nav aria-label="Topics" id="topics" data-live>{list}</nav><div class="shown" id="shown" data-live>{shown}</div></div>
-</main>
-</body>
-</html>
-"##,
+    let head = format!(
+        r#"<div><h1>Realtime</h1><p id="figures" data-live>{sockets}, {channels}. {stream}</p></div>
+<form action="/realtime"><label>Topic <input name="topic" value="{name}" required maxlength="1024" autocomplete="off" spellcheck="false"></label><button class="button">Watch</button></form>"#,
         sockets = count(view.sockets, "socket"),
         channels = count(view.channels, "channel"),
         stream = escape(&view.stream),
-    )
+    );
+    let columns = format!(
+        r#"<nav aria-label="Topics" id="topics" data-live>{list}</nav><div class="shown" id="shown" data-live>{shown}</div>"#
+    );
+    Page { title: "Realtime", home: "/realtime", files: "/realtime", attributes: "", head: &head, columns: &columns }
+        .render()
 }
 
 fn count(number: i64, what: &str) -> String {
@@ -180,21 +165,6 @@ fn article(shown: &Shown) -> String {
 
 fn form_urlencoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
-}
-
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

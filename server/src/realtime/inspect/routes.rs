@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use super::page::{self, Channel, Shown, Topic, View};
 use crate::http::loopback::is_loopback_host;
+use crate::http::page::STYLE;
 use crate::realtime::changes::State;
 use crate::realtime::hub::{Member, World};
 use crate::realtime::token::{self, identify};
@@ -142,7 +143,7 @@ fn members(inner: &Inner, world: &World) -> Vec<Channel> {
 }
 
 async fn style() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/css; charset=utf-8").body(include_str!("inspect.css"))
+    HttpResponse::Ok().content_type("text/css; charset=utf-8").body(format!("{STYLE}{}", include_str!("inspect.css")))
 }
 
 async fn script() -> HttpResponse {
