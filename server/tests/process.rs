@@ -445,10 +445,14 @@ fn asked_twice_the_server_leaves_requests_in_flight() {
     house.serve();
     let [api, ..] = house.ports;
     until("the server answers", || house.get(api, "/health").0 == 200);
-    // A request whose body never comes keeps the first stop waiting.
+    // A request whose body never comes keeps the first stop waiting, once a worker has it: that worker says 'Continue'.
     let mut stuck = TcpStream::connect(("127.0.0.1", api)).expect("a connection");
-    let head = "POST /functions/v1/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{";
+    stuck.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let head = "POST /functions/v1/x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n";
     stuck.write_all(head.as_bytes()).expect("half a request");
+    let mut told = [0; 12];
+    stuck.read_exact(&mut told).expect("an answer");
+    assert_eq!(&told, b"HTTP/1.1 100");
     house.signal(Signal::INT);
     until("the stop has begun", || house.log().contains("requests in flight are finished first"));
     house.signal(Signal::INT);
