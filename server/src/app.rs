@@ -35,6 +35,7 @@ use crate::migrate::PlatformUrls;
 use crate::realtime::{self, Realtime, RealtimeConfig};
 use crate::rest::live::Live;
 use crate::rest::{self, Rest};
+use crate::sms::{self, Way};
 use crate::storage::{self, Storage, StorageConfig};
 use crate::telemetry;
 use crate::web::{AppSettings, Providers};
@@ -99,6 +100,10 @@ pub struct App {
     pub trusted_proxies: TrustedProxies,
     /// Figures for the admin listener.
     pub traffic: Traffic,
+    /// Where texts of the outbox go.
+    pub texts: Way,
+    /// What people answer to texts, where a provider tells it.
+    pub answers: Option<sms::Webhook>,
     /// Of a copy that goes back to its seed when asked to.
     pub reset: Option<gateway::Reset>,
 }
@@ -116,6 +121,11 @@ impl App {
         let requests = Pool::new(&urls.rest_url, &requests)?;
         // One server, one pulse.
         let pulse = requests.pulse().clone();
+        // For a start and for the few who answer a text.
+        let own = PoolOptions { size: 1, pulse: Some(pulse.clone()), ..PoolOptions::default() };
+        let own = Pool::new(&urls.service_url, &own)?;
+        let texts = Way::of(&auth.sms, &settings.mail, reqwest::Client::new());
+        texts.announce(&own).await?;
         let app = Self {
             rest: build_rest(source, urls, requests.clone()).await?,
             realtime: build_realtime(source, settings, urls, key_set, &pulse)?,
@@ -137,7 +147,10 @@ impl App {
                     azure: auth.external.providers.get("azure").is_some_and(|provider| provider.enabled),
                 },
                 autoconfirm: auth.mailer.autoconfirm,
+                sms: texts.is_served(),
             }),
+            answers: sms::Webhook::new(&auth.sms, &config.api_external_url, own),
+            texts,
             auth: Arc::new(build_auth(auth, config, urls, &pulse).await?),
             keys,
         };
@@ -150,6 +163,9 @@ impl App {
     pub fn configure(self, service: &mut ServiceConfig) {
         if let Some(reset) = self.reset {
             service.app_data(web::Data::new(reset)).route(gateway::RESET, web::post().to(gateway::reset));
+        }
+        if let Some(answers) = self.answers {
+            answers.configure(service);
         }
         service
             .app_data(web::Data::new(self.keys))

@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 
 /// Each room and the rooms it may import, beside itself. The APIs (auth, rest, storage, functions, realtime, web) never import
 /// one another: what two of them need lies below them.
-const ROOMS: [(&str, &[&str]); 22] = [
+const ROOMS: [(&str, &[&str]); 24] = [
     ("secret", &[]),
     ("jwt", &["secret"]),
     ("config", &["jwt", "secret"]), // keys and the role's path are read into their types
     ("http", &["config"]),
     ("db", &["config", "http", "jwt"]),
     ("mail", &["config", "http", "jwt", "db"]),
+    ("sms", &["config", "db", "mail"]),
     ("schema_cache", &["config", "http", "jwt", "db"]),
-    ("auth", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
+    ("auth", &["config", "http", "jwt", "db", "mail", "schema_cache", "sms"]),
     ("rest", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
     ("storage", &["config", "http", "jwt", "db", "mail", "schema_cache"]),
     ("functions", &["config", "http", "jwt", "db", "mail", "schema_cache", "project"]),
@@ -26,7 +27,8 @@ const ROOMS: [(&str, &[&str]); 22] = [
     ("jobs", &["db"]),
     ("migrate", &["config", "db"]),
     ("telemetry", &["config", "http"]),
-    ("admin", &["config", "http", "db", "auth", "realtime", "rest", "storage", "functions"]),
+    ("backup", &["config", "embedded_pg", "storage"]),
+    ("admin", &["backup", "config", "http", "db", "auth", "realtime", "rest", "storage", "functions"]),
     (
         "app",
         &[
@@ -43,6 +45,7 @@ const ROOMS: [(&str, &[&str]); 22] = [
             "project",
             "realtime",
             "rest",
+            "sms",
             "storage",
             "telemetry",
             "web",
@@ -54,6 +57,7 @@ const ROOMS: [(&str, &[&str]); 22] = [
             "admin",
             "app",
             "auth",
+            "backup",
             "config",
             "db",
             "embedded_pg",
@@ -67,6 +71,7 @@ const ROOMS: [(&str, &[&str]); 22] = [
             "realtime",
             "rest",
             "schema_cache",
+            "sms",
             "storage",
             "telemetry",
         ],

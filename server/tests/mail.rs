@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use ferrobase::db::{Pool, PoolOptions};
+use ferrobase::mail::outbox::Channel;
 use ferrobase::mail::{FromAddress, MailError, Memory, Message, Sender, Smtp, SmtpConfig, inbox, outbox};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -63,7 +64,7 @@ async fn a_mail_server_that_says_nothing_holds_neither_connections_nor_rows_nor_
     for _ in 0..5 {
         db.run(SEND).await;
     }
-    let outbox = outbox::spawn(pool.clone(), db.service_url.clone(), Arc::new(Silent));
+    let outbox = outbox::spawn(pool.clone(), db.service_url.clone(), Arc::new(Silent), Channel::Mail);
     let due = "select count(*) from ferrobase.outbox where next_attempt_at <= now()";
     until("four are being sent", async || db.number(due).await == 1).await;
     assert!(pool.lease().await.is_ok(), "the only connection is free");
@@ -100,7 +101,7 @@ async fn a_conversation_with_a_mail_server_has_an_end() {
 async fn a_mail_leaves_after_commit_and_never_after_rollback() {
     let db = Fixture::new().await;
     let sent = Memory::default();
-    let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()));
+    let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()), Channel::Mail);
     db.run(&format!("begin; {SEND}; rollback")).await;
     db.run(&format!("begin; {SEND}; commit")).await;
     until("the mail is delivered", async || sent.messages().len() == 1).await;
@@ -137,12 +138,12 @@ async fn a_refused_mail_is_tried_again_also_by_the_next_server() {
     let db = Fixture::new().await;
     db.run(SEND).await;
     let flaky = Flaky { refusals: AtomicU32::new(1), taken: Memory::default() };
-    assert!(outbox::deliver_next(&db.pool, &flaky).await.expect("first try"));
-    assert!(!outbox::deliver_next(&db.pool, &flaky).await.expect("not due yet"), "a retry waits");
+    assert!(outbox::deliver_next(&db.pool, &flaky, Channel::Mail).await.expect("first try"));
+    assert!(!outbox::deliver_next(&db.pool, &flaky, Channel::Mail).await.expect("not due yet"), "a retry waits");
     assert_eq!(db.number("select attempts::bigint from ferrobase.outbox where last_error like '%try later'").await, 1);
     // Another server takes over where this one stopped.
     let sent = Memory::default();
-    let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()));
+    let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()), Channel::Mail);
     until("the retry is delivered", async || sent.messages().len() == 1).await;
     outbox.stop().await;
 }
@@ -166,7 +167,8 @@ impl Sender for Tarpit {
 async fn a_mail_that_hangs_and_one_that_is_refused_in_strange_words_hold_up_no_other() {
     let db = Fixture::new().await;
     let sent = Memory::default();
-    let outbox = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(Tarpit { taken: sent.clone() }));
+    let outbox =
+        outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(Tarpit { taken: sent.clone() }), Channel::Mail);
     db.run(
         "select ferrobase.send_mail('stuck@x.example', '', '', ''), ferrobase.send_mail('nul@x.example', '', '', '')",
     )
@@ -195,8 +197,8 @@ async fn two_servers_send_each_mail_once() {
     .await;
     let before = db.number("select count(*) from ferrobase.outbox").await;
     let sent = Memory::default();
-    let one = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()));
-    let two = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()));
+    let one = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()), Channel::Mail);
+    let two = outbox::spawn(db.pool.clone(), db.service_url.clone(), Arc::new(sent.clone()), Channel::Mail);
     until("everything is sent", async || db.number("select count(*) from ferrobase.outbox").await == 0).await;
     one.stop().await;
     two.stop().await;
@@ -208,7 +210,7 @@ async fn an_address_that_is_none_is_given_up_and_kept_for_a_person_to_see() {
     let db = Fixture::new().await;
     db.run("select ferrobase.send_mail('nobody', 's', 't', 'h')").await;
     let (port, _received) = mail_server("250 ok").await;
-    assert!(outbox::deliver_next(&db.pool, &smtp(port)).await.expect("a try"));
+    assert!(outbox::deliver_next(&db.pool, &smtp(port), Channel::Mail).await.expect("a try"));
     assert_eq!(db.number("select count(*) from ferrobase.outbox where failed_at is not null").await, 1);
 }
 
@@ -220,7 +222,7 @@ async fn what_a_mail_server_refuses_for_good_is_given_up_and_the_rest_tried_agai
     {
         db.run(&format!("delete from ferrobase.outbox; {SEND}")).await;
         let (port, _received) = mail_server(answer).await;
-        assert!(outbox::deliver_next(&db.pool, &smtp(port)).await.expect("a try"));
+        assert!(outbox::deliver_next(&db.pool, &smtp(port), Channel::Mail).await.expect("a try"));
         let tried = "select count(*) from ferrobase.outbox where attempts = 1";
         assert_eq!(db.number(tried).await, 1, "{answer}");
         assert_eq!(db.number(&format!("{tried} and failed_at is not null")).await, given_up, "{answer}");

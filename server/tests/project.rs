@@ -198,6 +198,70 @@ async fn a_failing_migration_ends_the_start_and_says_where_and_what_stays() {
     project.write("supabase/config.toml", &config);
 }
 
+/// pg_jsonschema, keyword by keyword.
+async fn schemas_of_json_are_judged(project: &Project) {
+    let references = r##"{"$defs": {"n": {"type": "integer"}, "t/x": {"properties": {"next": {"$ref": "#/$defs/t~1x"}, "n": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/t~1x"}"##;
+    let cases: [(&str, &str, usize); 31] = [
+        ("true", "1", 0),
+        ("false", "1", 1),
+        (r#"{"type": ["string", "null"]}"#, "null", 0),
+        (r#"{"type": "integer"}"#, "1.0", 0),
+        (r#"{"type": "integer"}"#, "1.5", 1),
+        (r#"{"enum": [1, "a"]}"#, r#""b""#, 1),
+        (r#"{"const": {"a": 1}}"#, r#"{"a": 1.0}"#, 0),
+        (r#"{"minimum": 1, "exclusiveMaximum": 3, "multipleOf": 0.5}"#, "2.5", 0),
+        (r#"{"minimum": 1, "exclusiveMaximum": 3}"#, "3", 1),
+        (r#"{"minimum": 1}"#, r#""no number""#, 0),
+        (r#"{"minLength": 2, "maxLength": 3, "pattern": "^é"}"#, r#""éé""#, 0),
+        (r#"{"minLength": 3, "pattern": "^a"}"#, r#""éé""#, 2),
+        (r#"{"items": {"type": "number"}, "minItems": 1, "uniqueItems": true}"#, "[1, 2]", 0),
+        (r#"{"items": {"type": "number"}, "uniqueItems": true}"#, r#"["a", "a"]"#, 3),
+        (r#"{"prefixItems": [{"type": "string"}], "items": false}"#, r#"["a"]"#, 0),
+        (r#"{"items": [{"type": "string"}], "additionalItems": false}"#, r#"["a", 1]"#, 1),
+        (r#"{"contains": {"type": "string"}, "maxContains": 1}"#, r#"[1, "a"]"#, 0),
+        (r#"{"contains": {"type": "string"}}"#, "[1]", 1),
+        (
+            r#"{"required": ["a"], "properties": {"a": {"type": "string"}}, "additionalProperties": false}"#,
+            r#"{"a": "x"}"#,
+            0,
+        ),
+        (r#"{"required": ["a", "b"], "additionalProperties": false}"#, r#"{"c": 1}"#, 3),
+        (
+            r#"{"patternProperties": {"^x_": {"type": "number"}}, "additionalProperties": {"type": "string"}}"#,
+            r#"{"x_a": 1, "b": 2}"#,
+            1,
+        ),
+        (r#"{"propertyNames": {"maxLength": 1}, "maxProperties": 1}"#, r#"{"aa": 1}"#, 1),
+        (r#"{"dependentRequired": {"a": ["b"]}}"#, r#"{"a": 1}"#, 1),
+        (r#"{"allOf": [{"type": "number"}, {"minimum": 3}]}"#, "2", 1),
+        (r#"{"anyOf": [{"type": "number"}, {"type": "string"}]}"#, "null", 1),
+        (r#"{"oneOf": [{"minimum": 1}, {"minimum": 2}]}"#, "3", 1),
+        (r#"{"not": {"type": "string"}}"#, r#""a""#, 1),
+        (r#"{"if": {"type": "string"}, "then": {"minLength": 2}, "else": {"minimum": 5}}"#, "4", 1),
+        (r#"{"if": {"type": "string"}, "then": {"minLength": 2}}"#, r#""a""#, 1),
+        (references, r#"{"next": {"next": {"n": "x"}}}"#, 1),
+        (references, r#"{"next": {"next": {"n": 1}}}"#, 0),
+    ];
+    let list = |of: fn(&(&str, &str, usize)) -> String| cases.iter().map(of).collect::<Vec<_>>().join(", ");
+    let (schemas, instances) =
+        (list(|(schema, ..)| format!("'{schema}'")), list(|(_, instance, _)| format!("'{instance}'")));
+    let counts = project
+        .one(&format!(
+            "select string_agg(concat(cardinality(extensions.jsonschema_validation_errors(schema::json, instance::json)),
+               case when extensions.jsonb_matches_schema(schema::json, instance::jsonb) then '+' else '-' end), ' ' order by at)
+             from unnest(array[{schemas}], array[{instances}]) with ordinality as judged (schema, instance, at)"
+        ))
+        .await;
+    let expected = cases.map(|(_, _, count)| format!("{count}{}", if count == 0 { '+' } else { '-' })).join(" ");
+    assert_eq!(counts, expected);
+    let valid = "select concat_ws(' ', extensions.jsonschema_is_valid('{\"type\": \"nothing\"}'),
+                   extensions.jsonschema_is_valid('{\"properties\": {\"a\": {\"minLength\": 1}}}'),
+                   extensions.jsonschema_is_valid('{\"properties\": {\"a\": {\"minLength\": -1}}}'))";
+    assert_eq!(project.one(valid).await, "f t f");
+    let kept = "with kept as (insert into shapes values ('{}') returning 1) select count(*) from kept";
+    assert_eq!(project.one(kept).await, "1");
+}
+
 /// What public projects' migrations create, and what it does here.
 #[actix_web::test]
 async fn extensions_of_supabase_do_their_work() {
@@ -214,6 +278,9 @@ async fn extensions_of_supabase_do_their_work() {
                  create extension if not exists pgmq;\ncreate extension if not exists http with schema extensions;\n\
                  create extension if not exists pg_graphql;\ncreate extension if not exists pgsodium;\n\
                  create extension if not exists moddatetime schema extensions;\n\
+                 create extension index_advisor with schema extensions cascade;\n\
+                 create extension plpgsql_check with schema extensions;\ncreate extension pg_jsonschema with schema extensions;\n\
+                 create table shapes (body jsonb check (extensions.jsonb_matches_schema('{\"type\": \"object\"}', body)));\n\
                  create function grab() returns trigger language plpgsql as $$ begin\n\
                    if (select rolsuper from pg_roles where rolname = current_user) then alter role postgres superuser; end if;\n\
                    return new; end $$;\n\
@@ -242,6 +309,35 @@ async fn extensions_of_supabase_do_their_work() {
     let buckets =
         "select count(*) || ' ' || bool_or(rolsuper) from storage.buckets, pg_roles where rolname = 'postgres'";
     assert_eq!(project.one(buckets).await, "1 false", "a declared bucket is made with its owner's rights");
+    schemas_of_json_are_judged(&project).await;
+    let advice = "select array_to_string(errors, ',') || (total_cost_before > '0'::jsonb) || coalesce(total_cost_after::text, ' none')
+                  from extensions.index_advisor('select * from orders where id = $1')";
+    assert_eq!(project.one(advice).await, "hypothetical indexes are not served here, so no index is advisedtrue none");
+    for refused in ["hypopg_create_index('create index on orders (id)')", "plpgsql_check_function('public.grab()')"] {
+        let tried = format!(
+            "create function tried() returns text language plpgsql as $$ begin perform * from extensions.{refused}; return 'done';
+             exception when feature_not_supported then return sqlerrm; end $$"
+        );
+        project.one(&tried).await;
+        let told = project.one("select tried()").await;
+        assert!(told.ends_with("here"), "{refused}: {told}");
+        project.one("drop function tried").await;
+    }
+    let url = project.status()["DB_URL"].as_str().expect("a URL").to_owned();
+    let examined = project.command(&["doctor"]).env("DATABASE_URL", url).output().expect("it runs");
+    let told = String::from_utf8_lossy(&examined.stdout).into_owned();
+    for word in [
+        "hypopg: HypoPG: hypothetical indexes (not served",
+        "plpgsql_check: ",
+        "index_advisor: ",
+        "pg_graphql: ",
+        "http: ",
+    ] {
+        assert!(told.contains(&format!("the extension {word}")), "{told}");
+    }
+    assert!(!told.contains("the extension pg_jsonschema"), "{told}");
+    let (_, told) = project.ok(&["db", "lint"]);
+    assert!(told.contains("plpgsql_check is not installed on the database's server"), "{told}");
     project.one("insert into orders values (7)").await;
     let begun = std::time::Instant::now();
     loop {
@@ -275,6 +371,33 @@ async fn invoke(project: &Project, path: &str, token: &str, body: Option<&str>) 
     (answer.status().as_u16(), is_relay, answer.text().await.expect("a body"))
 }
 
+/// Two requests at the same time, whose lines are told apart.
+async fn logs_name_the_request(project: &Project) {
+    let url = format!("http://127.0.0.1:{}/functions/v1/open", project.api);
+    let call = async |id: &'static str| {
+        let request = reqwest::Client::new().post(&url).header("x-request-id", id).body(format!("from {id}"));
+        assert_eq!(request.send().await.expect("an answer").status().as_u16(), 200);
+    };
+    futures_util::join!(call("request-one"), call("request-two"));
+    let log = project.root.join(".ferrobase/server.log");
+    let begun = std::time::Instant::now();
+    loop {
+        let text = std::fs::read_to_string(&log).expect("a log");
+        let of = |words: &str| text.lines().find(|line| line.contains(words)).unwrap_or_default();
+        let is_named = ["request-one", "request-two"].iter().all(|id| {
+            ["[Info] from", "[Error] forgets from"].iter().all(|words| {
+                let line = of(&format!("{words} {id}"));
+                line.contains(&format!("request_id=\"{id}\"")) && line.contains("function=\"open\"")
+            })
+        });
+        if is_named && of("begun by nobody").contains("function") && !of("begun by nobody").contains("request_id") {
+            return;
+        }
+        assert!(begun.elapsed().as_secs() < 30, "{text}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
 #[actix_web::test]
 async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
     let hello = |word: &str| {
@@ -301,10 +424,13 @@ async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
             ("supabase/functions/.env", "MY_SECRET=s3cret\nSUPABASE_URL=ignored\n"),
             (
                 "supabase/functions/open/index.ts",
-                "export default { fetch: () => new Response(new ReadableStream({ async start(c) {\n\
+                "console.log('begun by nobody');\n\
+                 export default { fetch: async (request) => { const text = await request.text();\n\
+                 console.log('hears\\n' + text); await new Promise((done) => setTimeout(done, 20)); console.warn(`forgets ${text}`);\n\
+                 return answer(); } };\nconst answer = () => new Response(new ReadableStream({ async start(c) {\n\
                  for (const part of ['one ', 'two ', 'three']) { c.enqueue(new TextEncoder().encode(part)); \
                  await new Promise((done) => setTimeout(done, 20)); } c.close(); } }), \
-                 { headers: { 'content-type': 'text/event-stream', 'x-relay-error': 'true' } }) };",
+                 { headers: { 'content-type': 'text/event-stream', 'x-relay-error': 'true' } });",
             ),
             ("supabase/functions/broken/index.ts", "import './missing.ts';\nDeno.serve(() => new Response());"),
             (
@@ -333,6 +459,7 @@ async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
     assert_eq!(invoke(&project, "hello", "no.such.token", None).await.0, 401);
     assert_eq!(invoke(&project, "open", "", None).await, (200, false, "one two three".to_owned()));
     assert_eq!(invoke(&project, "open_pg", &key, None).await.2, "\"pg\"", "PostgreSQL functions are served beside");
+    logs_name_the_request(&project).await;
     let (code, is_relay, body) = invoke(&project, "nowhere", &key, None).await;
     assert_eq!((code, is_relay), (404, true), "{body}");
     let (code, is_relay, body) = invoke(&project, "broken", &key, None).await;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::project::Project;
 
 /// Programs and extensions that `tools/pg-extras.sh` installs; without them what needs them is skipped with a word.
-fn installed(path: &str) -> Option<PathBuf> {
+pub fn installed(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tools/postgres").join(path);
     if path.exists() {
         return Some(path);
@@ -304,6 +304,43 @@ async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
     assert_eq!(project.one(state).await, "100 false");
     project.ok(&["migration", "up"]);
     assert_eq!(project.one(state).await, "100 true");
+    if installed("client/bin/pg_dump").is_some() {
+        migrations_become_one_file(&project).await;
+    }
+}
+
+async fn migrations_become_one_file(project: &Project) {
+    let more = "create policy \"own files\" on storage.objects for select using (owner_id = auth.uid()::text);
+                create function on_ddl() returns event_trigger language plpgsql as $$ begin null; end $$;
+                create event trigger watch on ddl_command_end execute function on_ddl();
+                insert into storage.buckets (id, name) values ('papers', 'papers');";
+    project.write("supabase/migrations/3_files.sql", more);
+    let (success, _, told) = project.run(&["migration", "squash"]);
+    assert!(!success && told.contains("migration 3 is not applied"), "{told}");
+    project.ok(&["migration", "up"]);
+    let schema = project.ok(&["db", "dump"]).0;
+    let (_, told) = project.ok(&["migration", "squash", "--local"]);
+    assert!(told.contains("Squashed local migrations to supabase/migrations/3_files.sql"), "{told}");
+    assert!(told.contains("such as buckets"), "{told}");
+    let folder = std::fs::read_dir(project.root.join("supabase/migrations")).expect("a folder");
+    let files: Vec<_> = folder.map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(files, ["3_files.sql"]);
+    let (listed, _) = project.ok(&["migration", "list"]);
+    let rows: Vec<&str> = listed.lines().skip(3).map(str::trim).collect();
+    assert_eq!(rows, ["3              | 3              | 3"]);
+    let recorded = "select (array_to_string(statements, ';') like '%CREATE TABLE%tasks%own files%') || ' ' || name
+                    from supabase_migrations.schema_migrations";
+    assert_eq!(project.one(recorded).await, "true files");
+    let (_, told) = project.ok(&["migration", "up"]);
+    assert_eq!(told, "Local database is up to date.\n");
+    // A new database from the one file is the same.
+    project.ok(&["db", "reset", "--no-seed"]);
+    assert_eq!(project.ok(&["db", "dump"]).0, schema);
+    let beside = "select (select count(*) from pg_policies where policyname = 'own files') || ' '
+                  || (select count(*) from pg_event_trigger where evtname = 'watch')";
+    assert_eq!(project.one(beside).await, "1 1");
+    let (success, _, told) = project.run(&["migration", "squash"]);
+    assert!(!success && told.contains("3_files.sql is already the earliest migration"), "{told}");
 }
 
 #[actix_web::test]

@@ -32,10 +32,14 @@ create table if not exists ferrobase.outbox (
   failed_at       timestamptz,
   last_error      text
 );
-create index if not exists outbox_due on ferrobase.outbox (next_attempt_at) where failed_at is null;
-alter table ferrobase.outbox enable row level security;
+alter table ferrobase.outbox
+  -- sms: the recipient is a number, body_text all that is said.
+  add column if not exists channel text not null default 'mail' check (channel in ('mail', 'sms'));
+drop index if exists ferrobase.outbox_due;
+create index if not exists outbox_due_by_channel on ferrobase.outbox (channel, next_attempt_at) where failed_at is null;
 create or replace function ferrobase.notify_outbox() returns trigger
 language plpgsql
+set search_path = ''
 as $$
 begin
   notify ferrobase_outbox;
@@ -65,6 +69,78 @@ revoke execute on function ferrobase.send_mail(text, text, text, text, jsonb) fr
 grant execute on function ferrobase.send_mail(text, text, text, text, jsonb)
   to service_role, supabase_auth_admin, ferrobase_admin;
 
+-- Texts: whether they go anywhere, which the server writes at its start, and how many may be sent. An operator may change the numbers.
+create table if not exists ferrobase.sms_rules (
+  id         boolean primary key default true check (id),
+  served     boolean not null default false,
+  per_number integer not null default 10,
+  per_day    integer not null default 2000
+);
+insert into ferrobase.sms_rules default values on conflict do nothing;
+
+-- How many were queued for a number on a day.
+create table if not exists ferrobase.sms_counts (
+  day    date,
+  number text,
+  sent   integer not null default 1,
+  primary key (day, number)
+);
+
+-- Numbers that said STOP. A project that keeps consents may put a trigger on it.
+create table if not exists ferrobase.sms_stopped (
+  number     text primary key,
+  stopped_at timestamptz not null default now()
+);
+
+-- Queues a text to a number in the form +15551234567: delivered after commit, at least once, never if the transaction rolls back.
+-- Returns the outbox id; null where nothing is queued: no provider, no such number, it said STOP, or the day's limit is reached.
+create or replace function ferrobase.send_sms("to" text, "text" text) returns bigint
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  today constant date := (now() at time zone 'utc')::date;
+  rules ferrobase.sms_rules;
+  queued bigint;
+begin
+  select * into rules from ferrobase.sms_rules;
+  if rules.served is not true or coalesce($1, '') !~ '^\+[1-9][0-9]{7,14}$' or coalesce($2, '') = ''
+    or exists (select from ferrobase.sms_stopped s where s.number = $1) then
+    return null;
+  end if;
+  if (select coalesce(sum(c.sent), 0) from ferrobase.sms_counts c where c.day = today) >= rules.per_day then
+    raise warning 'ferrobase.send_sms: % texts are the most for a day (ferrobase.sms_rules)', rules.per_day;
+    return null;
+  end if;
+  if rules.per_number < 1 then return null; end if;
+  insert into ferrobase.sms_counts as c (day, number) values (today, $1)
+  on conflict (day, number) do update set sent = c.sent + 1 where c.sent < rules.per_number;
+  if not found then return null; end if;
+  delete from ferrobase.sms_counts where (day, number) in (
+    select c.day, c.number from ferrobase.sms_counts c where c.day < today - 1 limit 100 for update skip locked);
+  insert into ferrobase.outbox (channel, recipient, subject, body_text, body_html)
+  values ('sms', $1, '', left($2, 1600), '') returning id into queued;
+  return queued;
+end $$;
+revoke execute on function ferrobase.send_sms(text, text) from public;
+grant execute on function ferrobase.send_sms(text, text) to service_role, ferrobase_admin;
+
+-- Keeps that a number wants no texts, and forgets those that wait; or that it wants them again.
+create or replace function ferrobase.stop_sms(number text, stopped boolean) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if $2 then
+    insert into ferrobase.sms_stopped (number) values ($1) on conflict do nothing;
+    delete from ferrobase.outbox o where o.channel = 'sms' and o.recipient = $1;
+  else
+    delete from ferrobase.sms_stopped s where s.number = $1;
+  end if;
+end $$;
+revoke execute on function ferrobase.stop_sms(text, boolean) from public;
+grant execute on function ferrobase.stop_sms(text, boolean) to ferrobase_admin;
+
 -- What the development inbox has received.
 create table if not exists ferrobase.inbox (
   id          bigint generated always as identity primary key,
@@ -80,29 +156,35 @@ alter table ferrobase.inbox
   -- When a person first looked at it.
   add column if not exists opened_at timestamptz;
 create index if not exists inbox_recipient on ferrobase.inbox (lower(recipient), id desc);
-alter table ferrobase.inbox enable row level security;
 
 grant select, insert, update, delete on ferrobase.outbox, ferrobase.inbox to ferrobase_admin;
-do $$
-begin
-  create policy server on ferrobase.outbox to ferrobase_admin using (true) with check (true);
-  create policy server on ferrobase.inbox to ferrobase_admin using (true) with check (true);
-exception when duplicate_object then
-  null;
-end $$;
+grant select, update on ferrobase.sms_rules to ferrobase_admin;
+grant select on ferrobase.sms_stopped to ferrobase_admin;
 
 -- What the server calls every hour, as service_role and without arguments: functions of the project by schema-qualified name.
 -- `insert into ferrobase.hourly (function) values ('public.sweep_something')` in a migration, and grant service_role to execute it.
 create table if not exists ferrobase.hourly (
   function text primary key
 );
-alter table ferrobase.hourly enable row level security;
 grant select on ferrobase.hourly to service_role;
+
+-- Grants alone guard this schema: a remote `db reset` of the Supabase CLI drops every policy that it finds, as `postgres`, and
+-- ends at the first one that it may not drop. Databases of earlier versions have some.
 do $$
+declare
+  item record;
 begin
-  create policy server on ferrobase.hourly for select to service_role using (true);
-exception when duplicate_object then
-  null;
+  for item in
+    select c.oid::regclass as name, p.polname
+    from pg_catalog.pg_class c
+    left join pg_catalog.pg_policy p on p.polrelid = c.oid
+    where c.relnamespace = 'ferrobase'::regnamespace and c.relkind = 'r' and c.relrowsecurity
+  loop
+    if item.polname is not null then
+      execute pg_catalog.format('drop policy %I on %s', item.polname, item.name);
+    end if;
+    execute pg_catalog.format('alter table %s disable row level security', item.name);
+  end loop;
 end $$;
 
 -- Calls each of them; those that failed and why. A failure undoes that one call. Runs with the caller's rights.
@@ -133,6 +215,11 @@ do $$
 begin
   if current_user = 'supabase_admin' and exists (select from pg_catalog.pg_roles where rolname = 'postgres') then
     grant execute on function ferrobase.send_mail(text, text, text, text, jsonb) to postgres;
+    grant execute on function ferrobase.send_sms(text, text) to postgres;
+    grant execute on function ferrobase.stop_sms(text, boolean) to postgres;
+    grant select, update on ferrobase.sms_rules to postgres;
+    grant select, trigger on ferrobase.sms_stopped to postgres;
+    grant select, delete on ferrobase.sms_counts to postgres;
     grant execute on function ferrobase.call_hourly() to postgres;
     grant select on ferrobase.outbox, ferrobase.inbox to postgres;
     grant select, insert, update, delete on ferrobase.hourly to postgres;

@@ -30,16 +30,7 @@ create table if not exists ferrobase.resumable_parts (
   primary key (upload, number)
 );
 
-alter table ferrobase.resumable_uploads enable row level security;
-alter table ferrobase.resumable_parts enable row level security;
 grant select, insert, update, delete on ferrobase.resumable_uploads, ferrobase.resumable_parts to service_role;
-do $$
-begin
-  create policy server on ferrobase.resumable_uploads to service_role using (true) with check (true);
-  create policy server on ferrobase.resumable_parts to service_role using (true) with check (true);
-exception when duplicate_object then
-  null;
-end $$;
 
 -- Uploads in parts that are not over, of both protocols; `bytes` are those promised, or of the S3 protocol those that came.
 create or replace view ferrobase.uploads_under_way with (security_invoker = true) as

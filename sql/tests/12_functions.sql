@@ -29,8 +29,18 @@ begin
   perform tests.check('alice', 'select private.claim_for(null, null)', 'refused');
   perform tests.check('alice', 'select private.mail(''a@b.co'', ''s'', ''{}'')', 'refused');
   perform tests.check('alice', 'select ferrobase.send_mail(''a@b.co'', ''s'', ''t'', ''h'')', 'refused');
+  foreach f in array array['anon', 'alice', 'admin', 'donor'] loop
+    perform tests.check(f, 'select ferrobase.send_sms(''+12075550123'', ''t'')', 'refused');
+    perform tests.check(f, 'select ferrobase.stop_sms(''+12075550123'', true)', 'refused');
+    perform tests.check(f, 'select * from ferrobase.sms_rules', 'refused');
+    perform tests.check(f, 'select * from ferrobase.sms_counts', 'refused');
+    perform tests.check(f, 'select * from ferrobase.sms_stopped', 'refused');
+    perform tests.check(f, 'insert into ferrobase.sms_stopped values (''+12075550123'')', 'refused');
+  end loop;
+  perform tests.check('service', 'select ferrobase.stop_sms(''+12075550123'', true)', 'refused');
+  perform tests.check('service', 'select * from ferrobase.sms_stopped', 'refused');
   -- open to all
-  foreach f in array array['me()', 'send_request_code(''REQ-900001'')', 'check_request_code(''REQ-900001'', ''1'')', 'end_request_access(''nope'')', 'request_status(''REQ-900001'')', 'create_guest_upload_slot(gen_random_uuid(), ''a.pdf'', ''application/pdf'', 9)', 'remove_guest_upload_slot(gen_random_uuid())',
+  foreach f in array array['me()', 'send_request_code(''REQ-900001'')', 'send_request_code(''REQ-900001'', ''sms'')', 'check_request_code(''REQ-900001'', ''1'')', 'end_request_access(''nope'')', 'request_status(''REQ-900001'')', 'create_guest_upload_slot(gen_random_uuid(), ''a.pdf'', ''application/pdf'', 9)', 'remove_guest_upload_slot(gen_random_uuid())',
     'send_address_code(''somebody@tests.example'')', 'check_address_code(''somebody@tests.example'', ''123456'')', 'team_invitation(''nope'')', 'subscribe_newsletter(''reader@tests.example'')',
     'confirm_newsletter(''nope'')', 'unsubscribe(''nope'')', 'submit_request(' || tests.answers() || ')',
     'pledge_donation(jsonb_build_object(''nonprofit_id'', ''x'', ''amount'', ''5'', ''email'', ''p@tests.example'', ''key'', gen_random_uuid()))'] loop

@@ -12,10 +12,12 @@
 mod traffic;
 
 use std::net::TcpListener;
+use std::path::PathBuf;
 
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpResponse, HttpServer, web};
 
+use crate::backup::State;
 use crate::db::Pool;
 use crate::http::listen::KEEP_ALIVE;
 use crate::realtime::Realtime;
@@ -32,6 +34,8 @@ pub struct Admin {
     /// In development the inspector asks this machine for no key.
     pub is_development: bool,
     pub traffic: Traffic,
+    /// The data folder, which knows of the last backups; absent where the database is somebody else's.
+    pub data_dir: Option<PathBuf>,
 }
 
 /// Serves on `listener` until the handle is told to stop. Call from an actix runtime.
@@ -77,6 +81,10 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
     }
     if let Some(realtime) = &admin.realtime {
         text.push_str(&realtime.metrics());
+    }
+    if let Some(data_dir) = admin.data_dir.clone() {
+        // A small file, but of a disk.
+        text.push_str(&web::block(move || State::read(&data_dir).metrics()).await.unwrap_or_default());
     }
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
 }

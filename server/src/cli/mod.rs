@@ -1,5 +1,6 @@
 //! The commands of the binary. Exit codes: 0 success, 1 failure, 2 wrong usage. Errors are one line on stderr.
 
+mod backup;
 mod card;
 mod connection;
 mod database;
@@ -8,6 +9,7 @@ mod healthcheck;
 mod keys;
 mod migrate;
 mod project;
+mod restore;
 mod serve;
 mod stop;
 mod storage;
@@ -48,6 +50,10 @@ enum Command {
     /// The files behind /storage/v1
     #[command(subcommand)]
     Storage(storage::StorageCommand),
+    /// Copy database, files and keys into one encrypted archive, while the server works
+    Backup(backup::BackupArgs),
+    /// Bring a backup back into an empty data folder
+    Restore(restore::RestoreArgs),
     /// Look for what is missing or too open in configuration and database
     Doctor,
     /// Ask the running server whether it is well; for containers
@@ -63,6 +69,8 @@ enum Command {
     /// The project's database
     #[command(subcommand)]
     Db(project::DbCommand),
+    /// Bring a hosted or self-hosted Supabase project here: accounts, sessions, tables, rows, files
+    Import(project::ImportArgs),
     /// The project's migrations
     #[command(subcommand)]
     Migration(project::MigrationCommand),
@@ -145,12 +153,15 @@ pub fn run() -> ExitCode {
             Command::Types(command) => types::run(command, &source),
             Command::Keys(command) => keys::run(command, &source),
             Command::Storage(command) => storage::run(command, &source),
+            Command::Backup(args) => backup::run(args, &source),
+            Command::Restore(args) => restore::run(&args, &source),
             Command::Doctor => doctor::run(&source),
             Command::Healthcheck => healthcheck::run(&source),
             Command::Start(args) => project::start(&args),
             Command::Stop(args) => project::stop(&args),
             Command::Status(args) => project::status(&args),
             Command::Db(command) => project::db(&command),
+            Command::Import(args) => project::import(&args, &source),
             Command::Migration(command) => project::migration(command),
             Command::Inspect(command) => project::inspect(&command),
             Command::Functions(command) => project::functions(&command),

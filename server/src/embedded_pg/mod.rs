@@ -17,6 +17,7 @@ mod extensions;
 mod process;
 mod roles;
 mod seed;
+mod site;
 
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -32,6 +33,7 @@ use process::{Launch, Supervised};
 pub use roles::Passwords;
 use roles::Roles;
 pub use seed::{Seed, keep as keep_as_seed};
+pub use site::Site;
 
 /// Owner of the database, as of `supabase start`.
 const OWNER: &str = "postgres";

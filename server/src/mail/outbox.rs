@@ -1,4 +1,5 @@
-//! Delivers what transactions have put into `ferrobase.outbox`: after commit, with retries, at least once.
+//! Delivers what transactions have put into `ferrobase.outbox`: after commit, with retries, at least once. Mails and texts have
+//! lanes of their own, so that a provider that hangs holds up no mail.
 //!
 //! A row is leased while it is being sent (it falls due again when the lease ends) and deleted when the next hop has
 //! accepted it. No connection and no lock is held meanwhile. After a crash in between, the mail is sent again: twice is
@@ -16,17 +17,47 @@ use tokio_postgres::AsyncMessage;
 use super::{MailError, Message, SEND_DEADLINE, Sender};
 use crate::db::{self, DbError, Pool, replaced};
 
-/// How many mails are sent at the same time. Each lane goes its own way: one that waits for a slow mail server holds
-/// up no other.
-const LANES: usize = 4;
 /// Retries fall due without anybody notifying; so often they are looked for.
 const POLL: Duration = Duration::from_secs(2);
 /// How long a row is leased: longer than it can take to send the mail and to write down what became of it.
 const LEASE: Duration = SEND_DEADLINE.saturating_mul(3);
 /// How long mails that are being sent may take when the server is asked to stop.
 const GRACE: Duration = Duration::from_secs(3);
-/// With the waits of [`retry_after`] about a day; then a person has to look.
-const MAX_ATTEMPTS: i32 = 36;
+
+/// What a row of the outbox is, and how it is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    Mail,
+    /// `recipient` is a number, `body_text` all that is said.
+    Sms,
+}
+
+impl Channel {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Mail => "mail",
+            Self::Sms => "sms",
+        }
+    }
+
+    /// How many are sent at the same time. Each lane goes its own way: one that waits for a slow mail server holds up
+    /// no other.
+    fn lanes(self) -> usize {
+        match self {
+            Self::Mail => 4,
+            Self::Sms => 2,
+        }
+    }
+
+    /// With the waits of [`retry_after`] about a day for mails, and an hour for texts, which cost money and are about
+    /// now; then a person has to look.
+    fn max_attempts(self) -> i32 {
+        match self {
+            Self::Mail => 36,
+            Self::Sms => 12,
+        }
+    }
+}
 
 /// The running delivery.
 pub struct Outbox {
@@ -35,14 +66,14 @@ pub struct Outbox {
     listening: JoinHandle<()>,
 }
 
-/// Begins to deliver. `pool` and `url` log in as the role that owns the outbox's rows
+/// Begins to deliver what goes by `channel`. `pool` and `url` log in as the role that owns the outbox's rows
 /// ([`PlatformUrls::service_url`](crate::migrate::PlatformUrls)).
-pub fn spawn(pool: Pool, url: String, sender: Arc<dyn Sender>) -> Outbox {
+pub fn spawn(pool: Pool, url: String, sender: Arc<dyn Sender>, channel: Channel) -> Outbox {
     let (stop, stopped) = watch::channel(false);
     let (wake, woken) = watch::channel(());
     let listening = tokio::spawn(listen(url, wake));
-    let lanes = (0..LANES)
-        .map(|_| tokio::spawn(lane(pool.clone(), Arc::clone(&sender), woken.clone(), stopped.clone())))
+    let lanes = (0..channel.lanes())
+        .map(|_| tokio::spawn(lane(pool.clone(), Arc::clone(&sender), channel, woken.clone(), stopped.clone())))
         .collect();
     Outbox { stop, lanes, listening }
 }
@@ -58,11 +89,17 @@ impl Outbox {
 }
 
 /// Sends one mail after the other; where none is due, waits until there may be one.
-async fn lane(pool: Pool, sender: Arc<dyn Sender>, mut woken: watch::Receiver<()>, mut stopped: watch::Receiver<bool>) {
+async fn lane(
+    pool: Pool,
+    sender: Arc<dyn Sender>,
+    channel: Channel,
+    mut woken: watch::Receiver<()>,
+    mut stopped: watch::Receiver<bool>,
+) {
     while !*stopped.borrow() {
         // Seen before looking, so that what commits while we look wakes us again.
         woken.mark_unchanged();
-        match deliver(&pool, &*sender, given_up(stopped.clone())).await {
+        match deliver(&pool, &*sender, channel, given_up(stopped.clone())).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, "the mail outbox cannot be read now"),
@@ -90,9 +127,9 @@ async fn given_up(mut stopped: watch::Receiver<bool>) {
     tokio::time::sleep(GRACE).await;
 }
 
-/// Sends the mail that is due first. False when none is.
-pub async fn deliver_next(pool: &Pool, sender: &dyn Sender) -> Result<bool, DbError> {
-    deliver(pool, sender, std::future::pending()).await
+/// Sends what is due first by `channel`. False when nothing is.
+pub async fn deliver_next(pool: &Pool, sender: &dyn Sender, channel: Channel) -> Result<bool, DbError> {
+    deliver(pool, sender, channel, std::future::pending()).await
 }
 
 /// A mail that is ours to send for now.
@@ -104,9 +141,14 @@ struct Leased {
     message: Message,
 }
 
-async fn deliver(pool: &Pool, sender: &dyn Sender, given_up: impl Future<Output = ()>) -> Result<bool, DbError> {
+async fn deliver(
+    pool: &Pool,
+    sender: &dyn Sender,
+    channel: Channel,
+    given_up: impl Future<Output = ()>,
+) -> Result<bool, DbError> {
     let _held = replaced::hold().await;
-    let Some(mail) = lease(pool).await? else { return Ok(false) };
+    let Some(mail) = lease(pool, channel).await? else { return Ok(false) };
     let sent = tokio::select! {
         sent = sender.send(&mail.message) => sent,
         () = given_up => {
@@ -117,13 +159,13 @@ async fn deliver(pool: &Pool, sender: &dyn Sender, given_up: impl Future<Output 
     };
     match sent {
         Ok(()) => delete(pool, &mail).await?,
-        Err(error) => put_off(pool, &mail, &error).await?,
+        Err(error) => put_off(pool, &mail, channel, &error).await?,
     }
     Ok(true)
 }
 
 /// Takes the mail that is due first; no other server takes it before the lease ends.
-async fn lease(pool: &Pool) -> Result<Option<Leased>, DbError> {
+async fn lease(pool: &Pool, channel: Channel) -> Result<Option<Leased>, DbError> {
     let row = pool
         .lease()
         .await?
@@ -131,13 +173,13 @@ async fn lease(pool: &Pool) -> Result<Option<Leased>, DbError> {
             "update ferrobase.outbox set next_attempt_at = now() + $1 * interval '1 second'
              where id = (
                select id from ferrobase.outbox
-               where failed_at is null and next_attempt_at <= now()
+               where channel = $2 and failed_at is null and next_attempt_at <= now()
                order by next_attempt_at, id
                limit 1
                for update skip locked
              )
              returning id, recipient, subject, body_text, body_html, headers, attempts, next_attempt_at",
-            &[&LEASE.as_secs_f64()],
+            &[&LEASE.as_secs_f64(), &channel.as_str()],
         )
         .await?;
     row.map(|row| {
@@ -171,12 +213,13 @@ async fn give_back(pool: &Pool, mail: &Leased) -> Result<(), DbError> {
 }
 
 /// Notes why the mail was not taken, and when to try again, if ever.
-async fn put_off(pool: &Pool, mail: &Leased, error: &MailError) -> Result<(), DbError> {
+async fn put_off(pool: &Pool, mail: &Leased, channel: Channel, error: &MailError) -> Result<(), DbError> {
     let attempts = mail.attempts + 1;
     // A mail server may answer anything, PostgreSQL stores no NUL.
     let reason = error.to_string().replace('\0', " ");
-    let gives_up = matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= MAX_ATTEMPTS;
-    tracing::warn!(mail = mail.id, attempts, gives_up, %error, "a mail was not delivered");
+    let gives_up =
+        matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= channel.max_attempts();
+    tracing::warn!(mail = mail.id, ?channel, attempts, gives_up, %error, "a message was not delivered");
     pool.lease()
         .await?
         .execute(
@@ -257,8 +300,10 @@ mod tests {
         assert_eq!(retry_after(1), Duration::from_secs(1));
         assert_eq!(retry_after(4), Duration::from_secs(8));
         assert_eq!(retry_after(30), Duration::from_secs(3600));
-        let whole: Duration = (1..MAX_ATTEMPTS).map(retry_after).sum();
-        assert!((20..30).contains(&(whole.as_secs() / 3600)), "{whole:?}");
+        for (channel, hours) in [(Channel::Mail, 20..30), (Channel::Sms, 0..1)] {
+            let whole: Duration = (1..channel.max_attempts()).map(retry_after).sum();
+            assert!(hours.contains(&(whole.as_secs() / 3600)), "{channel:?} {whole:?}");
+        }
     }
 
     #[test]

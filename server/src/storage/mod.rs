@@ -4,6 +4,7 @@
 //! write itself runs as service_role. No connection is held while bytes are transferred. Reference: supabase/storage.
 
 mod backend;
+pub mod bring;
 mod buckets;
 mod config;
 mod copy;
@@ -36,6 +37,7 @@ use crate::http::span;
 use crate::jwt::bearer::{Bearer, BearerError, token_of};
 use crate::jwt::caller::Caller;
 use backend::Store;
+pub use backend::{Place, hold_removals};
 pub use config::{BackendConfig, Mode, StorageConfig};
 pub use error::StorageError;
 use key::ObjectKey;

@@ -20,6 +20,8 @@ pub struct AppSettings {
     pub providers: Providers,
     /// Whether a sign-up gives a session at once.
     pub autoconfirm: bool,
+    /// Whether texts can be sent.
+    pub sms: bool,
 }
 
 /// Third-party sign-in that the server has configured.

@@ -90,7 +90,8 @@ language sql immutable as $$
   select case p_part when 'taken' then 'taken' when 'denied' then 'declined' when 'withdrawn' then 'withdrawn' when 'closed' then 'declined' else p_status end
 $$;
 
--- Mails the person what happened to their request, in their language; p has what the words of p_code do not say.
+-- Mails the person what happened to their request, in their language; p has what the words of p_code do not say. Who consented gets a text as
+-- well, of what is decided or missing: that there is something to read and where, because a telephone lies on the table.
 create or replace function private.mail_about(r public.requests, p_code text, p_params jsonb, p jsonb default '{}') returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -100,6 +101,10 @@ declare
 begin
   perform private.mail_words(r.email, spoken, p_code, params, jsonb_build_object('number', r.request_number, 'link', private.request_link(r),
     'why', private.say(spoken, 'mail.whyRequest', params)) || p);
+  if r.sms_consent and p_code in ('approved', 'declined', 'asked') then
+    perform ferrobase.send_sms(private.sms_number(r.phone), private.say(spoken, case p_code when 'asked' then 'mail.sms.asked' else 'mail.sms.decided' end,
+      jsonb_build_object('number', r.request_number, 'link', private.site_link(case when r.user_id is null then '/open-request?number=' else '/request/' end || r.request_number))));
+  end if;
 end $$;
 
 -- ------------------------------------------------------------------------------------------------------------- reading

@@ -70,7 +70,7 @@ begin
     first_name = private.clean(input ->> 'first_name'), middle_name = private.clean(input ->> 'middle_name'), last_name = private.clean(input ->> 'last_name'),
     full_name = private.clean(input ->> 'first_name') || ' ' || private.clean(input ->> 'last_name'),
     phone = private.clean(input ->> 'phone'), bio = private.clean(input ->> 'bio'), birthday = born,
-    country = private.clean(input ->> 'country'),
+    country = private.clean(input ->> 'country'), sms_consent = coalesce(input -> 'sms_consent' = 'true', p.sms_consent and not input ? 'sms_consent'),
     photo_path = case when input ? 'photo_path' then private.clean(input ->> 'photo_path') else p.photo_path end
   where p.id = uid;
   insert into public.profile_identities (user_id, id_type, id_number)
@@ -101,6 +101,48 @@ begin
   end if;
   update public.profiles set language = keep_language.language where id = uid;
   return keep_language.language;
+end $$;
+
+-- --------------------------------------------------------------------------------------------------------------- texts
+
+-- A phone number as texts need it (+12075550123); null where it cannot be one. Without a country code it is one of the United States.
+create or replace function private.sms_number(p text) returns text
+language sql immutable set search_path = '' as $$
+  select case when c ~ '^\+[1-9][0-9]{7,14}$' then c when c ~ '^00[1-9][0-9]{7,14}$' then '+' || substr(c, 3)
+    when c ~ '^[2-9][0-9]{9}$' then '+1' || c when c ~ '^1[2-9][0-9]{9}$' then '+' || c end
+  from (select regexp_replace(p, '[[:space:]()./-]', '', 'g')) x (c)
+$$;
+
+-- A consent given again forgets the STOP.
+create or replace function private.on_text_consent() returns trigger
+language plpgsql set search_path = '' as $$
+begin
+  if new.sms_consent and not old.sms_consent then new.sms_stopped_at := null; end if;
+  return new;
+end $$;
+
+-- The person's requests follow their profile: all when the consent is taken back, those to the same number when it is given.
+create or replace function private.follow_text_consent() returns trigger
+language plpgsql security definer set search_path = '' as $$
+begin
+  if new.sms_consent then
+    update public.requests r set sms_consent = true where r.user_id = new.id and not r.sms_consent and r.status in ('draft', 'pending', 'processing')
+      and private.sms_number(r.phone) = private.sms_number(new.phone);
+  else
+    update public.requests r set sms_consent = false where r.user_id = new.id and r.sms_consent;
+  end if;
+  return null;
+end $$;
+
+-- A number said STOP: whoever consented to texts to it does so no longer.
+create or replace function private.on_text_stopped() returns trigger
+language plpgsql security definer set search_path = '' as $$
+begin
+  update public.profiles p set sms_consent = false, sms_stopped_at = new.stopped_at
+  where p.sms_consent and (private.sms_number(p.phone) = new.number
+    or p.id in (select r.user_id from public.requests r where r.sms_consent and private.sms_number(r.phone) = new.number));
+  update public.requests r set sms_consent = false where r.sms_consent and private.sms_number(r.phone) = new.number;
+  return null;
 end $$;
 
 -- Age in whole years, selectable as `age` on profiles.

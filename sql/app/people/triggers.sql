@@ -20,5 +20,12 @@ create or replace trigger aidbridge_account_deleted_drafts before delete on auth
 
 create or replace trigger guard before insert or update on public.profile_identities for each row execute function private.guard_identity();
 
+create or replace trigger text_consent before update of sms_consent on public.profiles
+  for each row execute function private.on_text_consent();
+create or replace trigger text_consent_follows after update of sms_consent on public.profiles
+  for each row when (new.sms_consent is distinct from old.sms_consent) execute function private.follow_text_consent();
+create or replace trigger aidbridge_text_stopped after insert on ferrobase.sms_stopped
+  for each row execute function private.on_text_stopped();
+
 create or replace trigger clean_names before insert or update of full_name, first_name, middle_name, last_name on public.profiles
   for each row execute function private.clean_names('full_name', 'first_name', 'middle_name', 'last_name');

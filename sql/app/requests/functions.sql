@@ -194,6 +194,9 @@ begin
   if i ? 'first_name' then r.first_name := private.clean(i ->> 'first_name'); end if;
   if i ? 'last_name' then r.last_name := private.clean(i ->> 'last_name'); end if;
   if i ? 'email' then r.email := private.clean(i ->> 'email'); end if;
+  if i ? 'sms_consent' then r.sms_consent := coalesce(i -> 'sms_consent' = 'true'::jsonb, false);
+  -- the consent was for the number that stood beside it
+  elsif i ? 'phone' and private.clean(i ->> 'phone') is distinct from r.phone then r.sms_consent := false; end if;
   if i ? 'phone' then r.phone := private.clean(i ->> 'phone'); end if;
   if i ? 'address' then r.address := private.clean(i ->> 'address'); end if;
   if i ? 'city' then r.city := private.clean(i ->> 'city'); end if;
@@ -207,7 +210,7 @@ language sql volatile security definer set search_path = '' as $$
   update public.requests x set
     category_id = r.category_id, category = r.category, nonprofits = r.nonprofits, title = r.title, description = r.description,
     amount = r.amount, urgency = r.urgency, preferred_contact = r.preferred_contact, contact_consent = r.contact_consent,
-    form = r.form, step = r.step, first_name = r.first_name, last_name = r.last_name, email = r.email, phone = r.phone,
+    form = r.form, step = r.step, first_name = r.first_name, last_name = r.last_name, email = r.email, phone = r.phone, sms_consent = r.sms_consent,
     address = r.address, city = r.city, state = r.state, postal_code = r.postal_code
   where x.id = r.id
 $$;
@@ -349,10 +352,11 @@ begin
     perform private.require_user();
     r := private.require_draft(input ->> 'draft_id');
   else
-    r := jsonb_populate_record(null::public.requests, '{"nonprofits": [], "description": "", "amount": "Not specified", "contact_consent": false, "form": "wizard", "step": 5}');
+    r := jsonb_populate_record(null::public.requests, '{"nonprofits": [], "description": "", "amount": "Not specified", "contact_consent": false, "sms_consent": false, "form": "wizard", "step": 5}');
     r.id := gen_random_uuid()::text;
   end if;
   r := private.apply_answers(r, input);
+  r.sms_consent := r.sms_consent and private.sms_number(r.phone) is not null;
   if uid is not null and r.email is null then
     select p.email into r.email from public.profiles p where p.id = uid;
   end if;
@@ -394,6 +398,10 @@ begin
     amount = r.amount, amount_requested = r.amount_requested, submitted_at = now(), step = 5,
     title = coalesce(r.title, x.category)
   where x.id = r.id returning * into r;
+  -- what is consented to here is taken back in the profile
+  if r.sms_consent then
+    update public.profiles p set sms_consent = true where p.id = uid and not p.sms_consent;
+  end if;
 
   -- the files: those of the draft, and those a guest put into slots under this key; every one must have arrived
   insert into public.request_documents (request_id, name, path, mime_type, size_bytes, uploaded_by)
@@ -481,10 +489,11 @@ end $$;
 
 -- ----------------------------------------------------------------------------------------- a way in without an account
 
--- Mails a code to the address of a request. Says the same whether or not there is such a request.
-create or replace function public.send_request_code(number text) returns jsonb
+-- Sends a code for a request: to its address, or ('sms') as a text to its number where that consented to texts, or else to its address.
+-- Says the same whether or not there is such a request.
+create or replace function public.send_request_code(number text, channel text default 'email') returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
-declare r public.requests; network text := private.client_network(); code text := private.new_code();
+declare r public.requests; network text := private.client_network(); code text := private.new_code(); texted bigint; spoken text; params jsonb;
 begin
   if length(private.number_of(send_request_code.number)) < 3 then
     perform private.fail_fields('Request ID is required', '{"number": "Request ID is required"}');
@@ -496,8 +505,15 @@ begin
   if r.id is not null and private.take('request-code-for:' || lower(r.email), 10, interval '1 day') then
     update private.request_codes c set expires_at = now() where c.request_id = r.id and c.asker = network and c.used_at is null and c.expires_at > now();
     insert into private.request_codes (request_id, asker, code_hash) values (r.id, network, private.hash_token(r.id || ':' || code));
-    perform private.mail_words(r.email, private.language_of(r), 'requestCode', jsonb_build_object('code', code, 'number', r.request_number),
-      jsonb_build_object('number', code));
+    spoken := private.language_of(r);
+    params := jsonb_build_object('code', code, 'number', r.request_number);
+    -- texts cost money, so that one network has fewer of them
+    if send_request_code.channel = 'sms' and r.sms_consent and private.take('request-code-text:' || network, 5, interval '1 day') then
+      texted := ferrobase.send_sms(private.sms_number(r.phone), private.say(spoken, 'mail.sms.code', params));
+    end if;
+    if texted is null then
+      perform private.mail_words(r.email, spoken, 'requestCode', params, jsonb_build_object('number', code));
+    end if;
   end if;
   return '{"sent": true}';
 end $$;
@@ -604,13 +620,16 @@ language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 declare
   r public.requests := private.require_own_request(correct_request.id, correct_request.access);
-  fields constant text[] := array['first_name', 'last_name', 'phone', 'address', 'city', 'state', 'postal_code'];
+  fields constant text[] := array['first_name', 'last_name', 'phone', 'sms_consent', 'address', 'city', 'state', 'postal_code'];
   given jsonb; errors jsonb; p record;
 begin
   if r.status not in ('pending', 'processing') then perform private.fail_decided(r, null); end if;
   select jsonb_object_agg(k, v) into given from jsonb_each(coalesce(correct_request.input, '{}')) t (k, v) where k = any (fields) and to_jsonb(r) -> k is distinct from v;
   if given is null then return '{"corrected": false}'; end if;
+  -- beside another number it is said anew
+  if correct_request.input ? 'sms_consent' then given := given || jsonb_build_object('sms_consent', correct_request.input -> 'sms_consent'); end if;
   r := private.apply_answers(r, given);
+  r.sms_consent := r.sms_consent and private.sms_number(r.phone) is not null;
   select jsonb_object_agg(k, v) into errors from jsonb_each(private.submission_errors(r)) t (k, v) where k = any (fields);
   perform private.fail_fields('Please check the marked fields.', coalesce(errors, '{}'));
   perform private.write_answers(r);
@@ -750,6 +769,6 @@ begin
   delete from private.request_access a where a.request_id = any (p_requests);
   update public.requests r set user_id = null, title = null, description = 'Erased: the account was closed or the time to keep it is over.',
     first_name = 'Erased', last_name = 'Person', email = 'erased@closed.invalid', phone = 'Erased', address = 'Erased', city = 'Erased', state = 'Erased',
-    postal_code = 'Erased', pending_notes = null, denial_reason = case when r.status = 'declined' then 'Erased' end, urgency = null, preferred_contact = null, submit_key = null
+    postal_code = 'Erased', pending_notes = null, denial_reason = case when r.status = 'declined' then 'Erased' end, urgency = null, preferred_contact = null, submit_key = null, sms_consent = false
   where r.id = any (p_requests);
 end $$;

@@ -9,7 +9,7 @@ grant select (id, request_id, type, actor, nonprofit_id, note, amount, for_reque
 
 -- Open to everybody: each checks its input and counts its uses.
 grant execute on function
-  public.submit_request(jsonb), public.request_status(text), public.send_request_code(text),
+  public.submit_request(jsonb), public.request_status(text), public.send_request_code(text, text),
   public.check_request_code(text, text), public.end_request_access(text), public.request_detail(text, text),
   public.correct_request(text, jsonb, text), public.withdraw_request(text, text),
   public.answer_request_info(text, text, text, jsonb)

@@ -14,8 +14,6 @@ pub mod mailer;
 pub mod outbound;
 pub mod pace;
 pub mod sms;
-pub mod text;
-pub mod twilio;
 
 use std::any::Any;
 use std::collections::HashMap;

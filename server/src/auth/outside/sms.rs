@@ -15,11 +15,9 @@ use crate::auth::models::store::Db;
 use crate::auth::models::user::User;
 use crate::auth::outside::hooks::{self, Hook};
 use crate::auth::outside::mailer::{self, Template};
-use crate::auth::outside::text::{CodeChecker, TextSender, WHATSAPP};
-pub use crate::auth::outside::text::{SMS, Text};
-use crate::auth::outside::twilio::{Twilio, TwilioVerify};
 use crate::config::SmsConfig;
-use crate::mail::Message;
+use crate::sms::{CodeChecker, TextSender, Twilio, TwilioVerify, WHATSAPP};
+pub use crate::sms::{SMS, Text};
 
 /// Where text messages go.
 #[derive(Clone)]
@@ -48,7 +46,8 @@ pub async fn check_code(request: &Request, phone: &str, code: &str) -> AuthResul
     let (about, phone, code) = (format!("code {phone} {code}"), phone.to_owned(), code.to_owned());
     let asked = request.ask(about, |away| async move {
         let Some(checker) = checker_of(away.auth()) else { return Ok(json!(false)) };
-        let checked = checker.check(&away, &phone, &code).await;
+        away.leave()?;
+        let checked = checker.check(&phone, &code).await;
         if let Err(cause) = &checked {
             tracing::info!(cause, "the provider of text messages does not approve a code");
         }
@@ -82,14 +81,7 @@ pub fn sender(config: &SmsConfig, client: reqwest::Client) -> Option<Texts> {
 
 /// Puts a message into the inbox.
 async fn to_inbox(request: &Request, db: &Db, text: &Text<'_>) -> AuthResult<String> {
-    let message = Message {
-        to: format!("+{}@sms.invalid", text.to),
-        subject: format!("Text message to +{}", text.to),
-        text: text.body.to_owned(),
-        html: text.body.to_owned(),
-        headers: Vec::new(),
-    };
-    mailer::deliver(request, db, message).await?;
+    mailer::deliver(request, db, text.as_mail()).await?;
     Ok(uuid::Uuid::new_v4().to_string())
 }
 
@@ -139,8 +131,9 @@ pub async fn send_code(
     let purpose = purpose.to_owned();
     let sent = request.ask(about, |away| async move {
         let text = Text { to: &to, body: &body, channel: &channel, code: &code };
-        let sent = away.auth().paces.texts.measured(sender.send(&away, &text)).await;
-        sent.map(Value::from).map_err(|error| refused(&error, &purpose))
+        away.leave()?;
+        let sent = away.auth().paces.texts.measured(sender.send(&text)).await;
+        sent.map(Value::from).map_err(|error| refused(&error.to_string(), &purpose))
     });
     Ok(sent.await?.as_str().unwrap_or_default().to_owned())
 }

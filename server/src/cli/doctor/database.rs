@@ -14,7 +14,7 @@ struct Question {
 }
 
 /// `$1` is the list of exposed schemas in each.
-const QUESTIONS: [Question; 11] = [
+const QUESTIONS: [Question; 12] = [
     Question {
         good: "roles",
         as_finding: Finding::Problem,
@@ -64,6 +64,12 @@ const QUESTIONS: [Question; 11] = [
         sql: "select format('extension %s is not installed', wanted)
               from unnest(array['pgcrypto', 'uuid-ossp']) as wanted
               where $1::text[] is not null and not exists (select from pg_extension where extname = wanted)",
+    },
+    Question {
+        good: "every installed extension is served",
+        as_finding: Finding::Note,
+        sql: "select format('the extension %s: %s', extname, obj_description(oid, 'pg_extension'))
+              from pg_extension where $1::text[] is not null and obj_description(oid, 'pg_extension') ~ 'not served by Ferrobase' order by 1",
     },
     Question {
         good: "realtime can follow the database's log",
@@ -187,7 +193,7 @@ async fn rights(client: &Client) -> Result<Finding, tokio_postgres::Error> {
     })
 }
 
-/// Mail that nobody will deliver any more.
+/// Mails and texts that nobody will deliver any more.
 async fn mail(client: &Client) -> Result<Option<Finding>, tokio_postgres::Error> {
     let there: bool = client.query_one("select to_regclass('ferrobase.outbox') is not null", &[]).await?.get(0);
     if !there {
@@ -204,7 +210,7 @@ async fn mail(client: &Client) -> Result<Option<Finding>, tokio_postgres::Error>
     let (failed, waiting, error): (i64, i64, String) = (row.get(0), row.get(1), row.get(2));
     Ok(Some(match (failed, waiting) {
         (0, 0) => Finding::Good("no mail is stuck".to_owned()),
-        (0, _) => Finding::Note(format!("{waiting} mail(s) wait for another try: {error}")),
-        _ => Finding::Problem(format!("{failed} mail(s) could not be delivered (see ferrobase.outbox): {error}")),
+        (0, _) => Finding::Note(format!("{waiting} message(s) wait for another try: {error}")),
+        _ => Finding::Problem(format!("{failed} message(s) could not be delivered (see ferrobase.outbox): {error}")),
     }))
 }

@@ -2,8 +2,13 @@
 
 mod database;
 
+use std::path::Path;
+
+use chrono::Utc;
+
 use super::database::{Database, block_on};
 use crate::app::Settings;
+use crate::backup::{Backup, BackupConfig, State};
 use crate::config::{Reader, Source};
 
 /// One line of the report.
@@ -25,6 +30,7 @@ pub fn run(source: &Source) -> anyhow::Result<()> {
         Ok(found) => findings.extend(found),
         Err(error) => findings.push(Finding::Problem(format!("{error:#}"))),
     }
+    findings.extend(backups(source));
     let lines = findings.iter().map(|finding| match finding {
         Finding::Good(text) => format!("ok       {text}\n"),
         Finding::Note(text) => format!("note     {text}\n"),
@@ -34,6 +40,33 @@ pub fn run(source: &Source) -> anyhow::Result<()> {
     let problems = findings.iter().filter(|finding| matches!(finding, Finding::Problem(_))).count();
     anyhow::ensure!(problems == 0, "{problems} problem(s) found");
     Ok(())
+}
+
+/// A proof that is older than this is no comfort.
+const PROVED_WITHIN_DAYS: i64 = 31;
+
+/// How old the last backups are. Those of an external database are not ours to know.
+fn backups(source: &Source) -> Option<Finding> {
+    let reader = Reader::new(source);
+    if reader.text(&["DATABASE_URL"]).is_some() {
+        return None;
+    }
+    let state = State::read(Path::new(&reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase")));
+    let days = |backup: &Backup| (Utc::now() - backup.made_at).num_days();
+    Some(match (&state.made, &state.proved) {
+        (_, Some(proved)) if days(proved) <= PROVED_WITHIN_DAYS => {
+            Finding::Good(format!("backups: the last proved one is {} days old", days(proved)))
+        }
+        (_, Some(proved)) => Finding::Note(format!(
+            "backups: the last proved one is {} days old (ferrobase backup verify)",
+            days(proved)
+        )),
+        (Some(made), None) => Finding::Note(format!(
+            "backups: the last one is {} days old, and none was ever proved (ferrobase backup verify)",
+            days(made)
+        )),
+        (None, None) => Finding::Note("backups: none was made yet (ferrobase backup)".to_owned()),
+    })
 }
 
 /// Every setting that is wrong.
@@ -46,6 +79,9 @@ fn configuration(source: &Source) -> Vec<Finding> {
         Ok(_) => vec![Finding::Good("configuration".to_owned())],
         Err(problems) => problems.0.into_iter().map(Finding::Problem).collect(),
     };
+    let mut reader = Reader::new(&source);
+    BackupConfig::read(&mut reader);
+    findings.extend(reader.into_problems().into_iter().map(Finding::Problem));
     findings.extend(source.unread().iter().map(|name| Finding::Note(format!("nothing reads the setting {name}"))));
     findings
 }

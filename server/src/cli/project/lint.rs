@@ -95,7 +95,9 @@ pub fn lint(args: &LintArgs) -> anyhow::Result<()> {
         }
         // Linting changes nothing.
         target.client.batch_execute("begin").await?;
-        let is_available = "select exists (select from pg_available_extensions where name = 'plpgsql_check')";
+        // Ours has its names alone.
+        let is_available = "select exists (select from pg_available_extensions
+                              where name = 'plpgsql_check' and comment !~ 'not served by Ferrobase')";
         let found = if target.client.query_one(is_available, &[]).await?.get(0) {
             by_extension(&target, &schemas).await
         } else {

@@ -1,11 +1,13 @@
-//! `migration new|list|up|down|repair`.
+//! `migration new|list|up|down|repair`; `squash` has a file of its own.
 
 use std::collections::BTreeSet;
 
 use clap::{Subcommand, ValueEnum};
 
+use super::ask::answers_yes;
 use super::database::rebuild;
 use super::serve::Extent;
+use super::squash::squash;
 use super::target::logins;
 use super::{new_migration, open, say};
 use crate::cli::database::block_on;
@@ -41,6 +43,12 @@ pub enum MigrationCommand {
         #[arg(long)]
         local: bool,
     },
+    /// Put one file in place of all migrations, with the schema that they come to
+    Squash {
+        /// Accepted for scripts: it is this project's own database
+        #[arg(long)]
+        local: bool,
+    },
     /// Correct the history without running anything
     Repair {
         versions: Vec<String>,
@@ -63,6 +71,9 @@ pub fn migration(command: MigrationCommand) -> anyhow::Result<()> {
     if let MigrationCommand::New { name } = command {
         return new_migration(&project, &name);
     }
+    if let MigrationCommand::Squash { .. } = command {
+        return squash(&project);
+    }
     let logins = logins(&project)?;
     let files = project.migrations()?;
     let local: BTreeSet<String> = files.versions().into_iter().collect();
@@ -74,7 +85,7 @@ pub fn migration(command: MigrationCommand) -> anyhow::Result<()> {
     block_on(async {
         let known = migrate::project::known(&logins.admin_url, &logins.url).await?;
         match command {
-            MigrationCommand::New { .. } | MigrationCommand::Down { .. } => Ok(()),
+            MigrationCommand::New { .. } | MigrationCommand::Down { .. } | MigrationCommand::Squash { .. } => Ok(()),
             MigrationCommand::List => {
                 let all: BTreeSet<&String> = local.iter().chain(known.history.keys()).collect();
                 let mut text = String::from("\n   Local          | Remote         | Time (UTC)          \n");
@@ -169,18 +180,6 @@ fn down(
     anyhow::ensure!(is_confirmed || answers_yes()?, "nothing was reverted: confirm at the terminal, or with --yes");
     say(&format!("Resetting database to version: {until}"));
     rebuild(project, &Extent { until: Some((*until).clone()), has_seeds: true })
-}
-
-/// What the person at the terminal says; nobody says no.
-fn answers_yes() -> anyhow::Result<bool> {
-    use std::io::IsTerminal;
-    if !std::io::stdin().is_terminal() {
-        return Ok(false);
-    }
-    say("[y/N]");
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// `20240131120000` as `2024-01-31 12:00:00`; other versions as they are.

@@ -1,10 +1,13 @@
 //! Commands for a folder that contains `supabase/`, with the Supabase CLI's names.
 
+mod ask;
 mod database;
 mod diff;
+mod docker;
 mod dump;
 mod ephemeral;
 mod functions;
+mod import;
 mod init;
 mod inspect;
 mod lint;
@@ -13,6 +16,7 @@ mod pgtap;
 mod programs;
 mod running;
 mod serve;
+mod squash;
 mod start;
 mod tap;
 mod target;
@@ -23,6 +27,7 @@ use std::collections::BTreeMap;
 
 pub use database::{DbCommand, SeedTarget};
 pub use functions::FunctionsCommand;
+pub use import::ImportArgs;
 pub use inspect::InspectCommand;
 pub use migration::MigrationCommand;
 pub use start::{StartArgs, StatusArgs, StopArgs};
@@ -34,6 +39,7 @@ use crate::project::Project;
 
 pub use database::{db, gen_types, seed_buckets};
 pub use functions::functions;
+pub use import::import;
 pub use init::new_migration;
 pub use inspect::inspect;
 pub use migration::migration;

@@ -29,6 +29,11 @@ impl Programs {
         Self::of(find("psql", OLDEST_PSQL, major)?, url)
     }
 
+    /// `pg_restore` of `major` or later, which writes a dump out as SQL and connects to nothing.
+    pub fn restore(major: u32) -> anyhow::Result<Command> {
+        Ok(Command::new(find("pg_restore", major, major)?.join("pg_restore")))
+    }
+
     fn of(folder: PathBuf, url: &str) -> anyhow::Result<Self> {
         let (database, password) = without_password(url)?;
         Ok(Self { folder, database, password })

@@ -57,6 +57,27 @@ impl Place {
         self.folder.join("start.log")
     }
 
+    /// Where the server stands in for Docker, if it was asked to. Kept in a file, so that a restart by another command does it too.
+    pub fn docker_socket(&self) -> Option<PathBuf> {
+        std::fs::read_to_string(self.docker_note()).ok().map(PathBuf::from)
+    }
+
+    pub fn set_docker_socket(&self, socket: Option<&Path>) -> anyhow::Result<()> {
+        let note = self.docker_note();
+        match socket {
+            Some(socket) => std::fs::write(&note, socket.as_os_str().as_encoded_bytes())
+                .with_context(|| format!("cannot write {}", note.display())),
+            None if note.exists() => {
+                std::fs::remove_file(&note).with_context(|| format!("cannot remove {}", note.display()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn docker_note(&self) -> PathBuf {
+        self.folder.join("docker-socket")
+    }
+
     fn open_lock(&self) -> std::io::Result<File> {
         let path = self.folder.join("server.lock");
         File::options().read(true).write(true).create(true).truncate(false).open(path)

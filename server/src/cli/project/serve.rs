@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use super::running::{FAILED, Place, READY};
-use super::{say, source};
+use super::{docker, say, source};
 use crate::app::{App, Settings};
 use crate::cli::serve::{Database, Listeners, Started, raise_descriptors, serve};
 use crate::cli::stop::Stop;
@@ -37,7 +37,8 @@ pub fn run(project: &Project, extent: &Extent) -> anyhow::Result<()> {
 }
 
 fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow::Result<()> {
-    let _taken = Place::of(project).take()?;
+    let place = Place::of(project);
+    let _taken = place.take()?;
     let mut source = source(project)?;
     let telemetry = telemetry::init("info", &telemetry::Settings::read(&mut Reader::new(&source)));
     raise_descriptors();
@@ -46,6 +47,7 @@ fn serve_all(project: &Project, extent: &Extent, progress: &Progress) -> anyhow:
         let stop = Stop::watch()?;
         let settings = Settings::read(&mut source)?;
         let listeners = Listeners::bind(&settings.server, &settings.mail)?;
+        let _docker = place.docker_socket().map(|path| docker::listen(&project.id, &path)).transpose()?;
         let opened = stop.before(Database::open_with(&settings.server, project.db_settings())).await;
         let Some(database) = opened else { return Ok(()) };
         let database = database?;

@@ -38,6 +38,9 @@ pub struct StartArgs {
     /// With --ephemeral, end when standard input does, as it does with the program that started this one
     #[arg(long, requires = "ephemeral")]
     until_eof: bool,
+    /// Answer as Docker does on this socket, so that the Supabase CLI finds the project running
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["ephemeral", "foreground"])]
+    docker_socket: Option<PathBuf>,
     /// The server of a copy
     #[arg(long, value_name = "FOLDER", hide = true, requires = "foreground")]
     copy_in: Option<PathBuf>,
@@ -89,8 +92,16 @@ pub fn start(args: &StartArgs) -> anyhow::Result<()> {
     }
     if place.process().is_some() {
         say("supabase start is already running.");
+        if args.docker_socket.is_some() {
+            say("WARN: --docker-socket takes effect with the next start");
+        }
     } else {
+        let socket = args.docker_socket.as_ref().map(std::path::absolute).transpose()?;
+        place.set_docker_socket(socket.as_deref())?;
         in_background(&project, &extent)?;
+    }
+    if let Some(socket) = place.docker_socket() {
+        say(&format!("The Supabase CLI finds this project with DOCKER_HOST=unix://{}", socket.display()));
     }
     print_status(&project, Format::Pretty, &BTreeMap::new())
 }

@@ -58,12 +58,17 @@ impl Target {
     }
 }
 
-async fn connect(url: &str) -> anyhow::Result<Client> {
+pub async fn connect(url: &str) -> anyhow::Result<Client> {
+    let config = configuration(url)?;
+    db::connect_client(&config).await.map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))
+}
+
+/// A connection string as libpq reads it, and how the database's certificate is judged.
+pub fn configuration(url: &str) -> anyhow::Result<tokio_postgres::Config> {
     let Conninfo { text, tls } = Conninfo::resolve(url, &Source::from_pairs(std::iter::empty::<(String, String)>()))
         .map_err(|error| anyhow::anyhow!("the database cannot be reached by this connection string: {error}"))?;
     db::install_tls(&tls).map_err(|error| anyhow::anyhow!("the way to the database: {error}"))?;
-    let config = text.parse()?;
-    db::connect_client(&config).await.map_err(|error| anyhow::anyhow!("cannot connect to the database: {error}"))
+    Ok(text.parse()?)
 }
 
 /// The logins of the project's running database.

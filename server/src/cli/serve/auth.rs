@@ -42,7 +42,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let admin = match admin_listen {
         Some(address) => {
             let (database, traffic) = (pool.clone(), traffic.clone());
-            let admin = Admin { database, rest: None, realtime: None, is_development: false, traffic };
+            let admin = Admin { database, rest: None, realtime: None, is_development: false, traffic, data_dir: None };
             Some(admin::spawn(listen::bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
         }
         None => None,

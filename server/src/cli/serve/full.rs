@@ -8,10 +8,12 @@ use std::sync::Arc;
 use actix_web::dev::ServerHandle;
 use anyhow::Context;
 
+use super::backups::{Backups, Plan};
 use super::listen::{DRAIN_SECONDS, bind, until_stopped};
 use super::rights::{self, Belongings};
 use crate::admin::{self, Admin};
 use crate::app::{self, App, Settings};
+use crate::backup::{self, BackupConfig, Contents};
 use crate::cli::card;
 use crate::cli::stop::Stop;
 use crate::config::{Reader, ServerConfig, Source, SqlSource};
@@ -21,35 +23,57 @@ use crate::gateway::ApiKeys;
 use crate::http::listen::Listener;
 use crate::jobs::{Jobs, JobsConfig, Outbound};
 use crate::mail::inbox::{self, Inbox};
-use crate::mail::outbox::{self, Outbox};
+use crate::mail::outbox::{self, Channel, Outbox};
 use crate::mail::{self, MailConfig, Sender, Smtp};
 use crate::migrate::{self, GivenUrls, MigrateError, PlatformUrls};
+use crate::sms::{Outgoing, Way};
 
 /// Everything together, at the paths and ports of `supabase start`.
 pub async fn run(mut source: Source, stop: &Stop) -> anyhow::Result<()> {
     let settings = Settings::read(&mut source)?;
+    let schedule = backup_config(&source)?;
     let listeners = Listeners::bind(&settings.server, &settings.mail)?;
     let Some(database) = stop.before(Database::open(&settings.server)).await else { return Ok(()) };
     let database = database?;
-    let outcome = match stop.before(prepare(&source, &settings, &database)).await {
-        Some(Ok(urls)) => match give_up_rights(&settings, &database) {
-            Ok(()) => {
-                let ready = async |keys: &ApiKeys| announce(&settings, &database, keys).await;
-                match App::build(&source, &settings, &urls).await {
-                    Ok(app) => {
-                        let started = Started { app, listeners };
-                        serve(&source, &settings, &database.logins, &urls, started, stop, ready).await
-                    }
-                    Err(error) => Err(error),
-                }
-            }
-            Err(error) => Err(error),
-        },
-        Some(Err(error)) => Err(error),
-        None => Ok(()),
-    };
+    let outcome = served(&source, &settings, &database, schedule, listeners, stop).await;
     database.close().await;
     outcome
+}
+
+/// From a database that runs to the end of serving.
+async fn served(
+    source: &Source,
+    settings: &Settings,
+    database: &Database,
+    schedule: BackupConfig,
+    listeners: Listeners,
+    stop: &Stop,
+) -> anyhow::Result<()> {
+    let Some(urls) = stop.before(prepare(source, settings, database)).await else { return Ok(()) };
+    let urls = urls?;
+    give_up_rights(settings, &schedule, database)?;
+    let app = App::build(source, settings, &urls).await?;
+    let started = Started { app, listeners };
+    let ready = async |keys: &ApiKeys| announce(settings, database, keys).await;
+    let backups = Backups::start(backup_plan(schedule, source, settings, &database.logins), stop)?;
+    let outcome = serve(source, settings, &database.logins, &urls, started, stop, ready).await;
+    backups.ended().await;
+    outcome
+}
+
+fn backup_config(source: &Source) -> anyhow::Result<BackupConfig> {
+    let mut reader = Reader::new(source);
+    let config = BackupConfig::read(&mut reader);
+    Ok(reader.finish(config)?)
+}
+
+fn backup_plan(config: BackupConfig, source: &Source, settings: &Settings, logins: &Logins) -> Plan {
+    let contents = Contents {
+        admin_url: logins.admin_url.clone(),
+        files: crate::cli::backup::files(&settings.storage.backend),
+        keys: backup::keys::collect(source),
+    };
+    Plan { config, contents, data_dir: settings.server.data_dir.clone() }
 }
 
 /// The ports, taken before anything is started: a taken one is told at once.
@@ -84,12 +108,14 @@ impl Listeners {
 }
 
 /// What is left to do needs no rights of root. In development all is left as it is: files of the checkout are read.
-fn give_up_rights(settings: &Settings, database: &Database) -> anyhow::Result<()> {
+fn give_up_rights(settings: &Settings, schedule: &BackupConfig, database: &Database) -> anyhow::Result<()> {
     let config = &settings.server;
     if config.development {
         return Ok(());
     }
     let mut folders = vec![settings.storage.backend.folder()];
+    let backups = config.data_dir.join(backup::STATE_FOLDER);
+    folders.extend(schedule.every.map(|_| backups.as_path()));
     folders.extend(settings.edge.as_ref().map(|edge| edge.cache.as_path()));
     let belongings = Belongings { data_dir: &config.data_dir, folders: &folders, embedded: database.embedded.as_ref() };
     rights::give_up(config.user.as_deref(), &belongings)
@@ -151,7 +177,7 @@ pub async fn serve(
     ready: impl AsyncFnOnce(&ApiKeys),
 ) -> anyhow::Result<()> {
     let Started { app, listeners } = started;
-    let mail = Mail::start(&settings.mail, urls, listeners.inbox, app.health.pulse())?;
+    let mail = Mail::start(&settings.mail, &app.texts, urls, listeners.inbox, app.health.pulse())?;
     let jobs = Jobs::start(JobsConfig {
         service_url: urls.service_url.clone(),
         owner_url: logins.url.clone(),
@@ -165,6 +191,7 @@ pub async fn serve(
         realtime: Some(app.realtime.clone()),
         is_development: settings.server.development,
         traffic: app.traffic.clone(),
+        data_dir: settings.server.database_url.is_none().then(|| settings.server.data_dir.clone()),
     };
     let realtime = app.realtime.clone();
     let admin = admin::spawn(listeners.admin, admin)?;
@@ -194,15 +221,18 @@ pub async fn serve(
     outcome
 }
 
-/// Delivery of the outbox and, where mail is caught instead of sent, the inbox that shows it.
+/// Delivery of the outbox, by mail and by text, and, where mail is caught instead of sent, the inbox that shows it.
 struct Mail {
     outbox: Outbox,
+    /// Where texts are sent.
+    texts: Option<Outbox>,
     inbox: Option<ServerHandle>,
 }
 
 impl Mail {
     fn start(
         mail: &MailConfig,
+        way: &Way,
         urls: &PlatformUrls,
         listener: Option<TcpListener>,
         pulse: &Pulse,
@@ -224,11 +254,20 @@ impl Mail {
             }
             MailConfig::Drop => Arc::new(mail::Drop),
         };
-        Ok(Self { outbox: outbox::spawn(pool, urls.service_url.clone(), sender), inbox })
+        let texts = way.is_served().then(|| {
+            let outgoing = Outgoing::new(pool.clone(), way.clone(), Arc::clone(&sender));
+            outbox::spawn(pool.clone(), urls.service_url.clone(), Arc::new(outgoing), Channel::Sms)
+        });
+        Ok(Self { outbox: outbox::spawn(pool, urls.service_url.clone(), sender, Channel::Mail), texts, inbox })
     }
 
     async fn stop(self) {
-        self.outbox.stop().await;
+        let texts = async {
+            if let Some(texts) = self.texts {
+                texts.stop().await;
+            }
+        };
+        futures_util::join!(self.outbox.stop(), texts);
         if let Some(inbox) = self.inbox {
             inbox.stop(false).await;
         }

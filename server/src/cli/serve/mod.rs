@@ -1,6 +1,7 @@
 //! `serve`: everything together, or one API alone as a drop-in.
 
 mod auth;
+mod backups;
 mod full;
 mod listen;
 mod realtime;

@@ -1,6 +1,8 @@
 // Runs one edge function on Deno: what Supabase's runtime gives it beside Deno, and what it takes away. Spoken with over
 // standard output, in lines that begin with the token of this process; everything else is the function's own output.
 
+import { AsyncLocalStorage } from "node:async_hooks";
+
 const take = (name) => {
   const value = Deno.env.get(name);
   Deno.env.delete(name);
@@ -13,6 +15,29 @@ const secret = take("FERROBASE_WORKER_SECRET");
 const encoder = new TextEncoder();
 const write = Deno.stdout.writeSync.bind(Deno.stdout);
 const tell = (what, detail = "") => write(encoder.encode(`${token} ${what} ${detail}\n`));
+
+// --- what a function writes while it works for a request stands between two lines that name it
+const requests = new AsyncLocalStorage();
+const streams = [
+  [write, ["log", "info", "debug", "dir", "dirxml", "table", "count", "timeEnd", "timeLog", "group"]],
+  [Deno.stderr.writeSync.bind(Deno.stderr), ["warn", "error", "trace", "assert"]],
+];
+for (const [begin, names] of streams) {
+  for (const name of names) {
+    const original = console[name]?.bind(console);
+    if (!original) continue;
+    console[name] = (...args) => {
+      const id = requests.getStore();
+      if (!id) return original(...args);
+      begin(encoder.encode(`${token} for ${id}\n`));
+      try {
+        return original(...args);
+      } finally {
+        begin(encoder.encode(`${token} for\n`));
+      }
+    };
+  }
+}
 
 // --- promises that outlive their request, and the end of the process
 const pending = new Set();
@@ -62,7 +87,9 @@ globalThis.Worker = class { constructor() { throw new Deno.errors.NotSupported("
 
 // --- requests
 const SECRET = "x-ferrobase-worker";
-const handle = (handler) => async (request, info) => {
+const handle = (handler) => (request, info) =>
+  requests.run(request.headers.get("x-request-id"), () => answer(handler, request, info));
+const answer = async (handler, request, info) => {
   if (request.headers.get(SECRET) !== secret) return new Response("Forbidden", { status: 403 });
   const headers = new Headers(request.headers);
   headers.delete(SECRET);

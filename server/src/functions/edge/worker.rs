@@ -120,16 +120,18 @@ impl Worker {
         let errors = child.stderr.take();
         let stdin = child.stdin.take();
         let own_slug: Arc<str> = slug.into();
-        let (log_slug, waiting) = (Arc::clone(&own_slug), Arc::clone(&pending));
+        let (log_slug, waiting, mark) = (Arc::clone(&own_slug), Arc::clone(&pending), token.clone());
         tokio::spawn(async move {
             let Some(output) = output else { return };
             let mut output = BufReader::new(output);
+            let mut request = None;
             while let Some(line) = next_line(&mut output).await {
                 match line.strip_prefix(&token).map(str::trim) {
-                    None => log(&log_slug, "info", &line),
+                    None => log(&log_slug, request.as_deref(), "info", &line),
                     Some(message) => {
                         let mut words = message.split(' ');
                         match (words.next(), words.next(), words.next()) {
+                            (Some("for"), id, _) => request = id.map(str::to_owned),
                             (Some("port"), Some(number), _) => drop(tell_port.send(Some(number.parse().map_err(drop)))),
                             (Some("failed"), ..) => drop(tell_port.send(Some(Err(())))),
                             (Some("open"), _, Some(count)) => {
@@ -144,8 +146,12 @@ impl Worker {
         tokio::spawn(async move {
             let Some(errors) = errors else { return };
             let mut errors = BufReader::new(errors);
+            let mut request = None;
             while let Some(line) = next_line(&mut errors).await {
-                log(&own_slug, "error", &line);
+                match line.strip_prefix(&mark).map(str::trim) {
+                    None => log(&own_slug, request.as_deref(), "error", &line),
+                    Some(message) => request = message.strip_prefix("for ").map(str::to_owned),
+                }
             }
         });
         let (tell_end, mut ended) = watch::channel(None);
@@ -326,12 +332,13 @@ async fn next_line(output: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
     Some(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-fn log(slug: &str, level: &str, line: &str) {
+/// `request`: the id of the request for which the function wrote it, where that is known.
+fn log(slug: &str, request: Option<&str>, level: &str, line: &str) {
     let shown = line.get(..line.floor_char_boundary(LOG_LINE)).unwrap_or(line);
     if level == "error" {
-        tracing::warn!(function = slug, "[Error] {shown}");
+        tracing::warn!(function = slug, request_id = request, "[Error] {shown}");
     } else {
-        tracing::info!(function = slug, "[Info] {shown}");
+        tracing::info!(function = slug, request_id = request, "[Info] {shown}");
     }
 }
 

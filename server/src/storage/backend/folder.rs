@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::gathering::{Gathering, Room};
-use super::{Listed, OpenFile, Place, listed};
+use super::{Listed, OpenFile, Place, hold, listed};
 use crate::storage::error::StorageError;
 use crate::storage::sniff::{self, HEAD_BYTES};
 
@@ -54,24 +54,58 @@ pub struct FolderFile {
     writing: Option<Writing>,
 }
 
-/// A write on its way: the file afterwards, and the buffer that was written.
-type Writing = JoinHandle<std::io::Result<(Written, Vec<u8>)>>;
+/// A piece on its way: it is written and hashed at the same time, because either takes about as long as the other.
+struct Writing {
+    piece: Arc<Vec<u8>>,
+    written: JoinHandle<std::io::Result<Written>>,
+    digest: JoinHandle<Md5>,
+}
+
+/// A file so far, and the hash of its bytes.
+type SoFar = (Written, Md5);
+
+impl Writing {
+    fn begin(folder: &Folder, before: Option<SoFar>, piece: Vec<u8>) -> Self {
+        let piece = Arc::new(piece);
+        let (written, mut digest) =
+            before.map_or_else(|| (None, Md5::new()), |(written, digest)| (Some(written), digest));
+        let (folder, to_write, to_hash) = (folder.clone(), Arc::clone(&piece), Arc::clone(&piece));
+        Self {
+            piece,
+            written: tokio::task::spawn_blocking(move || {
+                let mut written = written.map_or_else(|| Written::begin(&folder), Ok)?;
+                written.write(&to_write)?;
+                Ok(written)
+            }),
+            digest: tokio::task::spawn_blocking(move || {
+                digest.update(&*to_hash);
+                digest
+            }),
+        }
+    }
+
+    /// The file once the piece is written, and the piece's buffer.
+    async fn end(self) -> std::io::Result<(SoFar, Vec<u8>)> {
+        let (written, digest) = futures_util::join!(self.written, self.digest);
+        let written = written.map_err(std::io::Error::other)??;
+        let digest = digest.map_err(std::io::Error::other)?;
+        Ok(((written, digest), Arc::into_inner(self.piece).unwrap_or_default()))
+    }
+}
 
 /// What a file being written holds so far.
 struct Written {
     temporary: Temporary,
-    digest: Md5,
     unsynced: usize,
     syncing: Option<JoinHandle<()>>,
 }
 
 impl Written {
     fn begin(folder: &Folder) -> std::io::Result<Self> {
-        Ok(Self { temporary: folder.temporary()?, digest: Md5::new(), unsynced: 0, syncing: None })
+        Ok(Self { temporary: folder.temporary()?, unsynced: 0, syncing: None })
     }
 
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.digest.update(bytes);
         (&*self.temporary.file).write_all(bytes)?;
         self.unsynced += bytes.len();
         if self.unsynced >= SYNC_BYTES && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
@@ -222,6 +256,10 @@ impl Folder {
         for page in places.chunks(REMOVE_PAGE) {
             let (folder, owned) = (self.clone(), page.to_vec());
             let removed = blocking(move || {
+                if hold::are_held(&folder.root) {
+                    // The sweep comes for them.
+                    return Ok(Vec::new());
+                }
                 Ok(owned
                     .into_iter()
                     .filter_map(|place| folder.remove_one(&place).err().map(|error| (place, error.into())))
@@ -372,31 +410,37 @@ impl FolderFile {
         if !self.gathering.take(&bytes, WRITE_BYTES) {
             return Ok(());
         }
-        let before = written(self.writing.take()).await?;
-        let (folder, buffer) = (self.folder.clone(), self.gathering.give());
-        let before = before.map(|(written, buffer)| {
-            self.gathering.give_back(buffer);
-            written
-        });
-        self.writing = Some(tokio::task::spawn_blocking(move || {
-            let mut written = before.map_or_else(|| Written::begin(&folder), Ok)?;
-            written.write(&buffer)?;
-            Ok((written, buffer))
-        }));
+        let piece = self.gathering.give();
+        let before = match self.writing.take() {
+            None => None,
+            Some(writing) => {
+                let (so_far, buffer) = writing.end().await?;
+                self.gathering.give_back(buffer);
+                Some(so_far)
+            }
+        };
+        self.writing = Some(Writing::begin(&self.folder, before, piece));
         Ok(())
     }
 
     /// Where the file is, and the hash of its bytes.
     pub(super) async fn finish(self) -> Result<(Place, [u8; 16]), StorageError> {
         let Self { folder, place, mut gathering, writing } = self;
-        let before = written(writing).await?;
+        let before = match writing {
+            None => None,
+            Some(writing) => Some(writing.end().await?.0),
+        };
         let target = folder.path(&place);
-        let buffer = gathering.give();
+        let rest = gathering.give();
         let landed = blocking(move || {
-            let mut written = before.map_or_else(|| Written::begin(&folder), |(written, _)| Ok(written))?;
-            written.write(&buffer)?;
+            let (mut written, mut digest) = match before {
+                None => (Written::begin(&folder)?, Md5::new()),
+                Some(so_far) => so_far,
+            };
+            digest.update(&rest);
+            written.write(&rest)?;
             folder.land(written.temporary, &target)?;
-            Ok(written.digest.finalize().into())
+            Ok(digest.finalize().into())
         })
         .await;
         match landed {
@@ -404,12 +448,6 @@ impl FolderFile {
             Err(error) => Err(refused(error, &place)),
         }
     }
-}
-
-/// What was on its way, once it is written.
-async fn written(writing: Option<Writing>) -> std::io::Result<Option<(Written, Vec<u8>)>> {
-    let Some(writing) = writing else { return Ok(None) };
-    writing.await.unwrap_or_else(|error| Err(std::io::Error::other(error))).map(Some)
 }
 
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
@@ -457,10 +495,13 @@ mod tests {
         (root.clone(), Folder::new(root))
     }
 
-    async fn put(folder: &Folder, place: &Place, bytes: &[u8]) -> Result<(), StorageError> {
+    /// Writes a file as it comes over a line, in pieces; yields its hash.
+    async fn put(folder: &Folder, place: &Place, bytes: &[u8]) -> Result<[u8; 16], StorageError> {
         let mut file = folder.create(place);
-        file.write(Bytes::copy_from_slice(bytes)).await?;
-        file.finish().await.map(drop)
+        for piece in bytes.chunks(100_003) {
+            file.write(Bytes::copy_from_slice(piece)).await?;
+        }
+        file.finish().await.map(|(_, md5)| md5)
     }
 
     async fn read(folder: &Folder, place: &Place, range: Option<(u64, u64)>) -> Option<Vec<u8>> {
@@ -531,7 +572,8 @@ mod tests {
         let (root, folder) = scratch();
         let bytes: Vec<u8> = (0..2_000_000_u32).map(|n| (n % 251) as u8).collect();
         let place = place("a");
-        put(&folder, &place, &bytes).await.expect("file");
+        let md5 = put(&folder, &place, &bytes).await.expect("file");
+        assert_eq!(md5, <[u8; 16]>::from(Md5::digest(&bytes)), "hashed beside its writing, in the order of its pieces");
         assert_eq!(read(&folder, &place, None).await.as_deref(), Some(&bytes[..]));
         assert_eq!(read(&folder, &place, Some((3, 1_500_000))).await.as_deref(), Some(&bytes[3..=1_500_000]));
         assert!(folder.open(&place, Some((0, 2_000_000))).await.is_err());

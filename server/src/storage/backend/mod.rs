@@ -6,6 +6,7 @@
 
 mod folder;
 pub mod gathering;
+mod hold;
 mod s3;
 
 use std::pin::Pin;
@@ -21,6 +22,7 @@ use super::error::StorageError;
 use super::key::ObjectKey;
 use super::sniff::{self, HEAD_BYTES};
 use folder::{Folder, FolderFile};
+pub use hold::hold_removals;
 use s3::{S3File, S3Store};
 
 /// Where the bytes are. Cheap to clone.

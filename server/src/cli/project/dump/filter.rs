@@ -116,7 +116,8 @@ fn render(statements: &[Statement<'_>], has_comments: bool, rewrite: impl Fn(&st
     text
 }
 
-fn is_reserved(role: &str) -> bool {
+/// Whether a role is the platform's or an extension's.
+pub fn is_reserved(role: &str) -> bool {
     RESERVED_ROLES.iter().any(|reserved| match reserved.strip_suffix('*') {
         Some(start) => role.starts_with(start),
         None => role == *reserved,
@@ -128,7 +129,8 @@ fn setting(text: &str) -> Option<&str> {
     text.split_once(" SET \"")?.1.split('"').next()
 }
 
-fn is_free(setting: &str) -> bool {
+/// Whether a setting of a reserved role may be a project's.
+pub fn is_free(setting: &str) -> bool {
     FREE_SETTINGS.iter().any(|free| match free.strip_suffix('*') {
         Some(start) => setting.starts_with(start),
         None => setting == *free,

@@ -5,6 +5,8 @@
 
 mod filter;
 
+pub use filter::{is_free as is_free_setting, is_reserved};
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -59,7 +61,8 @@ pub const PLATFORM_SCHEMAS: [&str; 30] = [
 const PLATFORM_SCHEMAS_WITH_DATA: [&str; 6] = ["auth", "storage", "cron", "net", "pgmq", "supabase_functions"];
 
 /// Tables in which the platform keeps its own history.
-const PLATFORM_TABLES: [&str; 3] = ["auth.schema_migrations", "storage.migrations", "supabase_functions.migrations"];
+pub const PLATFORM_TABLES: [&str; 3] =
+    ["auth.schema_migrations", "storage.migrations", "supabase_functions.migrations"];
 
 /// Roles that every project's database has, or that an extension makes.
 const RESERVED_ROLES: [&str; 14] = [
@@ -148,6 +151,15 @@ pub fn is_platform(schema: &str) -> bool {
         Some(start) => schema.starts_with(start),
         None => schema == *known,
     })
+}
+
+/// The schema of a project as `db dump` writes it, and `pg_dump`'s own with the platform's.
+pub fn schemas(url: &str, major: u32) -> anyhow::Result<(String, String)> {
+    let programs = Programs::for_dump(url, major)?;
+    let projects = filter::schema(&output(schema_command(&programs, &[]))?, false, is_platform);
+    let mut whole = programs.command("pg_dump");
+    whole.args(["--schema-only", "--quote-all-identifiers", "--no-owner", "--no-privileges"]);
+    Ok((projects, output(whole)?))
 }
 
 fn schema_command(programs: &Programs, schemas: &[String]) -> Command {

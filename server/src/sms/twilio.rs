@@ -5,21 +5,23 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::auth::outside::Away;
-use crate::auth::outside::text::{CodeChecker, Text, TextSender, WHATSAPP};
+use super::text::{CodeChecker, Text, TextError, TextSender, WHATSAPP};
 use crate::config::TwilioConfig;
+
+/// Twilio's code for a number that has said STOP.
+const UNSUBSCRIBED: i64 = 21610;
 
 /// Asks for something as an account, and reads the answer; the error text is what the service says.
 async fn ask(
-    away: &Away,
     client: &reqwest::Client,
     url: &str,
     config: &TwilioConfig,
     form: &[(&str, &str)],
-) -> Result<Value, String> {
-    away.leave().map_err(|fault| fault.to_string())?;
+) -> Result<Value, TextError> {
+    let unreached = |error: reqwest::Error| TextError::Refused(error.without_url().to_string());
     let answer = client
         .post(url)
         .timeout(Duration::from_secs(10))
@@ -27,13 +29,20 @@ async fn ask(
         .form(form)
         .send()
         .await
-        .map_err(|error| error.without_url().to_string())?;
-    let accepted = answer.status().is_success();
-    let body: Value = answer.json().await.map_err(|error| error.without_url().to_string())?;
-    if accepted {
+        .map_err(unreached)?;
+    let status = answer.status();
+    let body: Value = answer.json().await.map_err(unreached)?;
+    if status.is_success() {
         return Ok(body);
     }
-    Err(format!("{} More information: {}", text_of(&body, "message"), text_of(&body, "more_info")))
+    let told = format!("{} More information: {}", text_of(&body, "message"), text_of(&body, "more_info"));
+    Err(if body.get("code").and_then(Value::as_i64) == Some(UNSUBSCRIBED) {
+        TextError::Stopped(told)
+    } else if status == StatusCode::BAD_REQUEST {
+        TextError::Rejected(told)
+    } else {
+        TextError::Refused(told)
+    })
 }
 
 fn text_of(body: &Value, name: &str) -> String {
@@ -54,7 +63,7 @@ impl Twilio {
 }
 
 impl TextSender for Twilio {
-    fn send<'a>(&'a self, away: &'a Away, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, String>> {
+    fn send<'a>(&'a self, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, TextError>> {
         Box::pin(async move {
             let from = &self.config.message_service_sid;
             let number = format!("+{}", text.to);
@@ -81,10 +90,11 @@ impl TextSender for Twilio {
             form.push(("To", &to));
             form.push(("From", &sender));
             let url = format!("{}/2010-04-01/Accounts/{}/Messages.json", self.config.base_url, self.config.account_sid);
-            let body = ask(away, &self.client, &url, &self.config, &form).await?;
+            let body = ask(&self.client, &url, &self.config, &form).await?;
             let field = |name: &str| text_of(&body, name);
             if matches!(field("status").as_str(), "failed" | "undelivered") {
-                return Err(format!("twilio error: {} for message {}", field("error_message"), field("sid")));
+                let told = format!("twilio error: {} for message {}", field("error_message"), field("sid"));
+                return Err(TextError::Refused(told));
             }
             Ok(field("sid"))
         })
@@ -103,17 +113,17 @@ impl TwilioVerify {
         config.is_complete().then(|| Self { config: config.clone(), client })
     }
 
-    async fn ask(&self, away: &Away, resource: &str, form: &[(&str, &str)]) -> Result<Value, String> {
+    async fn ask(&self, resource: &str, form: &[(&str, &str)]) -> Result<Value, TextError> {
         let url = format!("{}/v2/Services/{}/{resource}", self.config.base_url, self.config.message_service_sid);
-        ask(away, &self.client, &url, &self.config, form).await
+        ask(&self.client, &url, &self.config, form).await
     }
 }
 
 impl TextSender for TwilioVerify {
-    fn send<'a>(&'a self, away: &'a Away, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, String>> {
+    fn send<'a>(&'a self, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, TextError>> {
         Box::pin(async move {
             let to = format!("+{}", text.to);
-            let body = self.ask(away, "Verifications", &[("To", &to), ("Channel", text.channel)]).await?;
+            let body = self.ask("Verifications", &[("To", &to), ("Channel", text.channel)]).await?;
             Ok(text_of(&body, "sid"))
         })
     }
@@ -124,10 +134,11 @@ impl TextSender for TwilioVerify {
 }
 
 impl CodeChecker for TwilioVerify {
-    fn check<'a>(&'a self, away: &'a Away, phone: &'a str, code: &'a str) -> BoxFuture<'a, Result<(), String>> {
+    fn check<'a>(&'a self, phone: &'a str, code: &'a str) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let to = format!("+{phone}");
-            let body = self.ask(away, "VerificationCheck", &[("To", &to), ("Code", code)]).await?;
+            let asked = self.ask("VerificationCheck", &[("To", &to), ("Code", code)]).await;
+            let body = asked.map_err(|error| error.to_string())?;
             let approved = text_of(&body, "status") == "approved" && body.get("valid") == Some(&Value::Bool(true));
             approved.then_some(()).ok_or_else(|| {
                 format!("twilio verification error: {} {}", text_of(&body, "error_message"), text_of(&body, "status"))

@@ -1,0 +1,327 @@
+//! The archive: a tar file, compressed by gzip and encrypted in the age format, so that `age -d | tar xz` opens it too.
+//!
+//! Its last entry, `manifest.json`, lists every other one with size and SHA-256. A backup that was cut off has none.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chrono::{DateTime, Utc};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tar::{EntryType, Header};
+
+use super::age::{AgeError, Decryptor, Encryptor, Identity, Recipient};
+use super::error::BackupError;
+
+/// The version of the layout that this code writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+/// How the names of archives end.
+pub const SUFFIX: &str = ".tar.gz.age";
+const MANIFEST: &str = "manifest.json";
+/// A manifest longer than this is none.
+const MANIFEST_MAX: u64 = 1 << 30;
+
+/// What an archive says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub format: u32,
+    /// The moment that the backup holds: everything committed before it is there.
+    pub made_at: DateTime<Utc>,
+    /// Of the program that made it.
+    pub version: String,
+    /// Major version of PostgreSQL.
+    pub postgres: String,
+    /// Where the log of changes begins and ends.
+    pub start_lsn: String,
+    pub stop_lsn: String,
+    /// Rows of each table, counted shortly before that moment and shortly after it.
+    pub rows: BTreeMap<String, [i64; 2]>,
+    /// Transactions from this one on may not have been counted.
+    pub counted_xid: String,
+    /// Where the files of objects are, if that is not the archive.
+    pub files_elsewhere: Option<String>,
+    pub entries: BTreeMap<String, Content>,
+}
+
+/// What an entry must hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content {
+    pub size: u64,
+    pub sha256: String,
+}
+
+/// Whether somebody has asked for the end; cheap to ask.
+#[derive(Clone, Debug, Default)]
+pub struct Halt(Arc<AtomicBool>);
+
+impl Halt {
+    /// Asks when the guard is dropped: whoever gives up waiting ends the work on files as well.
+    pub fn on_drop(&self) -> HaltOnDrop {
+        HaltOnDrop(self.clone())
+    }
+
+    fn check(&self) -> io::Result<()> {
+        // Of all kinds this one means nothing else when writing to a file.
+        if self.0.load(Ordering::Acquire) { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+    }
+}
+
+pub struct HaltOnDrop(Halt);
+
+impl Drop for HaltOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Release);
+    }
+}
+
+/// An archive being written, under a name that nobody takes for one. Dropped before [`finish`](Self::finish), it leaves nothing.
+pub struct Writer {
+    tar: tar::Builder<Packed>,
+    manifest: Manifest,
+    target: PathBuf,
+    partial: Partial,
+    halt: Halt,
+}
+
+/// Removes the unfinished file.
+struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Renamed, it is not there any more.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A gzip stream of several members: what does not get smaller is not tried.
+struct Packed(Option<GzEncoder<Encryptor<BufWriter<File>>>>);
+
+impl Packed {
+    fn level(&mut self, level: Compression) -> io::Result<()> {
+        let Some(gzip) = self.0.take() else { return Ok(()) };
+        self.0 = Some(GzEncoder::new(gzip.finish()?, level));
+        Ok(())
+    }
+}
+
+impl Write for Packed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.as_mut().map_or(Err(io::ErrorKind::BrokenPipe.into()), |gzip| gzip.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Counts and hashes what passes.
+struct Hashed<R> {
+    inner: R,
+    digest: Sha256,
+    size: u64,
+    halt: Halt,
+}
+
+impl<R: Read> Hashed<R> {
+    fn new(inner: R, halt: &Halt) -> Self {
+        Self { inner, digest: Sha256::new(), size: 0, halt: halt.clone() }
+    }
+
+    fn content(self) -> Content {
+        Content { size: self.size, sha256: hex::encode(self.digest.finalize()) }
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.halt.check()?;
+        let length = self.inner.read(into)?;
+        self.digest.update(&into[..length]);
+        self.size += length as u64;
+        Ok(length)
+    }
+}
+
+impl Writer {
+    /// Begins `target`. Unfinished archives that a killed command left in its folder are removed.
+    pub fn create(target: &Path, recipients: &[Recipient], halt: &Halt) -> Result<Self, BackupError> {
+        if recipients.is_empty() {
+            return Err(BackupError::NoRecipient);
+        }
+        let folder = target.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(BackupError::io("cannot create", folder))?;
+        remove_abandoned(folder);
+        let path = target.with_added_extension("partial");
+        let io = || BackupError::io("cannot write", &path);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path).map_err(io())?;
+        let partial = Partial(path.clone());
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| io()(error.into()))?;
+        let sealed = Encryptor::new(BufWriter::with_capacity(1 << 20, file), recipients).map_err(io())?;
+        let tar = tar::Builder::new(Packed(Some(GzEncoder::new(sealed, Compression::fast()))));
+        let manifest =
+            Manifest { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), ..Manifest::default() };
+        Ok(Self { tar, manifest, target: target.to_owned(), partial, halt: halt.clone() })
+    }
+
+    pub fn manifest(&mut self) -> &mut Manifest {
+        &mut self.manifest
+    }
+
+    /// From here on nothing is compressed: pictures and documents are already.
+    pub fn stop_compressing(&mut self) -> Result<(), BackupError> {
+        self.tar.get_mut().level(Compression::none()).map_err(BackupError::io("cannot write", &self.target))
+    }
+
+    pub fn folder(&mut self, path: &str) -> Result<(), BackupError> {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Directory);
+        header.set_mode(0o700);
+        header.set_size(0);
+        self.tar
+            .append_data(&mut header, format!("{path}/"), io::empty())
+            .map_err(BackupError::io("cannot write", &self.target))
+    }
+
+    pub fn bytes(&mut self, path: &str, bytes: &[u8]) -> Result<(), BackupError> {
+        self.entry(path, bytes.len() as u64, bytes).map_err(BackupError::io("cannot write", &self.target))
+    }
+
+    /// Adds a file with the length that it has now; false if it has gone. One that grows meanwhile is taken up to there, one
+    /// that shrinks is filled up: PostgreSQL's log of changes knows what belongs there.
+    pub fn file(&mut self, path: &str, from: &Path) -> Result<bool, BackupError> {
+        let file = match File::open(from) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(BackupError::io("cannot read", from)(error)),
+        };
+        let size = file.metadata().map_err(BackupError::io("cannot read", from))?.len();
+        let padded = BufReader::with_capacity(256 * 1024, file).take(size).chain(io::repeat(0)).take(size);
+        self.entry(path, size, padded).map_err(BackupError::io("cannot write", &self.target))?;
+        Ok(true)
+    }
+
+    fn entry(&mut self, path: &str, size: u64, content: impl Read) -> io::Result<()> {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Regular);
+        header.set_mode(0o600);
+        header.set_size(size);
+        let mut content = Hashed::new(content, &self.halt);
+        self.tar.append_data(&mut header, path, &mut content)?;
+        self.manifest.entries.insert(path.to_owned(), content.content());
+        Ok(())
+    }
+
+    /// Writes the manifest and gives the archive its name, once all of it is on the disk. Yields its bytes.
+    pub fn finish(mut self) -> Result<u64, BackupError> {
+        let target = self.target.clone();
+        let io = || BackupError::io("cannot write", &target);
+        let manifest = serde_json::to_vec(&self.manifest).map_err(|error| io()(error.into()))?;
+        self.tar.get_mut().level(Compression::fast()).map_err(io())?;
+        self.entry(MANIFEST, manifest.len() as u64, manifest.as_slice()).map_err(io())?;
+        let packed = self.tar.into_inner().map_err(io())?;
+        let gzip = packed.0.ok_or_else(|| io()(io::ErrorKind::BrokenPipe.into()))?;
+        let buffered = gzip.finish().and_then(Encryptor::finish).map_err(io())?;
+        let file = buffered.into_inner().map_err(|error| io()(error.into_error()))?;
+        file.sync_all().map_err(io())?;
+        let size = file.metadata().map_err(io())?.len();
+        std::fs::rename(&self.partial.0, &target).map_err(io())?;
+        let folder = target.parent().unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(io())?;
+        Ok(size)
+    }
+}
+
+/// Removes what commands have left that were killed: files that nobody holds any more.
+fn remove_abandoned(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if !name.to_string_lossy().ends_with(&format!("{SUFFIX}.partial")) {
+            continue;
+        }
+        let lock = |file: &File| rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+        if File::open(entry.path()).is_ok_and(|file| lock(&file).is_ok()) {
+            // Another command may have removed it first.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// A thing in an archive, as it is read.
+pub enum Item<'a> {
+    Folder,
+    File(&'a mut dyn Read),
+}
+
+/// Reads an archive from end to end, gives each entry to `take`, and compares all of them with the manifest.
+///
+/// What `take` has seen counts only when this returns.
+pub fn read(
+    archive: &Path,
+    identities: &[Identity],
+    halt: &Halt,
+    mut take: impl FnMut(&str, Item<'_>) -> Result<(), BackupError>,
+) -> Result<Manifest, BackupError> {
+    let damaged = |reason: String| BackupError::Damaged { archive: archive.to_owned(), reason };
+    let broken = |error: io::Error| match error.kind() {
+        io::ErrorKind::ConnectionAborted => BackupError::Stopped,
+        _ => damaged(error.to_string()),
+    };
+    let file = File::open(archive).map_err(BackupError::io("cannot read", archive))?;
+    let opened =
+        Decryptor::new(BufReader::with_capacity(1 << 20, file), identities).map_err(|reason| match reason {
+            AgeError::Header => damaged(reason.to_string()),
+            reason => BackupError::Closed { archive: archive.to_owned(), reason },
+        })?;
+    let mut tar = tar::Archive::new(MultiGzDecoder::new(BufReader::new(opened)));
+    let mut found = BTreeMap::new();
+    let mut manifest: Option<Manifest> = None;
+    for entry in tar.entries().map_err(broken)? {
+        let entry = entry.map_err(broken)?;
+        let path = entry.path().map_err(broken)?.to_string_lossy().trim_end_matches('/').to_owned();
+        // Ours have no such names; one with them would lead out of the folder that it is put into.
+        if path.starts_with('/') || path.split('/').any(|part| part == "..") {
+            return Err(damaged(format!("'{path}' is no name of an entry")));
+        }
+        if entry.header().entry_type().is_dir() {
+            take(&path, Item::Folder)?;
+            continue;
+        }
+        let mut content = Hashed::new(entry, halt);
+        if path == MANIFEST {
+            let mut text = Vec::new();
+            (&mut content).take(MANIFEST_MAX).read_to_end(&mut text).map_err(broken)?;
+            manifest = Some(serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?);
+            continue;
+        }
+        take(&path, Item::File(&mut content)).map_err(|error| match error {
+            // The decryption speaks through the reader.
+            BackupError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => broken(source),
+            error => error,
+        })?;
+        io::copy(&mut content, &mut io::sink()).map_err(broken)?;
+        found.insert(path, content.content());
+    }
+    // The rest of the stream: an archive that goes on after its end is not ours either.
+    io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(broken)?;
+    let manifest = manifest.ok_or_else(|| damaged("it has no list of what it holds".to_owned()))?;
+    if manifest.format > FORMAT {
+        return Err(BackupError::Newer { archive: archive.to_owned(), format: manifest.format });
+    }
+    let differing = manifest.entries.iter().find(|(path, content)| found.get(*path) != Some(*content));
+    if let Some((path, _)) = differing {
+        return Err(damaged(format!("'{path}' is not what was backed up")));
+    }
+    if found.len() != manifest.entries.len() {
+        return Err(damaged("it holds more than its list says".to_owned()));
+    }
+    Ok(manifest)
+}

@@ -1,0 +1,168 @@
+//! A running cluster, copied file by file between `pg_backup_start` and `pg_backup_stop`, with the log of changes that makes
+//! the copy whole.
+//!
+//! No tool of PostgreSQL's is needed, and the server works on. A temporary replication slot keeps the log until it is copied;
+//! it ends with the connection, so that a killed command leaves nothing in the database.
+//! Reference: PostgreSQL's "Making a Base Backup Using the Low Level API", and what pg_basebackup leaves out.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tokio_postgres::{Client, NoTls};
+
+use super::archive::Writer;
+use super::error::BackupError;
+
+/// Where the cluster's files are in the archive.
+pub const FOLDER: &str = "db";
+
+/// Folders whose content a start makes anew.
+const EMPTIED: [&str; 8] =
+    ["pg_wal", "pg_dynshmem", "pg_notify", "pg_replslot", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"];
+const LEFT_OUT: [&str; 6] = [
+    "postmaster.pid",
+    "postmaster.opts",
+    "backup_label",
+    "tablespace_map",
+    "backup_manifest",
+    "postgresql.auto.conf.tmp",
+];
+/// Copied last: what it says of the log must not be older than the rest.
+const CONTROL: &str = "global/pg_control";
+
+/// A backup under way; ends with its connection.
+pub struct Running {
+    client: Client,
+    pub data_dir: PathBuf,
+    pub major: String,
+    pub start_file: String,
+    pub start_lsn: String,
+}
+
+/// What makes a copy of the files a backup.
+pub struct Stopped {
+    label: String,
+    stop_file: String,
+    pub stop_lsn: String,
+    client: Client,
+}
+
+impl Running {
+    /// Begins: from here on the copy of any file is as good as of any other moment.
+    pub async fn start(admin_url: &str) -> Result<Self, BackupError> {
+        let (client, connection) = tokio_postgres::connect(admin_url, NoTls).await?;
+        tokio::spawn(connection);
+        client.batch_execute("set statement_timeout = 0; set idle_session_timeout = 0").await?;
+        let about = "select current_setting('data_directory'), current_setting('server_version_num')::int / 10000, \
+                     exists (select from pg_tablespace where spcname not in ('pg_default', 'pg_global'))";
+        let row = client.query_one(about, &[]).await?;
+        let (data_dir, major, has_tablespaces): (String, i32, bool) = (row.get(0), row.get(1), row.get(2));
+        let data_dir = PathBuf::from(data_dir);
+        if has_tablespaces {
+            return Err(BackupError::Tablespaces);
+        }
+        if std::fs::read_dir(data_dir.join("base")).is_err() {
+            return Err(BackupError::Elsewhere { dir: data_dir });
+        }
+        let slot = "select pg_create_physical_replication_slot('ferrobase_backup_' || pg_backend_pid(), true, true)";
+        client.query_one(slot, &[]).await?;
+        // A checkpoint at once: to wait for the next one takes minutes.
+        let start = "select lsn::text, pg_walfile_name(lsn) from pg_backup_start('ferrobase', true) lsn";
+        let row = client.query_one(start, &[]).await?;
+        Ok(Self { client, data_dir, major: major.to_string(), start_lsn: row.get(0), start_file: row.get(1) })
+    }
+
+    /// Rows of each table that lasts, and the first transaction that may not be counted.
+    pub async fn count_rows(&self) -> Result<(BTreeMap<String, i64>, String), BackupError> {
+        count_rows(&self.client).await
+    }
+
+    pub async fn stop(self) -> Result<Stopped, BackupError> {
+        let stop = "select lsn::text, labelfile, pg_walfile_name(lsn) from pg_backup_stop(false)";
+        let row = self.client.query_one(stop, &[]).await?;
+        Ok(Stopped { stop_lsn: row.get(0), label: row.get(1), stop_file: row.get(2), client: self.client })
+    }
+}
+
+/// Rows of each table of the database that lasts, all at one moment, and the first transaction that may not be counted.
+pub async fn count_rows(client: &Client) -> Result<(BTreeMap<String, i64>, String), BackupError> {
+    client.batch_execute("begin isolation level repeatable read read only; set local search_path = ''").await?;
+    let tables = "select coalesce(string_agg(format('select %L, count(*) from only %s', c.oid::regclass, c.oid::regclass), \
+                  ' union all '), 'select '''', 0 where false'), pg_snapshot_xmin(pg_current_snapshot())::text \
+                  from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'm') \
+                  and c.relpersistence = 'p' and n.nspname not in ('pg_catalog', 'information_schema')";
+    let row = client.query_one(tables, &[]).await?;
+    let (counts, xid): (String, String) = (row.get(0), row.get(1));
+    let rows = client.query(&counts, &[]).await?;
+    client.batch_execute("commit").await?;
+    Ok((rows.iter().map(|row| (row.get(0), row.get(1))).collect(), xid))
+}
+
+/// Copies everything but the log of changes.
+pub fn copy_files(data_dir: &Path, into: &mut Writer) -> Result<(), BackupError> {
+    copy_below(data_dir, "", into)?;
+    into.file(&format!("{FOLDER}/{CONTROL}"), &data_dir.join(CONTROL))?;
+    Ok(())
+}
+
+fn copy_below(data_dir: &Path, inside: &str, into: &mut Writer) -> Result<(), BackupError> {
+    let folder = data_dir.join(inside);
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        // Dropped meanwhile, as a database or a table of it may be.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(BackupError::io("cannot read", folder)(error)),
+    };
+    into.folder(&if inside.is_empty() { FOLDER.to_owned() } else { format!("{FOLDER}/{inside}") })?;
+    for entry in entries {
+        let entry = entry.map_err(BackupError::io("cannot read", &folder))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = if inside.is_empty() { name.clone() } else { format!("{inside}/{name}") };
+        let is_left_out = LEFT_OUT.contains(&path.as_str())
+            || path == CONTROL
+            || name.starts_with("pgsql_tmp")
+            || name.starts_with("pg_internal.init")
+            || name.ends_with(".partial");
+        if is_left_out {
+            continue;
+        }
+        let Ok(kind) = entry.file_type() else { continue };
+        if EMPTIED.contains(&path.as_str()) {
+            into.folder(&format!("{FOLDER}/{path}"))?;
+        } else if kind.is_dir() {
+            copy_below(data_dir, &path, into)?;
+        } else if kind.is_file() {
+            into.file(&format!("{FOLDER}/{path}"), &entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+impl Stopped {
+    /// Rows as [`Running::count_rows`] counts them.
+    pub async fn count_rows(&self) -> Result<BTreeMap<String, i64>, BackupError> {
+        Ok(count_rows(&self.client).await?.0)
+    }
+}
+
+/// Copies the log of changes from the start to the stop, and the label that says where it begins.
+pub fn copy_log(data_dir: &Path, start_file: &str, stopped: &Stopped, into: &mut Writer) -> Result<(), BackupError> {
+    let log = data_dir.join("pg_wal");
+    let names = std::fs::read_dir(&log).map_err(BackupError::io("cannot read", &log))?;
+    let mut names: Vec<String> =
+        names.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let is_needed = |name: &String| {
+        let is_segment = name.len() == 24 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_history = name.len() == 16 && name.ends_with(".history");
+        is_history || is_segment && name.as_str() >= start_file && *name <= stopped.stop_file
+    };
+    names.retain(is_needed);
+    names.sort();
+    for folder in ["archive_status", "summaries"] {
+        into.folder(&format!("{FOLDER}/pg_wal/{folder}"))?;
+    }
+    for name in names {
+        into.file(&format!("{FOLDER}/pg_wal/{name}"), &log.join(&name))?;
+    }
+    into.bytes(&format!("{FOLDER}/backup_label"), stopped.label.as_bytes())
+}

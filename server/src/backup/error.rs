@@ -1,0 +1,83 @@
+//! Why a backup could not be made, read or brought back; each message is one line that says what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::age::AgeError;
+use crate::embedded_pg::EmbeddedError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error(
+        "nobody could open the backup, because it has no public key: 'ferrobase backup key FILE' makes a pair; set \
+         FERROBASE_BACKUP_RECIPIENT to its public key"
+    )]
+    NoRecipient,
+    #[error(
+        "no private key was given: name its file by --identity or FERROBASE_BACKUP_IDENTITY_FILE (the one that 'ferrobase \
+         backup key' has written)"
+    )]
+    NoIdentity,
+    #[error("the private key in {} cannot be used: {reason}", .file.display())]
+    Identity { file: PathBuf, reason: AgeError },
+    #[error("{} cannot be opened: {reason}", .archive.display())]
+    Closed { archive: PathBuf, reason: AgeError },
+    #[error("{} is damaged ({reason}): use another backup; nothing was changed", .archive.display())]
+    Damaged { archive: PathBuf, reason: String },
+    #[error("{} was made by a newer ferrobase (its format is {format}): use that version", .archive.display())]
+    Newer { archive: PathBuf, format: u32 },
+    #[error(
+        "{} is a backup of PostgreSQL {archived}, and these binaries are PostgreSQL {binaries}: set PG_BIN_DIR to the \
+         binaries of version {archived}",
+        .archive.display()
+    )]
+    OtherMajorVersion { archive: PathBuf, archived: String, binaries: String },
+    #[error(
+        "{} holds {what} already: restore into an empty FERROBASE_DATA_DIR, or say --replace to put the backup in its place",
+        .dir.display()
+    )]
+    NotEmpty { dir: PathBuf, what: &'static str },
+    #[error("the disk that holds {} is full ({free_mib} MiB free): free some room, or choose another folder", .dir.display())]
+    DiskFull { dir: PathBuf, free_mib: u64 },
+    #[error(
+        "the database keeps files outside of its folder (tablespaces), which a backup does not take: move its tables to \
+         pg_default"
+    )]
+    Tablespaces,
+    #[error("the files of the database are in {}, which this command cannot read: run it on that machine as the user that runs the server", .dir.display())]
+    Elsewhere { dir: PathBuf },
+    #[error("the database refused: {0}")]
+    Database(String),
+    #[error("stopped before it was done; nothing was left behind")]
+    Stopped,
+    #[error(transparent)]
+    Embedded(#[from] EmbeddedError),
+    #[error("{action} {}: {source}", .path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl From<tokio_postgres::Error> for BackupError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned()))
+    }
+}
+
+impl BackupError {
+    /// Wraps an I/O error with what was being done to which path. A full disk is told as such.
+    pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::disk_full(&path),
+            // What our own writer says when it was asked to stop.
+            io::ErrorKind::ConnectionAborted => Self::Stopped,
+            _ => Self::Io { action, path, source },
+        }
+    }
+
+    fn disk_full(path: &Path) -> Self {
+        // The file itself may be gone by now.
+        let dir = path.ancestors().find(|dir| dir.is_dir()).unwrap_or(path);
+        let free = rustix::fs::statvfs(dir).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize));
+        Self::DiskFull { dir: dir.to_owned(), free_mib: free >> 20 }
+    }
+}

@@ -1,0 +1,77 @@
+//! The keys among the settings without which restored data cannot be read or sessions end: they travel inside the encrypted
+//! archive. (The vault's key is a file of the cluster.)
+
+use crate::config::Source;
+
+/// The entry of the archive.
+pub const ENTRY: &str = "keys.env";
+
+const NAMES: [&str; 14] = [
+    "JWT_SECRET",
+    "GOTRUE_JWT_SECRET",
+    "PGRST_JWT_SECRET",
+    "GOTRUE_JWT_KEYS",
+    "ANON_KEY",
+    "SERVICE_ROLE_KEY",
+    "SB_PUBLISHABLE_KEY",
+    "SUPABASE_PUBLISHABLE_KEY",
+    "SB_SECRET_KEY",
+    "SUPABASE_SECRET_KEY",
+    "S3_PROTOCOL_ACCESS_KEY_ID",
+    "S3_PROTOCOL_ACCESS_KEY_SECRET",
+    "API_JWT_JWKS",
+    "JWT_JWKS",
+];
+/// Column encryption: its key, the key's name, and former keys.
+const PREFIX: &str = "GOTRUE_SECURITY_DATABASE_ENCRYPTION_";
+
+/// Those that are set, a line each, as an `.env` file.
+pub fn collect(source: &Source) -> String {
+    let named = NAMES.iter().filter_map(|name| Some((*name, source.get(name)?)));
+    let set = named.chain(source.with_prefix(PREFIX)).filter(|(_, value)| !value.is_empty());
+    set.map(|(name, value)| format!("{name}={}\n", quoted(value))).collect()
+}
+
+/// Names of those in `text` that the settings do not have, or have otherwise.
+pub fn differing(text: &str, source: &Source) -> Vec<String> {
+    let saved = dotenvy::from_read_iter(text.as_bytes()).flatten();
+    saved.filter(|(name, value)| source.get(name) != Some(value.as_str())).map(|(name, _)| name).collect()
+}
+
+fn quoted(value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/+=,".contains(c);
+    if value.chars().all(is_plain) {
+        value.to_owned()
+    } else if value.contains('\'') || value.contains('\n') {
+        let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$").replace('\n', "\\n");
+        format!("\"{escaped}\"")
+    } else {
+        format!("'{value}'")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_back_as_they_were_whatever_is_in_them() {
+        let pairs = [
+            ("JWT_SECRET", "a plain secret with $blanks and #signs"),
+            ("GOTRUE_JWT_KEYS", r#"[{"kty":"EC","kid":"it's \"one\""}]"#),
+            ("GOTRUE_SECURITY_DATABASE_ENCRYPTION_ENCRYPTION_KEY", "abc+/="),
+            ("ANON_KEY", "line\nbreak"),
+        ];
+        let source = Source::from_pairs(pairs.iter().copied().chain([("SMTP_PASS", "stays here")]));
+        let text = collect(&source);
+        let read: Vec<(String, String)> =
+            dotenvy::from_read_iter(text.as_bytes()).map(|pair| pair.expect("a pair")).collect();
+        assert_eq!(read.len(), pairs.len());
+        assert_eq!(differing(&text, &source), [""; 0]);
+        let other = Source::from_pairs([("JWT_SECRET", "another"), ("ANON_KEY", "line\nbreak")]);
+        assert_eq!(
+            differing(&text, &other),
+            ["JWT_SECRET", "GOTRUE_JWT_KEYS", "GOTRUE_SECURITY_DATABASE_ENCRYPTION_ENCRYPTION_KEY"]
+        );
+    }
+}

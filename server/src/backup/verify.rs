@@ -1,0 +1,173 @@
+//! The proof of a backup: it is restored into a scratch cluster, which recovers and is read to the last row and file.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use md5::{Digest, Md5};
+use tokio_postgres::{Client, NoTls};
+
+use super::error::BackupError;
+use super::restore::{Restored, Target, restore};
+use super::{Identity, blocking, cluster};
+use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Passwords, Site};
+use crate::storage::Place;
+
+/// Objects whose rows are read at a time.
+const PAGE: i64 = 1000;
+
+/// What a scratch restore has shown.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    pub restored: Restored,
+    pub tables: usize,
+    pub rows: i64,
+    /// Files of objects that were hashed.
+    pub files: usize,
+    /// What is not as it should be, a sentence each.
+    pub differences: Vec<String>,
+}
+
+/// The scratch restore's folder, and where its cluster lies; removed when dropped.
+struct Scratch {
+    folder: PathBuf,
+    root: PathBuf,
+}
+
+impl Scratch {
+    /// Takes the place and empties it of what a killed command has left. While another one works there, this refuses.
+    async fn claim(embedded: &EmbeddedOptions) -> Result<Self, BackupError> {
+        let site = Site::claim(embedded).await?;
+        let scratch = Self { folder: embedded.data_root.clone(), root: site.root.clone() };
+        let folder = scratch.folder.join("storage");
+        for left in [site.cluster(), folder] {
+            match std::fs::remove_dir_all(&left) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(BackupError::io("cannot remove", left)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for folder in [&self.root, &self.folder] {
+            // What stays is emptied by the next one.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// Restores `archive` below `scratch`, which is removed afterwards, and compares counts of rows and hashes of files.
+pub async fn verify(
+    archive: &Path,
+    identities: &[Identity],
+    scratch: &Path,
+    bin_dir: Option<PathBuf>,
+) -> Result<Proof, BackupError> {
+    let embedded = EmbeddedOptions {
+        data_root: scratch.to_owned(),
+        port: 0,
+        bin_dir,
+        passwords: Passwords::Keep,
+        ..EmbeddedOptions::default()
+    };
+    let scratch = Scratch::claim(&embedded).await?;
+    let files = scratch.folder.join("storage");
+    let target = Target { embedded: embedded.clone(), files: files.clone(), replace: false };
+    let restored = restore(archive, identities, &target).await?;
+    let running = EmbeddedPostgres::start(&embedded).await?;
+    let outcome = examine(&running.admin_url, restored, &files).await;
+    running.discard().await;
+    outcome
+}
+
+async fn examine(admin_url: &str, restored: Restored, files: &Path) -> Result<Proof, BackupError> {
+    let (client, connection) = tokio_postgres::connect(admin_url, NoTls).await?;
+    tokio::spawn(connection);
+    let (rows, _) = cluster::count_rows(&client).await?;
+    let mut differences = Vec::new();
+    for (table, counted) in &restored.manifest.rows {
+        let found = rows.get(table).copied();
+        let [before, after] = *counted;
+        let is_expected = found.is_some_and(|found| (before.min(after)..=before.max(after)).contains(&found));
+        if !is_expected && !is_newer(&client, table, &restored.manifest.counted_xid, found).await? {
+            let found = found.map_or("no such table".to_owned(), |found| format!("{found} rows"));
+            differences.push(format!("{table}: {} rows were backed up, {found} came back", counted[0]));
+        }
+    }
+    let mut hashed = 0;
+    if restored.manifest.files_elsewhere.is_none() && rows.contains_key("storage.objects") {
+        hashed = compare_files(&client, files, &mut differences).await?;
+    }
+    Ok(Proof { tables: rows.len(), rows: rows.values().sum(), restored, files: hashed, differences })
+}
+
+/// Whether a table was written to after its rows were counted: then the counts say nothing.
+async fn is_newer(client: &Client, table: &str, xid: &str, found: Option<i64>) -> Result<bool, BackupError> {
+    if found.is_none() {
+        return Ok(false);
+    }
+    // The name came quoted from the catalog; of the 64 bits of the transaction the row has the lower half.
+    let xid = xid.parse::<u64>().unwrap_or(0) & 0xffff_ffff;
+    let newer = format!("select exists (select from only {table} where age(xmin) <= age('{xid}'::xid))");
+    Ok(client.query_one(&newer, &[]).await?.get(0))
+}
+
+/// Compares each object's file with its row. Yields how many there are.
+async fn compare_files(client: &Client, folder: &Path, differences: &mut Vec<String>) -> Result<usize, BackupError> {
+    let page = "select bucket_id, name, coalesce(version, ''), metadata->>'eTag', (metadata->>'size')::bigint, id::text \
+                from storage.objects where id > $1::text::uuid and bucket_id is not null order by id limit $2";
+    let mut after = uuid::Uuid::nil().to_string();
+    let mut count = 0;
+    loop {
+        let rows = client.query(page, &[&after, &PAGE]).await?;
+        let Some(last) = rows.last() else { return Ok(count) };
+        after = last.get(5);
+        let wanted: Vec<(PathBuf, Option<String>, Option<i64>)> = rows
+            .iter()
+            .map(|row| {
+                let place = Place::named(row.get(0), row.get(1), row.get(2));
+                (folder.join(place.as_str()), row.get(3), row.get(4))
+            })
+            .collect();
+        count += wanted.len();
+        let found = blocking(move || Ok(wanted.iter().filter_map(differs).collect::<Vec<_>>())).await?;
+        differences.extend(found);
+    }
+}
+
+/// What is wrong with a file, if anything is.
+fn differs((path, etag, size): &(PathBuf, Option<String>, Option<i64>)) -> Option<String> {
+    let mut digest = Md5::new();
+    let hashed = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut HashWriter(&mut digest)));
+    let length = match hashed {
+        Ok(length) => length,
+        Err(error) => return Some(format!("{}: its row is there, its file is not ({error})", path.display())),
+    };
+    if size.is_some_and(|size| u64::try_from(size) != Ok(length)) {
+        return Some(format!("{}: it has another length than its row says", path.display()));
+    }
+    let etag = etag.as_deref().map(|etag| etag.trim_matches('"'));
+    // The ETag of a file that came in parts is no hash of the whole.
+    let known = etag.filter(|etag| etag.len() == 32 && etag.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    if known.is_some_and(|known| known != hex::encode(digest.finalize())) {
+        return Some(format!("{}: its content is not what its row says", path.display()));
+    }
+    None
+}
+
+struct HashWriter<'a>(&'a mut Md5);
+
+impl std::io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! `migration squash`: one file in place of all migrations, with the schema that they come to. The history follows.
+//!
+//! The schema is that of a copy of the project ([`Copy`]), as `ferrobase test` has it, and written as by `db dump`. What that leaves
+//! out because a fresh project cannot run it as it stands, a migration can: policies and triggers on the platform's tables, event
+//! triggers. Reference: supabase/cli `internal/migration/squash`.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::dump;
+use super::ephemeral::Copy;
+use super::import::is_projects_on_platform;
+use super::say;
+use super::target::logins;
+use crate::cli::database::block_on;
+use crate::migrate;
+use crate::project::Project;
+
+pub fn squash(project: &Project) -> anyhow::Result<()> {
+    let logins = logins(project)?;
+    let files = project.migrations()?;
+    let Some((newest, others)) = files.paths.split_last() else { anyhow::bail!("there is no migration to squash") };
+    anyhow::ensure!(!others.is_empty(), "{} is already the earliest migration", shown(newest));
+    let known = block_on(async { Ok(migrate::project::known(&logins.admin_url, &logins.url).await?) })?;
+    let versions = files.versions();
+    if let Some(pending) = versions.iter().find(|version| !known.history.contains_key(*version)) {
+        anyhow::bail!(
+            "migration {pending} is not applied: run 'ferrobase migration up' first, so that the history can follow"
+        );
+    }
+    let declared: Vec<String> = project.buckets().into_iter().map(|bucket| bucket.name).collect();
+    let (schema, has_rows) = block_on(async {
+        say("Creating shadow database...");
+        let shadow = Copy::start(project).await?;
+        let squashed = schema_of(&shadow.database_url(), &declared).await;
+        shadow.end().await?;
+        squashed
+    })?;
+    // The new file is whole before the first old one goes.
+    let partial = newest.with_extension("partial");
+    std::fs::write(&partial, &schema).with_context(|| format!("cannot write {}", partial.display()))?;
+    std::fs::rename(&partial, newest).with_context(|| format!("cannot write {}", newest.display()))?;
+    for path in others {
+        std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    let (last, gone) = versions.split_last().context("a migration has no version")?;
+    block_on(async {
+        migrate::project::repair(&logins.url, &[], gone, false).await?;
+        Ok(migrate::project::repair(&logins.url, std::slice::from_ref(newest), std::slice::from_ref(last), true)
+            .await?)
+    })?;
+    say(&format!("Squashed local migrations to {}", shown(newest)));
+    if has_rows {
+        say(
+            "WARN: rows that migrations inserted, such as buckets, jobs of cron and secrets of the vault, are not in it: write them \
+             into the file or into supabase/seed.sql, or take the former files back from git.",
+        );
+    }
+    Ok(())
+}
+
+/// The schema as SQL, and whether the migrations have also made buckets or jobs. `declared`: buckets of the configuration.
+async fn schema_of(url: &str, declared: &[String]) -> anyhow::Result<(String, bool)> {
+    let client = super::target::connect(url).await?;
+    let major: i32 = client.query_one("select current_setting('server_version_num')::int / 10000", &[]).await?.get(0);
+    let others =
+        "select exists (select from storage.buckets where name <> all ($1)), to_regclass('cron.job') is not null";
+    let row = client.query_one(others, &[&declared]).await?;
+    let (has_buckets, has_cron): (bool, bool) = (row.get(0), row.get(1));
+    let has_jobs = has_cron && client.query_one("select exists (select from cron.job)", &[]).await?.get(0);
+    let has_rows = has_buckets || has_jobs;
+    let (mut schema, whole) = dump::schemas(url, u32::try_from(major)?)?;
+    for statement in
+        migrate::split_statements(&whole).iter().filter(|statement| is_projects_on_platform(statement.text))
+    {
+        schema.push_str(&format!("{};\n\n", statement.text));
+    }
+    Ok((schema, has_rows))
+}
+
+fn shown(path: &Path) -> String {
+    format!("supabase/migrations/{}", path.file_name().unwrap_or_default().display())
+}

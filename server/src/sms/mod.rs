@@ -1,0 +1,15 @@
+//! Text messages: the providers, the delivery of what `ferrobase.send_sms` has queued, and what people answer.
+//!
+//! The auth API sends its codes through the same providers, within the request that asks for them.
+//! Settings: `GOTRUE_SMS_*` ([`SmsConfig`](crate::config::SmsConfig)).
+
+mod outgoing;
+mod text;
+mod twilio;
+mod webhook;
+mod words;
+
+pub use outgoing::{Outgoing, Way};
+pub use text::{CodeChecker, SMS, Text, TextError, TextSender, WHATSAPP};
+pub use twilio::{Twilio, TwilioVerify};
+pub use webhook::Webhook;

@@ -1,0 +1,64 @@
+//! A text message, and who sends it.
+
+use futures_util::future::BoxFuture;
+
+use crate::mail::Message;
+
+/// The channels a message can take.
+pub const SMS: &str = "sms";
+pub const WHATSAPP: &str = "whatsapp";
+
+/// A text message about to leave.
+#[derive(Clone, Debug)]
+pub struct Text<'a> {
+    /// E.164 digits without `+`.
+    pub to: &'a str,
+    pub body: &'a str,
+    /// `sms` or `whatsapp`.
+    pub channel: &'a str,
+    /// What a template of the provider says in place of `body`; empty where the message is no code.
+    pub code: &'a str,
+}
+
+impl Text<'_> {
+    /// As the development inbox shows it.
+    pub fn as_mail(&self) -> Message {
+        Message {
+            to: format!("+{}@sms.invalid", self.to),
+            subject: format!("Text message to +{}", self.to),
+            text: self.body.to_owned(),
+            html: self.body.replace('&', "&amp;").replace('<', "&lt;"),
+            headers: Vec::new(),
+        }
+    }
+}
+
+/// Why a message was not taken, in the provider's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// The same message may be taken later.
+    #[error("{0}")]
+    Refused(String),
+    /// The same message will not be taken later either.
+    #[error("{0}")]
+    Rejected(String),
+    /// The number wants no more messages.
+    #[error("{0}")]
+    Stopped(String),
+}
+
+/// Sends text messages; the answer is the provider's id of the message. No transaction is open meanwhile.
+pub trait TextSender: Send + Sync {
+    fn send<'a>(&'a self, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, TextError>>;
+
+    /// Who checks the codes, where the provider makes them itself: those made here are then nobody's.
+    fn checker(&self) -> Option<&dyn CodeChecker> {
+        None
+    }
+}
+
+/// Says whether a code is the one that it sent to a number. The error text is for the log.
+pub trait CodeChecker: Send + Sync {
+    /// `phone`: E.164 digits without `+`.
+    fn check<'a>(&'a self, phone: &'a str, code: &'a str) -> BoxFuture<'a, Result<(), String>>;
+}

@@ -1,0 +1,363 @@
+//! Backups of a server that works: rows and files that writers were told of come back, and agree; what is damaged, closed or
+//! in use is refused; a full disk or a kill leaves nothing.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::json;
+use tokio_postgres::NoTls;
+
+/// The key of `supabase start`.
+const SERVICE_KEY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6InNlcnZpY2Vfcm9sZSIsImV4cCI6MTk4MzgxMjk5Nn0.EGIM96RAZx35lJzdJsyH-qQwv8Hdp7fsn3W0YpN81IU";
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A data folder and the commands on it.
+struct House {
+    data: PathBuf,
+    ports: [u16; 4],
+    /// Further settings.
+    settings: Vec<(&'static str, String)>,
+    server: Option<Child>,
+}
+
+impl House {
+    fn new(root: &Path, name: &str) -> Self {
+        let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let ports = listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
+        Self { data: root.join(name), ports, settings: Vec::new(), server: None }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let [api, database, inbox, admin] = self.ports;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
+        command
+            .args(arguments)
+            .current_dir(self.data.parent().expect("a folder"))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin");
+        command
+            .env("FERROBASE_DEV", "true")
+            .env("FERROBASE_MIGRATIONS", "none")
+            .env("FERROBASE_DATA_DIR", &self.data)
+            .env("FERROBASE_LISTEN", format!("127.0.0.1:{api}"))
+            .env("FERROBASE_DB_PORT", database.to_string())
+            .env("FERROBASE_INBOX_LISTEN", format!("127.0.0.1:{inbox}"))
+            .env("FERROBASE_ADMIN_LISTEN", format!("127.0.0.1:{admin}"))
+            .env("RUST_LOG", "error")
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// A command's output, and whether it succeeded.
+    fn run(&self, arguments: &[&str]) -> (bool, String) {
+        told(self.command(arguments).output().expect("it runs"))
+    }
+
+    async fn serve(&mut self, http: &Client) {
+        self.server = Some(self.command(&["serve"]).stdout(Stdio::null()).spawn().expect("it runs"));
+        let deadline = Instant::now() + PATIENCE;
+        while !http.get(self.url("/health")).send().await.is_ok_and(|answer| answer.status() == 200) {
+            assert!(Instant::now() < deadline, "it never served");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.ports[0])
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            let pid = rustix::process::Pid::from_child(&server);
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = server.wait();
+        }
+    }
+
+    async fn sql(&self) -> tokio_postgres::Client {
+        let url = format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", self.ports[1]);
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.expect("the database");
+        tokio::spawn(connection);
+        client
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.stop();
+        // Where PostgreSQL's user cannot enter the folder, the cluster is elsewhere.
+        let _ = ferrobase::embedded_pg::delete_cluster(&self.data);
+    }
+}
+
+fn told(output: Output) -> (bool, String) {
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+fn request(http: &Client, method: Method, url: String) -> RequestBuilder {
+    http.request(method, url).bearer_auth(SERVICE_KEY).header("apikey", SERVICE_KEY)
+}
+
+fn object(name: &str) -> Vec<u8> {
+    format!("the content of {name} ").repeat(400).into_bytes()
+}
+
+/// What was acknowledged, and when.
+#[derive(Default)]
+struct Ledger {
+    rows: Vec<(i32, DateTime<Utc>)>,
+    objects: Vec<(String, DateTime<Utc>)>,
+}
+
+async fn write_rows(sql: tokio_postgres::Client, stop: Arc<AtomicBool>) -> Ledger {
+    let mut ledger = Ledger::default();
+    while !stop.load(Ordering::Acquire) {
+        let next = ledger.rows.len() as i32;
+        sql.execute("insert into public.ledger values ($1)", &[&next]).await.expect("a row");
+        ledger.rows.push((next, Utc::now()));
+    }
+    ledger
+}
+
+/// Uploads, replaces and removes, so that files go while they are copied.
+async fn write_objects(http: Client, base: String, stop: Arc<AtomicBool>) -> Ledger {
+    let mut ledger = Ledger::default();
+    for number in 0.. {
+        if stop.load(Ordering::Acquire) {
+            break;
+        }
+        let url = |name: &str| format!("{base}/storage/v1/object/b/{name}");
+        let (kept, passing) = (format!("kept-{number}"), format!("passing-{number}"));
+        for name in [&kept, &passing] {
+            let sent = request(&http, Method::POST, url(name)).body(object(name)).send().await.expect("an answer");
+            assert_eq!(sent.status(), 200);
+        }
+        ledger.objects.push((kept, Utc::now()));
+        let replaced = request(&http, Method::PUT, url("replaced")).header("x-upsert", "true");
+        assert_eq!(replaced.body(object("replaced")).send().await.expect("an answer").status(), 200);
+        let removed = request(&http, Method::DELETE, url(&passing)).send().await.expect("an answer");
+        assert_eq!(removed.status(), 200);
+    }
+    ledger
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Starts a command, kills it once `begun` says so, and tells whether it was still at work.
+async fn killed_once(mut command: Command, begun: impl Fn() -> bool) -> bool {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+    let deadline = Instant::now() + PATIENCE;
+    while !begun() && child.try_wait().expect("asked").is_none() {
+        assert!(Instant::now() < deadline, "it never began");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    child.kill().expect("killed");
+    !child.wait().expect("gone").success()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
+    let root = tempfile::tempdir().expect("a folder");
+    // PostgreSQL's user passes through.
+    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = Client::new();
+    let mut house = House::new(root.path(), "data");
+    house.serve(&http).await;
+    let sql = house.sql().await;
+    sql.batch_execute("create table public.ledger (n int primary key); select vault.create_secret('a secret', 's')")
+        .await
+        .expect("a table and a secret");
+    let bucket = request(&http, Method::POST, house.url("/storage/v1/bucket")).json(&json!({ "name": "b" }));
+    assert_eq!(bucket.send().await.expect("an answer").status(), 200);
+
+    let backups = root.path().join("backups");
+    let (to, key, other) = ("backups", "key.txt", "other.txt");
+    let (made, line) = house.run(&["backup", "key", key]);
+    assert!(made, "{line}");
+    let recipient = line.trim().strip_prefix("FERROBASE_BACKUP_RECIPIENT=").expect(&line).to_owned();
+    assert!(house.run(&["backup", "key", other]).0);
+    assert!(!house.run(&["backup", "key", key]).0, "a key is never overwritten");
+    let (made, text) = house.run(&["backup", "--to", to]);
+    assert!(!made && text.contains("FERROBASE_BACKUP_RECIPIENT"), "never without a key: {text}");
+    let backup = ["backup", "--to", to, "--recipient", &recipient];
+
+    // One that is killed is no backup, and the next one clears it away.
+    let partial = || names(&backups).iter().any(|name| name.ends_with(".partial"));
+    assert!(killed_once(house.command(&backup), partial).await);
+    assert!(names(&backups).iter().all(|name| name.ends_with(".partial")) && partial());
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let rows = tokio::spawn(write_rows(sql, Arc::clone(&stop)));
+    let objects = tokio::spawn(write_objects(http.clone(), house.url(""), Arc::clone(&stop)));
+    let files = house.data.join("storage/b/replaced");
+    let deadline = Instant::now() + PATIENCE;
+    while !files.exists() {
+        assert!(Instant::now() < deadline, "nobody writes");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut command = house.command(&backup);
+    let output = tokio::task::spawn_blocking(move || command.output().expect("it runs")).await.expect("a command");
+    let (made, text) = told(output);
+    stop.store(true, Ordering::Release);
+    let (rows, objects) = (rows.await.expect("rows").rows, objects.await.expect("objects").objects);
+    assert!(made, "{text}");
+    let archives = names(&backups);
+    assert!(matches!(archives.as_slice(), [one] if one.ends_with(".tar.gz.age")), "{archives:?}");
+    let archive = backups.join(&archives[0]);
+    let given = archive.to_str().expect("text");
+    assert_eq!(std::fs::metadata(&archive).expect("a file").permissions().mode() & 0o777, 0o600);
+
+    // Refused, each for its reason, before anything is written.
+    let bytes = std::fs::read(&archive).expect("an archive");
+    let damaged = |name: &str, bytes: &[u8]| std::fs::write(root.path().join(name), bytes).expect("a file");
+    damaged("cut.age", &bytes[..bytes.len() / 2]);
+    let mut altered = bytes.clone();
+    altered[bytes.len() / 3] ^= 1;
+    damaged("altered.age", &altered);
+    let mut restored = House::new(root.path(), "restored");
+    for (house, arguments, reason) in [
+        (&house, [given, "--identity", key], "is running the database"),
+        (&restored, [given, "--identity", other], "none of the private keys"),
+        (&restored, ["cut.age", "--identity", key], "is damaged (it is cut off or was altered)"),
+        (&restored, ["altered.age", "--identity", key], "is damaged (it was altered)"),
+        (&restored, ["key.txt", "--identity", key], "is not encrypted in the age format"),
+    ] {
+        let (done, text) = house.run(&["restore", arguments[0], arguments[1], arguments[2]]);
+        assert!(!done && text.contains(reason), "{arguments:?}: {text}");
+    }
+    assert!(!restored.data.join("db").exists() && !restored.data.join("storage").exists());
+
+    // Proved while the server works, and known to whoever looks after it.
+    let (_, text) = house.run(&["doctor"]);
+    assert!(text.contains("none was ever proved"), "{text}");
+    let (done, text) = house.run(&["backup", "verify", given, "--identity", key]);
+    assert!(done && text.contains("proved: all of it came back"), "{text}");
+    assert!(!house.data.join("verify").exists());
+    let (_, text) = house.run(&["doctor"]);
+    assert!(text.contains("the last proved one is 0 days old"), "{text}");
+    let metrics = http.get(format!("http://127.0.0.1:{}/metrics", house.ports[3])).send().await.expect("an answer");
+    let metrics = metrics.text().await.expect("text");
+    let proved = |line: &str| line.starts_with("ferrobase_backup_last_proved_timestamp_seconds 1");
+    assert!(metrics.lines().any(proved), "{metrics}");
+    house.stop();
+    let (done, text) = house.run(&["restore", given, "--identity", key]);
+    assert!(!done && text.contains("--replace"), "{text}");
+
+    // Killed in the middle: no database is there, and the next one is not in its way.
+    let staging = restored.data.join(".restoring/db/base");
+    assert!(killed_once(restored.command(&["restore", given, "--identity", key]), || staging.exists()).await);
+    assert!(!restored.data.join("db").exists());
+    let (done, text) = restored.run(&["restore", given, "--identity", key]);
+    assert!(done, "{text}");
+    assert_eq!(names(&restored.data).iter().filter(|name| name.starts_with('.')).count(), 0, "nothing is left behind");
+
+    restored.serve(&http).await;
+    let sql = restored.sql().await;
+    let secret = "select decrypted_secret from vault.decrypted_secrets where name = 's'";
+    assert_eq!(sql.query_one(secret, &[]).await.expect("the vault").get::<_, String>(0), "a secret");
+    let made_at = text.split("as of ").nth(1).and_then(|rest| rest.split(" UTC").next()).expect("a time");
+    let made_at = chrono::NaiveDateTime::parse_from_str(made_at, "%Y-%m-%d %H:%M:%S").expect("a time").and_utc();
+    let there = sql.query("select n from public.ledger", &[]).await.expect("rows");
+    let there: Vec<i32> = there.iter().map(|row| row.get(0)).collect();
+    let lost: Vec<_> = rows.iter().filter(|(n, at)| *at < made_at && !there.contains(n)).collect();
+    assert!(lost.is_empty() && !there.is_empty(), "{lost:?} of {}", rows.len());
+    assert!(rows.iter().any(|(_, at)| *at >= made_at), "writers were at work");
+    let known = sql.query("select name from storage.objects where bucket_id = 'b'", &[]).await.expect("rows");
+    let known: Vec<String> = known.iter().map(|row| row.get(0)).collect();
+    let lost: Vec<_> = objects.iter().filter(|(name, at)| *at < made_at && !known.contains(name)).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    assert!(known.iter().any(|name| name == "replaced"));
+    // Each row has its file, those too that were replaced or removed while they were copied.
+    for name in &known {
+        let url = restored.url(&format!("/storage/v1/object/b/{name}"));
+        let answer = request(&http, Method::GET, url).send().await.expect("an answer");
+        assert_eq!(answer.status(), 200, "{name}");
+        assert!(answer.bytes().await.expect("a file") == object(name), "{name}");
+    }
+    restored.stop();
+
+    // In the place of a database that is there, which is set aside.
+    let (done, text) = house.run(&["restore", given, "--identity", key, "--replace"]);
+    assert!(done && text.contains("the former database is in"), "{text}");
+    let scheduled = root.path().join("scheduled");
+    house.settings = vec![
+        ("FERROBASE_BACKUP_EVERY", "1s".to_owned()),
+        ("FERROBASE_BACKUP_TO", scheduled.display().to_string()),
+        ("FERROBASE_BACKUP_RECIPIENT", recipient.clone()),
+        ("FERROBASE_BACKUP_KEEP", "2".to_owned()),
+    ];
+    house.serve(&http).await;
+    let count = "select count(*) from public.ledger";
+    let count: i64 = house.sql().await.query_one(count, &[]).await.expect("rows").get(0);
+    assert_eq!(count, there.len() as i64);
+
+    // By the schedule, and no more of them than are to be kept.
+    let archives = || names(&scheduled).into_iter().filter(|name| name.ends_with(".age")).collect::<Vec<_>>();
+    let deadline = Instant::now() + PATIENCE;
+    let mut seen = std::collections::BTreeSet::new();
+    while seen.len() < 3 || archives().len() > 2 {
+        assert!(Instant::now() < deadline, "{seen:?}");
+        seen.extend(archives());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    house.stop();
+    assert!(names(&scheduled).iter().all(|name| name.ends_with(".age")), "one under way is given up");
+    house.settings.clear();
+
+    // A file that has changed under its row is backed up as it is, and found by the proof.
+    let versions = house.data.join("storage/b/replaced");
+    for version in names(&versions) {
+        let file = versions.join(version);
+        let mut bytes = std::fs::read(&file).expect("a file");
+        bytes[7] ^= 1;
+        std::fs::write(&file, bytes).expect("written");
+    }
+    let (done, text) = house.run(&backup);
+    assert!(done, "{text}");
+    let rotten = text.split(": ").next().expect("a path").to_owned();
+    let (done, text) = house.run(&["backup", "verify", &rotten, "--identity", key]);
+    assert!(!done && text.contains("its content is not what its row says"), "{text}");
+    assert!(!text.contains("proved:"), "{text}");
+
+    full_disk(&house, root.path(), &recipient);
+}
+
+/// A disk of 1 MB, which is mounted for the command alone.
+fn full_disk(house: &House, root: &Path, recipient: &str) {
+    let place = root.join("small");
+    std::fs::create_dir(&place).expect("a folder");
+    let place = place.to_str().expect("text");
+    let mount = |then: &str| {
+        let mut command = house.command(&[]);
+        let settings: Vec<_> =
+            command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+        command = Command::new("unshare");
+        command.args([if rustix::process::geteuid().is_root() { "-m" } else { "-rm" }, "sh", "-c"]);
+        command.arg(format!("mount -t tmpfs -o size=1m none {place} && {then}"));
+        command.envs(settings.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        told(command.output().expect("it runs"))
+    };
+    if !mount("true").0 {
+        eprintln!("not tried: nothing may be mounted here");
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_ferrobase");
+    let (_, text) = mount(&format!("{program} backup --to {place} --recipient {recipient}; ls -A {place} | wc -l"));
+    assert!(text.contains(&format!("the disk that holds {place} is full")), "{text}");
+    assert_eq!(text.lines().next(), Some("0"), "nothing half-written stays: {text}");
+}
