@@ -259,7 +259,7 @@ test("features: nine, a card for either side, the way to the prices", async ({ p
   ]);
   await expect(main(page)).toContainText("Admin, Manager, Employee, Requester");
   await expect(main(page)).toContainText("English, French, Spanish or Haitian Creole");
-  await expect(main(page)).toContainText("By e-mail, at every step, in plain words. SMS is coming soon.");
+  await expect(main(page)).toContainText("By e-mail, at every step, in plain words. By SMS too, if you want it.");
   for (const name of ["For Nonprofits", "For Aid Seekers"])
     await expect(main(page).getByRole("heading", { level: 2, name })).toBeVisible();
   await leads(main(page), [

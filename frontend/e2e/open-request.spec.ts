@@ -7,23 +7,33 @@ import type { APIRequestContext, Page } from "@playwright/test";
 
 const PDF = { name: "letter.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4 letter") };
 
-async function open(page: Page, request: APIRequestContext, number: string, email: string, count = 1) {
+/** Opens the request with a code by mail, or by text to a number. */
+async function open(page: Page, request: APIRequestContext, number: string, to: { email: string } | { phone: string }) {
+  if ("phone" in to) await page.getByRole("checkbox", { name: "Send it by text" }).check();
   await page.getByRole("button", { name: "Send me a code" }).click();
   await expect(page.getByText(`If there is a request ${number}`)).toBeVisible();
-  const mail = await mailTo(request, email, new RegExp(`opens ${number}$`), { count });
-  const code = /\b\d{6}\b/.exec(mail.subject)?.[0] ?? "";
+  const code =
+    "phone" in to
+      ? // the second text to this number
+        (await mailTo(request, `${to.phone}@sms.invalid`, /^Text message/, { count: 2 })).text
+      : (await mailTo(request, to.email, new RegExp(`opens ${number}$`))).subject;
+  await typeCode(page, /\b\d{6}\b/.exec(code)?.[0] ?? "");
+}
+
+async function typeCode(page: Page, code: string) {
   await page.getByLabel("Code").fill(code);
   await page.getByRole("button", { name: "Open my request" }).click();
   await expect(page.getByRole("heading", { level: 1, name: "Food Assistance" })).toBeVisible();
 }
 
-test("a guest opens a request with a mailed code, answers with a paper, and withdraws on a second device", async ({
+test("a guest opens a request with a mailed code, answers with a paper, and withdraws on a second device by a texted one", async ({
   page,
   browser,
   request,
   accessible,
 }) => {
   const email = `guest-${randomUUID()}@test.example`;
+  const mobile = `+1207${String(Math.random()).slice(2, 9).padEnd(7, "5")}`;
   const { id, request_number: number } = await rpc<{ id: string; request_number: string }>(
     request,
     null,
@@ -38,13 +48,15 @@ test("a guest opens a request with a mailed code, answers with a paper, and with
   await page.getByRole("link", { name: "Open it with a code by email" }).click();
   await expect(page.getByRole("heading", { level: 1, name: "Open your request" })).toBeVisible();
   await accessible(page);
-  await open(page, request, number, email);
+  await open(page, request, number, { email });
   await accessible(page);
 
   await page.getByRole("button", { name: "Correct my contact data" }).click();
-  await page.getByLabel("Phone", { exact: true }).fill("+1 207 555 0199");
+  await page.getByLabel("Phone", { exact: true }).fill(mobile);
+  await page.getByRole("checkbox", { name: "Send me texts about my request, too." }).check();
   await page.getByRole("button", { name: "Save" }).click();
-  await expect(page.getByText("+1 207 555 0199")).toBeVisible();
+  await expect(page.getByText(mobile)).toBeVisible();
+  await expect(page.getByText("Texts: yes")).toBeVisible();
 
   const manager = await tokenOf(request, "manager@demo.aidbridge.test");
   await rpc(request, manager, "request_more_info", {
@@ -52,6 +64,8 @@ test("a guest opens a request with a mailed code, answers with a paper, and with
     nonprofit_id: "np-001",
     notes: "Please send the letter.",
   });
+  const text = await mailTo(request, `${mobile}@sms.invalid`, /^Text message/);
+  expect(text.text).toMatch(new RegExp(`^AidBridge: your request ${number} needs one more thing: .*/open-request`));
   await page.goto(`/request-status?id=${number}`);
   await expect(page.getByText("It waits for you.")).toBeVisible();
   await page.getByRole("link", { name: "Answer with a code by email" }).click();
@@ -65,7 +79,7 @@ test("a guest opens a request with a mailed code, answers with a paper, and with
   const second = await browser.newContext();
   const phone = await second.newPage();
   await phone.goto(`/open-request?number=${number}`);
-  await open(phone, request, number, email, 2);
+  await open(phone, request, number, { phone: mobile });
   await phone.getByRole("button", { name: "Cancel Request" }).click();
   await phone.getByRole("alertdialog").getByRole("button", { name: "Cancel Request" }).click();
   await expect(phone.getByText("Withdrawn").first()).toBeVisible();

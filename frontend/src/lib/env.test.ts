@@ -9,6 +9,7 @@ it("means its own origin by an empty API URL", () => {
     siteName: "AidBridge",
     providers: { google: false, azure: false },
     autoconfirm: false,
+    sms: false,
   });
 });
 
@@ -19,12 +20,14 @@ it("keeps what the server says", () => {
       publishableKey: "k",
       providers: { google: true, azure: "yes" },
       autoconfirm: true,
+      sms: true,
     },
     "https://aid.example",
   );
   expect(config.apiUrl).toBe("https://api.example");
   expect(config.providers).toEqual({ google: true, azure: false });
   expect(config.autoconfirm).toBe(true);
+  expect(config.sms).toBe(true);
 });
 
 it("refuses settings without a key", () => {

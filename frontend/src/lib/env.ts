@@ -16,6 +16,8 @@ export interface AppConfig {
   providers: { google: boolean; azure: boolean };
   /** True when sign-up signs in at once; false when the address is confirmed by mail first. */
   autoconfirm: boolean;
+  /** Whether texts can be sent. */
+  sms: boolean;
 }
 
 let current: AppConfig | null = null;
@@ -39,6 +41,7 @@ export function parseAppConfig(body: unknown, origin: string): AppConfig {
     siteName: text("siteName") || "AidBridge",
     providers: { google: providers.google === true, azure: providers.azure === true },
     autoconfirm: raw.autoconfirm === true,
+    sms: raw.sms === true,
   };
 }
 

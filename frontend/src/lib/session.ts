@@ -12,6 +12,8 @@ export interface AppUser {
   nonprofitRole: NonprofitRole | null;
   fullName: string;
   phoneNumber: string;
+  /** Whether they said yes to texts. */
+  textConsent: boolean;
   photoUrl: string | null;
   /** True once a mailed code or link showed that the address is theirs. */
   emailProved: boolean;

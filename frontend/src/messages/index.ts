@@ -18,6 +18,7 @@ export interface Catalogue {
   addressCode: typeof import("./en/addressCode").addressCode;
   requestForm: typeof import("./en/requestForm").requestForm;
   openRequest: typeof import("./en/openRequest").openRequest;
+  texts: typeof import("./en/texts").texts;
   myRequests: typeof import("./en/myRequests").myRequests;
   lookup: typeof import("./en/lookup").lookup;
   picker: typeof import("./en/picker").picker;

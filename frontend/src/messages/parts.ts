@@ -10,6 +10,7 @@ export const FIRST: readonly string[] = [
   "lookup",
   "openRequest",
   "requestForm",
+  "texts",
   "shell",
   "home",
   "names",

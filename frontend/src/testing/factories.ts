@@ -8,6 +8,7 @@ export function aUser(user: Partial<AppUser> = {}): AppUser {
     nonprofitRole: null,
     fullName: "Marie-Thérèse Désir",
     phoneNumber: "",
+    textConsent: false,
     photoUrl: null,
     emailProved: true,
     ...user,

@@ -714,6 +714,8 @@ export type Database = {
           phone: string | null
           photo_path: string | null
           selected_nonprofit_id: string | null
+          sms_consent: boolean
+          sms_stopped_at: string | null
           updated_at: string
         }
         Insert: {
@@ -731,6 +733,8 @@ export type Database = {
           phone?: string | null
           photo_path?: string | null
           selected_nonprofit_id?: string | null
+          sms_consent?: boolean
+          sms_stopped_at?: string | null
           updated_at?: string
         }
         Update: {
@@ -748,6 +752,8 @@ export type Database = {
           phone?: string | null
           photo_path?: string | null
           selected_nonprofit_id?: string | null
+          sms_consent?: boolean
+          sms_stopped_at?: string | null
           updated_at?: string
         }
         Relationships: [
@@ -1039,6 +1045,7 @@ export type Database = {
           request_number: string | null
           resubmitted_from: string | null
           review_started_at: string | null
+          sms_consent: boolean
           state: string | null
           status: string
           step: number
@@ -1080,6 +1087,7 @@ export type Database = {
           request_number?: string | null
           resubmitted_from?: string | null
           review_started_at?: string | null
+          sms_consent?: boolean
           state?: string | null
           status?: string
           step?: number
@@ -1121,6 +1129,7 @@ export type Database = {
           request_number?: string | null
           resubmitted_from?: string | null
           review_started_at?: string | null
+          sms_consent?: boolean
           state?: string | null
           status?: string
           step?: number
@@ -1818,7 +1827,10 @@ export type Database = {
         }
         Returns: Json
       }
-      send_request_code: { Args: { number: string }; Returns: Json }
+      send_request_code: {
+        Args: { channel?: string; number: string }
+        Returns: Json
+      }
       set_budget_allocation: {
         Args: { amount: number; category: string; nonprofit_id: string }
         Returns: Json

@@ -3,12 +3,18 @@ import { useEffect, useRef, type ComponentProps, type ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { formatNumber } from "@/lib/format";
 
-export const Tabs = Radix.Root;
+/** Tabs and their panels run as the page is read; by itself Radix would have them run from the left. */
+export function Tabs(props: ComponentProps<typeof Radix.Root>) {
+  const mirrored = typeof document !== "undefined" && document.documentElement.dir === "rtl";
+  return <Radix.Root dir={mirrored ? "rtl" : "ltr"} {...props} />;
+}
 
 /** Notes at which ends the row is cut off: the style lets the words fade there. */
 function markCutEnds(list: HTMLElement) {
-  list.toggleAttribute("data-more-before", list.scrollLeft > 1);
-  list.toggleAttribute("data-more-after", list.scrollWidth - list.clientWidth - list.scrollLeft > 1);
+  // where the page is read from the right, scrollLeft counts down from 0
+  const scrolled = Math.abs(list.scrollLeft);
+  list.toggleAttribute("data-more-before", scrolled > 1);
+  list.toggleAttribute("data-more-after", list.scrollWidth - list.clientWidth - scrolled > 1);
 }
 
 /** One row of tabs. Where it is too narrow for them it scrolls sideways and brings the chosen tab into sight. */

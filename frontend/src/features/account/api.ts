@@ -16,6 +16,9 @@ const profileSchema = z.object({
   middle_name: z.string().nullable(),
   last_name: z.string().nullable(),
   phone: z.string().nullable(),
+  sms_consent: z.boolean(),
+  /** When a STOP ended that consent; ISO instant. */
+  sms_stopped_at: z.string().nullable(),
   bio: z.string().nullable(),
   /** 'yyyy-mm-dd' */
   birthday: z.string().nullable(),

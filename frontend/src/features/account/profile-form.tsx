@@ -1,7 +1,8 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import type { ReactNode } from "react";
-import { useForm } from "react-hook-form";
+import { useForm, useFormContext, useWatch } from "react-hook-form";
 import { Field, Form } from "@/components/form";
+import { TextConsent } from "@/components/text-consent";
 import { Button } from "@/components/ui/button";
 import { Input, Textarea } from "@/components/ui/input";
 import { Select } from "@/components/ui/select";
@@ -39,6 +40,14 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
+/** The consent to texts, which is taken back here. */
+function Texts({ stoppedAt }: { stoppedAt: string | null }) {
+  const { control, setValue } = useFormContext<Values>();
+  const [phone, on] = useWatch({ control, name: ["phone", "sms_consent"] });
+  const set = (to: boolean) => setValue("sms_consent", to, { shouldDirty: true });
+  return <TextConsent number={phone} checked={on} onChange={set} stoppedAt={stoppedAt} />;
+}
+
 export function ProfileForm({ profile }: { profile: Profile }) {
   const save = useSaveProfile(profile.id);
   const form = useForm<Values>({
@@ -51,6 +60,7 @@ export function ProfileForm({ profile }: { profile: Profile }) {
       last_name: profile.last_name ?? "",
       email: profile.email,
       phone: profile.phone ?? "",
+      sms_consent: profile.sms_consent,
       birthday: profile.birthday ?? "",
       country: profile.country ?? "",
       id_type: profile.id_type ?? "",
@@ -105,6 +115,7 @@ export function ProfileForm({ profile }: { profile: Profile }) {
         <Field name="phone" label={t("account.phone")} optional>
           {(control) => <Input type="tel" autoComplete="tel" {...control} />}
         </Field>
+        <Texts stoppedAt={profile.sms_stopped_at} />
       </Section>
       <Section title={t("account.sectionAbout")}>
         <div className="grid-2 items-end">

@@ -29,6 +29,7 @@ describe("profile", () => {
     last_name: "Bo",
     email: "a@b.example",
     phone: "",
+    sms_consent: false,
     birthday: "1971-03-14",
     country: "Haiti",
     id_type: "Passport",

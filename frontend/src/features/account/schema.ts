@@ -20,6 +20,7 @@ export const profileSchema = z.object({
   last_name: text(2, t("account.lastNameRequired")).max(100, tooLong(100)),
   email: z.string(),
   phone: upTo(40),
+  sms_consent: z.boolean(),
   birthday,
   country: text(1, t("account.countryRequired")),
   id_type: text(1, t("account.idTypeRequired")),

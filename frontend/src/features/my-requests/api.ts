@@ -170,6 +170,7 @@ const requestSchema = z.object({
   last_name: z.string().nullable(),
   email: z.string().nullable(),
   phone: z.string().nullable(),
+  sms_consent: z.boolean(),
   address: z.string().nullable(),
   city: z.string().nullable(),
   state: z.string().nullable(),
@@ -275,7 +276,7 @@ export const useWithdraw = (access?: string) =>
 /** Contact data as it should be from now on; the mail address stays. */
 export type Correction = Pick<
   RequestRow,
-  "first_name" | "last_name" | "phone" | "address" | "city" | "state" | "postal_code"
+  "first_name" | "last_name" | "phone" | "sms_consent" | "address" | "city" | "state" | "postal_code"
 >;
 
 export const useCorrect = (id: string, access?: string) =>
@@ -296,8 +297,9 @@ export async function answerInfo(id: string, message: string, access?: string, s
 
 // ---------------------------------------------------------------------------------------------- number and code
 
-/** Mails a code to the address of a request; answers the same whether or not there is one. */
-export const sendRequestCode = (number: string) => rpc("send_request_code", { number }, nothing);
+/** Sends a code for a request by mail or, where the person consented, by text; answers the same whether or not there is one. */
+export const sendRequestCode = ({ number, channel }: { number: string; channel: "email" | "sms" }) =>
+  rpc("send_request_code", { number, channel }, nothing);
 
 const codeCheckSchema = z.discriminatedUnion("ok", [
   z.object({

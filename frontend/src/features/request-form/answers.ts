@@ -31,6 +31,8 @@ export interface Answers {
   category: Chosen | null;
   nonprofits: readonly Chosen[];
   identity: Identity;
+  /** The consent to texts; undefined as long as nobody said anything. */
+  texts?: boolean;
   description: string;
   /** As typed: '', '250', '99.50'. */
   amount: string;

@@ -78,6 +78,7 @@ const draftRowSchema = z.object({
   description: z.string(),
   amount: z.string(),
   contact_consent: z.boolean(),
+  sms_consent: z.boolean(),
   updated_at: z.string(),
   first_name: z.string().nullable(),
   last_name: z.string().nullable(),
@@ -143,6 +144,7 @@ export const draftQuery = (id: string) =>
           description: row.description,
           amount: row.amount === "Not specified" ? "" : row.amount.replace("$", ""),
           consent: row.contact_consent,
+          texts: row.sms_consent,
           documents: documents.map((d) => ({
             id: d.id,
             name: d.name,
@@ -184,6 +186,7 @@ function columns(answers: Answers) {
     description: answers.description,
     amount: amountText(answers.amount),
     contact_consent: answers.consent,
+    sms_consent: answers.texts ?? false,
     form: answers.form,
     first_name: answers.identity.firstName.trim(),
     last_name: answers.identity.lastName.trim(),

@@ -78,6 +78,7 @@ export const singlePageSchema = z.object({
     .max(MAX_DESCRIPTION, t("requestForm.tooLong", { max: MAX_DESCRIPTION })),
   amount: amountSchema,
   identity: identitySchema,
+  texts: z.boolean(),
   consent: consentSchema,
 });
 export type SinglePage = z.input<typeof singlePageSchema>;

@@ -22,6 +22,7 @@ const meSchema = z
         phone: z.string().nullable(),
         photo_path: z.string().nullable(),
         language: z.string().nullish(),
+        sms_consent: z.boolean().optional(),
       })
       .nullable(),
     selected_nonprofit: z.object({ id: z.string(), name: z.string() }).nullable(),

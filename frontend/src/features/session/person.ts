@@ -132,6 +132,7 @@ export function personOf(auth: AuthUser, me: Me, photoUrl: string | null): Perso
       nonprofitRole: me?.nonprofit_role ?? null,
       fullName: me?.profile?.full_name || text(auth.user_metadata?.full_name),
       phoneNumber: me?.profile?.phone || auth.phone || text(auth.user_metadata?.phone),
+      textConsent: me?.profile?.sms_consent ?? false,
       photoUrl,
       emailProved: me?.email_proved ?? false,
     },

@@ -71,6 +71,11 @@ export const mail = define("mail", {
   "asked.afterGuest":
     "You need no account: we mail you a code that opens your request. You do not have it? Write that as your answer. You will not lose your place.",
 
+  // texts: 160 characters at most, without what others should not read over a shoulder
+  "sms.code": "AidBridge: {code} opens your request {number} for 15 minutes. Tell nobody this code.",
+  "sms.decided": "AidBridge: your request {number} has an answer: {link} No more texts? Reply STOP.",
+  "sms.asked": "AidBridge: your request {number} needs one more thing: {link} No more texts? Reply STOP.",
+
   "ownCode.subject": "{code} is your AidBridge code",
   "ownCode.kicker": "Your code",
   "ownCode.heading": "Type this code on the page you came from",

@@ -150,6 +150,7 @@ export const marketing = define("marketing", {
   f7Body: "By login, or by number on the public status page.",
   f8: "Notifications",
   f8Body: "By e-mail, at every step, in plain words. SMS is coming soon.",
+  f8BodyTexts: "By e-mail, at every step, in plain words. By SMS too, if you want it.",
   f9: "Transparent process",
   f9Body: "The amount, the reason and the date are written down and shown.",
   endNonprofits: "For Nonprofits",

@@ -3,12 +3,14 @@ import { HandsArt } from "@/components/art/hands";
 import { LetterArt } from "@/components/art/letter";
 import { PublicPage } from "@/components/pages";
 import { Button } from "@/components/ui/button";
+import { useAppConfig } from "@/lib/env";
 import { t } from "@/messages";
 import "@/messages/en/marketing";
 import { paths } from "../../paths";
 import "./marketing.css";
 
 export function Component() {
+  const texts = useAppConfig()?.sms ?? false;
   const groups = [
     {
       title: t("marketing.groupAsking"),
@@ -33,7 +35,7 @@ export function Component() {
       body: t("marketing.groupInformingBody"),
       items: [
         [t("marketing.f7"), t("marketing.f7Body")],
-        [t("marketing.f8"), t("marketing.f8Body")],
+        [t("marketing.f8"), t(texts ? "marketing.f8BodyTexts" : "marketing.f8Body")],
         [t("marketing.f9"), t("marketing.f9Body")],
       ],
     },

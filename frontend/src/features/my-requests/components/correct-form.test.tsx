@@ -13,6 +13,7 @@ const request = {
   first_name: "Ann",
   last_name: "Lee",
   phone: "2075550100",
+  sms_consent: false,
   address: "1 High Street",
   city: "Portland",
   state: "ME",

@@ -1,9 +1,10 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { Fragment, useState } from "react";
-import { useForm } from "react-hook-form";
+import { useForm, useFormContext, useWatch } from "react-hook-form";
 import { z } from "zod";
 import { Field, Form } from "@/components/form";
 import { NoAddress, useWithoutAddress } from "@/components/no-address";
+import { TextConsent } from "@/components/text-consent";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { fieldErrors } from "@/lib/errors";
@@ -17,22 +18,16 @@ const schema = z.object({
   first_name: text(2, t("myRequests.correctFirstName")),
   last_name: text(2, t("myRequests.correctLastName")),
   phone: text(5, t("myRequests.correctPhone")),
+  sms_consent: z.boolean(),
   address: text(5, t("myRequests.correctAddress")),
   city: text(2, t("myRequests.correctCity")),
   state: text(2, t("myRequests.correctState")),
   postal_code: text(2, t("myRequests.correctPostalCode")),
 }) satisfies z.ZodType<Correction>;
 
-const fields: readonly (keyof Correction)[] = [
-  "first_name",
-  "last_name",
-  "phone",
-  "address",
-  "city",
-  "state",
-  "postal_code",
-];
-const autocomplete: Record<keyof Correction, string> = {
+type TextField = Exclude<keyof Correction, "sms_consent">;
+const fields: readonly TextField[] = ["first_name", "last_name", "phone", "address", "city", "state", "postal_code"];
+const autocomplete: Record<TextField, string> = {
   first_name: "given-name",
   last_name: "family-name",
   phone: "tel",
@@ -60,7 +55,9 @@ function Fields({ request, access, onDone }: { request: RequestRow; access?: str
     resolver: zodResolver(schema),
     mode: "onTouched",
     shouldFocusError: false,
-    defaultValues: Object.fromEntries(fields.map((field) => [field, request[field]])) as Correction,
+    defaultValues: Object.fromEntries(
+      [...fields, "sms_consent"].map((field) => [field, request[field as TextField]]),
+    ) as unknown as Correction,
   });
   return (
     <Form
@@ -76,7 +73,7 @@ function Fields({ request, access, onDone }: { request: RequestRow; access?: str
           },
           onError: (error) => {
             for (const [name, message] of Object.entries(fieldErrors(error)))
-              if (fields.includes(name as keyof Correction)) form.setError(name as keyof Correction, { message });
+              if (fields.includes(name as TextField)) form.setError(name as TextField, { message });
           },
         })
       }
@@ -92,6 +89,12 @@ function Fields({ request, access, onDone }: { request: RequestRow; access?: str
       </div>
     </Form>
   );
+}
+
+function Texts() {
+  const { control, setValue } = useFormContext<Correction>();
+  const [phone, on] = useWatch({ control, name: ["phone", "sms_consent"] });
+  return <TextConsent number={phone} checked={on} onChange={(to) => setValue("sms_consent", to)} />;
 }
 
 function CorrectFields() {
@@ -112,6 +115,7 @@ function CorrectFields() {
                 <Input {...control} type={name === "phone" ? "tel" : "text"} autoComplete={autocomplete[name]} />
               )}
             </Field>
+            {name === "phone" ? <Texts /> : null}
           </Fragment>
         ))}
     </>

@@ -23,6 +23,7 @@ import { useUser } from "@/lib/session";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
+import "@/messages/en/texts";
 import "@/styles/requests.css";
 import "@/styles/serif.css";
 import {
@@ -127,6 +128,7 @@ function Facts({ detail: { request, documents }, downloads }: { detail: RequestD
           {request.first_name} {request.last_name}
           <span className="block">{request.email}</span>
           <span className="num block">{request.phone}</span>
+          {request.sms_consent ? <span className="block">{t("texts.row")}</span> : null}
         </dd>
       </div>
       <div>

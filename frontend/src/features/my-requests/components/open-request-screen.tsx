@@ -11,15 +11,18 @@ import { Field, Form } from "@/components/form";
 import { FormPage } from "@/components/pages";
 import { DetailSkeleton, FailedState } from "@/components/states";
 import { Button } from "@/components/ui/button";
+import { TickLine } from "@/components/ui/checkbox";
 import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
 import { Words } from "@/components/words";
+import { useAppConfig } from "@/lib/env";
 import { errorHint, errorMessage } from "@/lib/errors";
 import { reads } from "@/lib/query-keys";
 import { toast } from "@/lib/toast";
 import { t } from "@/messages";
 import "@/messages/en/addressCode";
 import "@/messages/en/openRequest";
+import "@/messages/en/texts";
 import { text } from "@/schemas/atoms";
 import "@/styles/requests.css";
 import { checkRequestCode, detailQuery, endRequestAccess, sendRequestCode } from "../api";
@@ -71,6 +74,8 @@ interface AskProps {
 /** First the number, then the code. */
 function Ask({ number: given, ended, onOpened }: AskProps) {
   const [number, setNumber] = useState<string | null>(null);
+  const [channel, setChannel] = useState<"email" | "sms">("email");
+  const texts = useAppConfig()?.sms ?? false;
   const form = useForm({
     resolver: zodResolver(numberSchema),
     mode: "onSubmit",
@@ -98,7 +103,7 @@ function Ask({ number: given, ended, onOpened }: AskProps) {
           <Form
             form={form}
             onSubmit={({ number: typed }) =>
-              send.mutate(typed, { onSuccess: () => setNumber(typed.trim().toUpperCase()) })
+              send.mutate({ number: typed, channel }, { onSuccess: () => setNumber(typed.trim().toUpperCase()) })
             }
           >
             <Field name="number" label={t("openRequest.number")} hint={t("openRequest.numberHint")}>
@@ -113,6 +118,20 @@ function Ask({ number: given, ended, onOpened }: AskProps) {
                 />
               )}
             </Field>
+            {texts ? (
+              <div>
+                <TickLine
+                  checked={channel === "sms"}
+                  onCheckedChange={(on) => setChannel(on === true ? "sms" : "email")}
+                  aria-describedby="by-text-hint"
+                >
+                  {t("texts.codeByText")}
+                </TickLine>
+                <p id="by-text-hint" className="hint mt-1">
+                  {t("texts.codeByTextHint")}
+                </p>
+              </div>
+            ) : null}
             <div className="actions">
               <Button type="submit" variant="primary" busy={send.isPending} busyLabel={t("openRequest.sending")}>
                 {t("openRequest.send")}
@@ -129,7 +148,7 @@ function Ask({ number: given, ended, onOpened }: AskProps) {
       ) : (
         <>
           <CodeForm
-            sent={t("openRequest.sent", { number })}
+            sent={t(channel === "sms" ? "texts.sent" : "openRequest.sent", { number })}
             check={(code) => checkRequestCode(number, code)}
             checkLabel={t("openRequest.open")}
             onProved={(answer) =>
@@ -141,7 +160,9 @@ function Ask({ number: given, ended, onOpened }: AskProps) {
               })
             }
             onFailed={failed}
-            onAgain={() => send.mutate(number, { onSuccess: () => toast({ title: t("addressCode.resent") }) })}
+            onAgain={() =>
+              send.mutate({ number, channel }, { onSuccess: () => toast({ title: t("addressCode.resent") }) })
+            }
             sendingAgain={send.isPending}
             leaveLabel={t("openRequest.otherNumber")}
             onLeave={() => setNumber(null)}

@@ -1,10 +1,11 @@
 import { zodResolver } from "@hookform/resolvers/zod";
-import { lazy, Suspense, useLayoutEffect, useState } from "react";
-import { useForm } from "react-hook-form";
+import { Fragment, lazy, Suspense, useLayoutEffect, useState } from "react";
+import { useForm, useFormContext, useWatch } from "react-hook-form";
 import { Link, useLocation } from "react-router-dom";
 import { Field, Form } from "@/components/form";
 import { NoAddress, useWithoutAddress } from "@/components/no-address";
 import { FormSkeleton } from "@/components/states";
+import { TextConsent } from "@/components/text-consent";
 import { Button } from "@/components/ui/button";
 import { Input } from "@/components/ui/input";
 import { Notice } from "@/components/ui/notice";
@@ -30,6 +31,7 @@ export interface InfoStepProps {
   /** That account's session ended meanwhile: the page says so elsewhere. */
   expired?: boolean;
   onIdentity: (identity: Partial<Identity>) => void;
+  onTexts: (on: boolean) => void;
   onAccount: (account: Answers["account"]) => void;
   onContinue: () => void;
 }
@@ -51,10 +53,13 @@ export function IdentityFields({
   fields,
   prefix = "",
   readOnlyEmail,
+  texts,
 }: {
   fields: readonly (keyof Identity)[];
   prefix?: "" | "identity.";
   readOnlyEmail?: boolean;
+  /** The consent to texts, beside the phone number. */
+  texts?: { on: boolean; set: (on: boolean) => void };
 }) {
   const withoutAddress = useWithoutAddress(`${prefix}address`);
   const withAddress = fields.includes("address");
@@ -63,27 +68,34 @@ export function IdentityFields({
     <div className="pair">
       {withAddress ? <NoAddress address={`${prefix}address`} postalCode={`${prefix}postalCode`} /> : null}
       {shown.map((name) => (
-        <Field
-          key={name}
-          name={`${prefix}${name}`}
-          label={t(`requestForm.${name}`)}
-          hint={
-            name === "email" ? t(readOnlyEmail ? "requestForm.emailAccountHint" : "requestForm.emailHint") : undefined
-          }
-          className={name === "email" || name === "phone" || name === "address" ? "col-span-full" : undefined}
-        >
-          {(control) => (
-            <Input
-              {...control}
-              type={name === "email" ? "email" : name === "phone" ? "tel" : "text"}
-              autoComplete={autocomplete[name]}
-              readOnly={name === "email" && readOnlyEmail}
-            />
-          )}
-        </Field>
+        <Fragment key={name}>
+          <Field
+            name={`${prefix}${name}`}
+            label={t(`requestForm.${name}`)}
+            hint={
+              name === "email" ? t(readOnlyEmail ? "requestForm.emailAccountHint" : "requestForm.emailHint") : undefined
+            }
+            className={name === "email" || name === "phone" || name === "address" ? "col-span-full" : undefined}
+          >
+            {(control) => (
+              <Input
+                {...control}
+                type={name === "email" ? "email" : name === "phone" ? "tel" : "text"}
+                autoComplete={autocomplete[name]}
+                readOnly={name === "email" && readOnlyEmail}
+              />
+            )}
+          </Field>
+          {name === "phone" && texts ? <Texts name={`${prefix}phone`} {...texts} /> : null}
+        </Fragment>
       ))}
     </div>
   );
+}
+
+function Texts({ name, on, set }: { name: string; on: boolean; set: (on: boolean) => void }) {
+  const number: unknown = useWatch({ control: useFormContext().control, name });
+  return <TextConsent number={typeof number === "string" ? number : ""} checked={on} onChange={set} />;
 }
 
 function pick<K extends keyof Identity>(identity: Identity, fields: readonly K[]): Pick<Identity, K> {
@@ -91,7 +103,8 @@ function pick<K extends keyof Identity>(identity: Identity, fields: readonly K[]
 }
 
 /** Step 3: who asks, in two tabs. The second opens once the first is complete. */
-export function InfoStep({ answers, accountEmail, expired, onIdentity, onAccount, onContinue }: InfoStepProps) {
+export function InfoStep(props: InfoStepProps) {
+  const { answers, accountEmail, expired, onIdentity, onTexts, onAccount, onContinue } = props;
   const { pathname, search } = useLocation();
   const { identity } = answers;
   const [tab, setTab] = useState<TabName>("personal");
@@ -170,7 +183,11 @@ export function InfoStep({ answers, accountEmail, expired, onIdentity, onAccount
         </TabsList>
         <TabPanel value="personal">
           <Form form={personal} onSubmit={() => setTab("contact")} onSubmitCapture={tellMissing}>
-            <IdentityFields fields={personalFields} readOnlyEmail={accountEmail !== null} />
+            <IdentityFields
+              fields={personalFields}
+              readOnlyEmail={accountEmail !== null}
+              texts={{ on: answers.texts ?? false, set: onTexts }}
+            />
             <div className="actions">
               <Button type="submit" variant="primary">
                 {t("requestForm.next")}

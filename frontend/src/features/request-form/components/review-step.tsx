@@ -11,8 +11,10 @@ import { errorDetails, errorHint, errorMessage } from "@/lib/errors";
 import { formatMegabytes, formatMoney } from "@/lib/format";
 import { addressLines } from "@/lib/address";
 import { localName } from "@/lib/local-name";
+import { canGetTexts } from "@/lib/text-number";
 import { t } from "@/messages";
 import "@/messages/en/requestForm";
+import "@/messages/en/texts";
 import type { Answers, Step } from "../answers";
 import { parseDollars } from "@/schemas/amount";
 import { reviewSchema } from "../schema";
@@ -114,6 +116,7 @@ export function ReviewStep({ answers, hrefOf, onConsent, onSubmit, onRenew, busy
         <Row name={t("requestForm.rowContact")} href={hrefOf("info")}>
           <span className="block">{identity.email}</span>
           <span className="num block">{identity.phone}</span>
+          {answers.texts && canGetTexts(identity.phone) ? <span className="block">{t("texts.row")}</span> : null}
         </Row>
         <Row name={t("requestForm.rowAddress")} href={hrefOf("info")}>
           {addressLines(identity.address, identity.city, identity.state, identity.postalCode).map((line) => (

@@ -1,7 +1,7 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useLayoutEffect, useRef } from "react";
-import { useForm } from "react-hook-form";
+import { useForm, useWatch } from "react-hook-form";
 import { Link, useLocation, useNavigate, useSearchParams } from "react-router-dom";
 import { Field, Form, TickField } from "@/components/form";
 import { FormPage } from "@/components/pages";
@@ -74,9 +74,12 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
       description: answers.description,
       amount: answers.amount,
       identity: answers.identity,
+      texts: answers.texts ?? user?.textConsent ?? false,
       consent: answers.consent,
     },
   });
+
+  const texts = useWatch({ control: form.control, name: "texts" });
 
   // what the session knows arrives after the form is shown: it fills only what is empty
   const filled = useRef(false);
@@ -104,6 +107,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         description: values.description,
         amount: values.amount,
         consent: values.consent,
+        texts: values.texts,
         // until the session's data is filled in, an empty field is not an answer that takes its place
         identity:
           filled.current || !user ? { ...emptyIdentity, ...values.identity } : withTyped(now.identity, values.identity),
@@ -246,6 +250,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
           fields={[...personalFields, ...contactFields]}
           prefix="identity."
           readOnlyEmail={signedIn || expired}
+          texts={{ on: texts, set: (on) => form.setValue("texts", on) }}
         />
 
         <TickField name="consent">
@@ -282,6 +287,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
             description: "",
             amount: "",
             identity: emptyIdentity,
+            texts: false,
             consent: false,
           });
           filled.current = false;

@@ -18,6 +18,8 @@ vi.mock("../api", () => ({
   saveDraft: () => Promise.resolve({ id: "draft-1", updated_at: "2026-01-01T00:00:00Z" }),
 }));
 
+vi.mock("@/lib/env", () => ({ useAppConfig: () => ({ sms: true }) }));
+
 const known: Identity = {
   ...emptyIdentity,
   phone: "+1 207 555 0142",
@@ -27,7 +29,7 @@ const known: Identity = {
   postalCode: "04101",
 };
 
-function Draft({ answers }: { answers: Partial<Answers> }) {
+function Draft({ answers, textConsent = false }: { answers: Partial<Answers>; textConsent?: boolean }) {
   const state = useAnswers(
     { userId: "u1", draftId: "draft-1" },
     {
@@ -44,7 +46,7 @@ function Draft({ answers }: { answers: Partial<Answers> }) {
     },
     true,
   );
-  return <Wizard state={state} user={user} expired={false} />;
+  return <Wizard state={state} user={{ ...user, textConsent }} expired={false} />;
 }
 const user = aUser({ id: "u1", fullName: "Marie Désir", email: "marie@test.example", phoneNumber: "" });
 const open = (answers: Partial<Answers> = {}) =>
@@ -67,6 +69,23 @@ it("a continued draft passes the details that the last request knows", async () 
   lastIdentity.current = known;
   open();
   expect(await screen.findByLabelText("Details")).toBeInTheDocument();
+});
+
+it("a person who said yes to texts finds the box ticked, and may say no", async () => {
+  const { user } = renderScreen(<Draft answers={{}} textConsent />, { session: {}, at: "/?draft=draft-1" });
+  const box = () => screen.findByRole("checkbox", { name: "Send me texts about my request, too." });
+  expect(await box()).toBeChecked();
+  await user.click(await box());
+  expect(await box()).not.toBeChecked();
+});
+
+it("the summary says that texts come", async () => {
+  open({
+    identity: { ...known, firstName: "Marie", lastName: "Désir", email: "marie@test.example" },
+    description: "We need food until my new job starts.",
+    texts: true,
+  });
+  expect(await screen.findByText("Texts: yes")).toBeInTheDocument();
 });
 
 it("a continued draft asks for the details that nobody knows", async () => {

@@ -68,7 +68,10 @@ export function useIdentified(user: AppUser | null, answers: Answers, change: An
     if (!user) return;
     change((now) => {
       const identity = withKnown(now.identity, user, last.data);
-      return JSON.stringify(identity) === JSON.stringify(now.identity) ? {} : { identity };
+      return {
+        ...(JSON.stringify(identity) === JSON.stringify(now.identity) ? {} : { identity }),
+        ...(now.texts === undefined && user.textConsent ? { texts: true } : {}),
+      };
     });
     // once per person and per answer of the server, not per keystroke
   }, [user, last.data, change]);
@@ -183,6 +186,7 @@ export function Wizard({ state, user, expired }: FormProps) {
             accountEmail={user?.email ?? (expired ? answers.identity.email : null)}
             expired={expired}
             onIdentity={onIdentity}
+            onTexts={(texts) => change({ texts })}
             onAccount={(account) => change({ account })}
             onContinue={() => go("details")}
           />

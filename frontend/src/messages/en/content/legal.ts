@@ -48,6 +48,7 @@ export const privacy: LegalText = {
       title: "Email",
       body: [
         "We write to you when something happens to your request, your team or your account. The newsletter comes only after you confirmed it, and every letter has a link that ends it.",
+        "Text messages come only if you said yes to them, and your answer STOP ends them. A company that sends texts for us then gets your number and the text. It says that there is something to read, and not what.",
       ],
     },
     {

@@ -1,0 +1,37 @@
+import { screen } from "@testing-library/react";
+import { afterEach, expect, it, vi } from "vitest";
+import { renderScreen } from "@/testing/render";
+import { SentStep } from "./sent-step";
+
+const sent = {
+  number: "REQ-042",
+  email: "marie@mail.example",
+  nonprofits: ["Harbor Relief Fund"],
+  at: "2026-11-20T12:00:00Z",
+};
+const open = () => renderScreen(<SentStep sent={sent} signedIn={false} />);
+afterEach(() => void vi.unstubAllGlobals());
+
+it("prints the confirmation", async () => {
+  const print = vi.fn();
+  vi.stubGlobal("print", print);
+  const { user } = open();
+  await user.click(screen.getByRole("button", { name: "Print" }));
+  expect(print).toHaveBeenCalledOnce();
+});
+
+it("shares number and state where the phone can, and takes no answer for a fault", async () => {
+  const share = vi.fn(() => Promise.reject(new DOMException("put away", "AbortError")));
+  vi.stubGlobal("navigator", Object.assign(Object.create(navigator) as Navigator, { share }));
+  const { user } = open();
+  await user.click(screen.getByRole("button", { name: "Share" }));
+  expect(share).toHaveBeenCalledWith({
+    text: expect.stringContaining("REQ-042") as string,
+    url: `${window.location.origin}/request-status?id=REQ-042`,
+  });
+});
+
+it("offers no sharing where the browser has none", () => {
+  open();
+  expect(screen.queryByRole("button", { name: "Share" })).toBeNull();
+});
