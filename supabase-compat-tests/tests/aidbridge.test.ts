@@ -1,6 +1,18 @@
 /** Every call that the product's specification lists (sections 3 and 7), under its names and with its payloads. */
-import { describe, expect, it } from "vitest";
-import { PASSWORD, anon, freshEmail, project, signedUp } from "./project.js";
+import { afterAll, describe, expect, it } from "vitest";
+import { environment } from "./environment.js";
+import { PASSWORD, anon, client, freshEmail, project, signedUp } from "./project.js";
+
+const made: string[] = [];
+const sent: string[] = [];
+
+// An organization stays when the person who made it goes.
+afterAll(async () => {
+  if (!environment.serviceKey) return;
+  const admin = client(environment.serviceKey);
+  await admin.from("requests").delete().in("id", sent).throwOnError();
+  await admin.from("nonprofits").delete().in("id", made).throwOnError();
+});
 
 async function organization(name = "Ada's Kitchen") {
   const account = await signedUp("owner");
@@ -12,6 +24,7 @@ async function organization(name = "Ada's Kitchen") {
     .select()
     .single();
   if (created.error) throw created.error;
+  made.push(created.data.id as string);
   return { ...account, nonprofit: created.data as { id: string; name: string } };
 }
 
@@ -109,20 +122,21 @@ describe("data store calls", () => {
       description: "We need help with the rent for May.", amount: "250", contact_consent: true, first_name: "Ada", last_name: "Byron",
       email: freshEmail(), phone: "5550100", address: "1 Main Street", city: "Boston", state: "MA", postal_code: "02101",
     };
-    const sent = await supabase.rpc("submit_request", { input });
-    expect(sent.error).toBeNull();
-    expect(sent.data.request_number).toMatch(/^REQ-\d{3,}$/);
+    const first = await supabase.rpc("submit_request", { input });
+    expect(first.error).toBeNull();
+    sent.push(first.data.id as string);
+    expect(first.data.request_number).toMatch(/^REQ-\d{3,}$/);
     const again = await supabase.rpc("submit_request", { input });
-    expect(again.data).toMatchObject({ id: sent.data.id, request_number: sent.data.request_number, repeated: true });
+    expect(again.data).toMatchObject({ id: first.data.id, request_number: first.data.request_number, repeated: true });
     const four = await supabase.rpc("submit_request", { input: { ...input, key: crypto.randomUUID(), nonprofits: ["np-001", "np-002", "np-003", "np-004"] } });
     expect(four.error).toMatchObject({ hint: "too_many_nonprofits" });
     const short = await supabase.rpc("submit_request", { input: { ...input, key: crypto.randomUUID(), description: "" } });
     expect(short).toMatchObject({ status: 422, error: { hint: "validation_failed" } });
     const stranger = await signedUp();
-    expect((await stranger.supabase.rpc("request_detail", { id: sent.data.id })).error).toMatchObject({ hint: "request_not_found" });
-    const approved = await helper.supabase.rpc("approve_request", { request_id: sent.data.id, nonprofit_id: helper.nonprofit.id, amount: 250, accept_over_budget: true });
+    expect((await stranger.supabase.rpc("request_detail", { id: first.data.id })).error).toMatchObject({ hint: "request_not_found" });
+    const approved = await helper.supabase.rpc("approve_request", { request_id: first.data.id, nonprofit_id: helper.nonprofit.id, amount: 250, accept_over_budget: true });
     expect(approved.data).toMatchObject({ status: "approved" });
-    const late = await helper.supabase.rpc("deny_request", { request_id: sent.data.id, nonprofit_id: helper.nonprofit.id, reason: "too late" });
+    const late = await helper.supabase.rpc("deny_request", { request_id: first.data.id, nonprofit_id: helper.nonprofit.id, reason: "too late" });
     expect(late).toMatchObject({ status: 409, error: { hint: "request_already_decided" } });
   });
 });

@@ -1,35 +1,33 @@
-/**
- * The project under test, named by the environment alone: any Supabase-compatible server will do.
- *
- * SUPABASE_URL, SUPABASE_ANON_KEY, SUPABASE_SERVICE_ROLE_KEY default to those of `supabase start`;
- * INBOX_URL is a mail inbox with `GET /api/messages?to=`.
- */
+/** Clients, people and mails of the project under test. */
 import { randomUUID } from "node:crypto";
-import { createClient, type SupabaseClient } from "@supabase/supabase-js";
+import { createClient, type SupabaseClient, type SupabaseClientOptions } from "@supabase/supabase-js";
+import { inject } from "vitest";
 import WebSocket from "ws";
-
-const WELL_KNOWN_ANON =
-  "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6ImFub24iLCJleHAiOjE5ODM4MTI5OTZ9.CRXP1A7WOeoJeXxjNni43kdQwgnWNReilDMblYTn_I0";
-const WELL_KNOWN_SERVICE =
-  "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6InNlcnZpY2Vfcm9sZSIsImV4cCI6MTk4MzgxMjk5Nn0.EGIM96RAZx35lJzdJsyH-qQwv8Hdp7fsn3W0YpN81IU";
+import { environment } from "./environment";
+import { need } from "./needs";
+import { watched } from "./traces";
 
 export const project = {
-  url: process.env.SUPABASE_URL ?? "http://127.0.0.1:54321",
-  anonKey: process.env.SUPABASE_ANON_KEY ?? WELL_KNOWN_ANON,
-  serviceKey: process.env.SUPABASE_SERVICE_ROLE_KEY ?? WELL_KNOWN_SERVICE,
-  inbox: process.env.INBOX_URL ?? "http://127.0.0.1:54324",
+  url: environment.url,
+  anonKey: environment.anonKey,
+  get serviceKey(): string {
+    need("serviceKey");
+    return environment.serviceKey ?? "";
+  },
 };
 
-/** Names everything a run makes, so that runs do not meet. */
-export const run = randomUUID().slice(0, 8);
+/** In the names of everything a run makes, so that runs do not meet. */
+export const run = inject("run");
 
 export const PASSWORD = "correct-Horse-7";
 
 // supabase-js stays as it is; Node 20 has no WebSocket of its own.
 const realtime = { transport: WebSocket as never };
 
-export function client(key: string = project.anonKey): SupabaseClient {
-  return createClient(project.url, key, { realtime, auth: { persistSession: false, autoRefreshToken: false } });
+const MEMORY_ONLY = { persistSession: false, autoRefreshToken: false };
+
+export function client(key: string = project.anonKey, auth: SupabaseClientOptions<"public">["auth"] = MEMORY_ONLY): SupabaseClient {
+  return createClient(project.url, key, { realtime, global: { fetch: watched }, auth });
 }
 
 export const anon = () => client();
@@ -39,30 +37,42 @@ export function freshEmail(name = "user"): string {
   return `${name.toLowerCase()}-${run}-${randomUUID().slice(0, 8)}@compat.test`;
 }
 
-/** A signed-up user with a session and the client that holds it. */
+/** A signed-up user with a session and the client that holds it; made by an administrator where sign-up gives no session. */
 export async function signedUp(name = "user") {
+  need("sessions");
   const supabase = anon();
   const email = freshEmail(name);
-  const { data, error } = await supabase.auth.signUp({ email, password: PASSWORD, options: { data: { full_name: name } } });
-  if (error || !data.user || !data.session) throw new Error(`sign-up gave no session: ${error?.message}`);
-  return { supabase, email, user: data.user, session: data.session };
+  const about = { full_name: name };
+  const { data, error } = await supabase.auth.signUp({ email, password: PASSWORD, options: { data: about } });
+  if (data.user && data.session) return { supabase, email, user: data.user, session: data.session };
+  if (!environment.serviceKey) throw new Error(`sign-up gave no session: ${error?.message}`);
+  if (data.user) await service().auth.admin.deleteUser(data.user.id);
+  const made = await service().auth.admin.createUser({ email, password: PASSWORD, email_confirm: true, user_metadata: about });
+  if (made.error) throw made.error;
+  const inside = await supabase.auth.signInWithPassword({ email, password: PASSWORD });
+  if (inside.error) throw inside.error;
+  return { supabase, email, user: inside.data.user, session: inside.data.session };
 }
 
 export interface Mail {
-  id: string;
-  to: string;
   subject: string;
   text: string;
   html: string;
 }
 
-/** Waits for a mail to `to` whose subject matches. */
+/** Waits for a mail to `to` whose subject matches, in an inbox that answers as Mailpit does. */
 export async function mailTo(to: string, subject: RegExp): Promise<Mail> {
+  need("inbox");
+  const api = `${environment.inbox}/api/v1`;
   const deadline = Date.now() + 10_000;
   for (;;) {
-    const list = (await (await fetch(`${project.inbox}/api/messages?to=${encodeURIComponent(to)}`)).json()) as Mail[];
-    const found = list.find((mail) => subject.test(mail.subject));
-    if (found) return (await (await fetch(`${project.inbox}/api/messages/${found.id}`)).json()) as Mail;
+    const answer = await fetch(`${api}/search?query=${encodeURIComponent(`to:"${to}"`)}`);
+    const { messages } = (await answer.json()) as { messages: { ID: string; Subject: string }[] };
+    const found = messages.find((mail) => subject.test(mail.Subject));
+    if (found) {
+      const mail = (await (await fetch(`${api}/message/${found.ID}`)).json()) as { Subject: string; Text: string; HTML: string };
+      return { subject: mail.Subject, text: mail.Text, html: mail.HTML };
+    }
     if (Date.now() > deadline) throw new Error(`no mail to ${to} with a subject like ${subject}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { project, run, service } from "./project.js";
 
-const admin = service();
+let admin: ReturnType<typeof service>;
 const made: string[] = [];
 const name = (kind: string) => {
   const id = `${kind}-${run}-${randomUUID().slice(0, 8)}`;
@@ -10,6 +10,9 @@ const name = (kind: string) => {
   return id;
 };
 
+beforeEach(() => {
+  admin = service();
+});
 afterAll(async () => {
   for (const id of made) {
     await admin.storage.emptyBucket(id);

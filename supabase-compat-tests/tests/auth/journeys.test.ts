@@ -8,6 +8,7 @@ import { passkeys } from "./journeys/passkeys";
 import { recoveryCodes } from "./journeys/recovery_codes";
 import { sessions } from "./journeys/sessions";
 import { signingIn } from "./journeys/signing_in";
+import { unlessOff } from "../needs";
 import { authMethods, INNER } from "./methods";
 import { startOutside, stopOutside } from "./outside";
 
@@ -17,8 +18,8 @@ beforeAll(startOutside);
 afterAll(stopOutside);
 
 describe.each(Object.entries(journeys))("supabase.%s", (_, journey) => {
-  it("does what it says", () => journey.succeeds());
-  it("says what went wrong", () => journey.fails());
+  it("does what it says", () => unlessOff(journey.succeeds));
+  it("says what went wrong", () => unlessOff(journey.fails));
 });
 
 describe("the client's methods", () => {

@@ -1,20 +1,24 @@
 /** The identity providers of the outside world, played on OUTSIDE_PORT: GitHub, and a Keycloak realm with a key of its own. */
 import { createServer, type Server } from "node:http";
 import { generateKeyPairSync, sign } from "node:crypto";
+import { need } from "../needs";
 
 const port = Number(process.env.OUTSIDE_PORT ?? 54399);
-export const realm = `http://127.0.0.1:${port}/realms/x`;
+export const outsideOrigin = `http://127.0.0.1:${port}`;
+const realm = `${outsideOrigin}/realms/x`;
 const keys = generateKeyPairSync("ec", { namedCurve: "P-256" });
 
 /** Whom GitHub knows at the moment. */
 let github = { id: 0, email: "" };
 
 export function signedInAtGitHub(email: string) {
+  need("outside");
   github = { id: Math.floor(Math.random() * 2 ** 40), email };
 }
 
 /** An ID token of the realm for this address. */
 export function idToken(email: string, changes: Record<string, unknown> = {}): string {
+  need("outside");
   const now = Math.floor(Date.now() / 1000);
   const claims = { iss: realm, sub: `k-${email}`, aud: "client", email, email_verified: true, iat: now, exp: now + 600, ...changes };
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");

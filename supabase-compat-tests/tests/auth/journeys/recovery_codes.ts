@@ -1,7 +1,6 @@
 /** Recovery codes of second factors: experimental in the client, younger than the contract the server follows. */
-import { createClient } from "@supabase/supabase-js";
 import { expect } from "vitest";
-import { anon, project, signedUp } from "../../project";
+import { anon, client, signedUp } from "../../project";
 import type { Journey, Journeys } from "../journey";
 
 type Codes = ReturnType<typeof anon>["auth"]["mfa"]["recoveryCodes"];
@@ -11,7 +10,7 @@ async function trying(): Promise<Codes> {
   const { session } = await signedUp();
   const experimental = { recoveryCodes: true } as never;
   const auth = { persistSession: false, autoRefreshToken: false, experimental };
-  const supabase = createClient(project.url, project.anonKey, { auth, realtime: { transport: class {} as never } });
+  const supabase = client(undefined, auth);
   await supabase.auth.setSession(session);
   return supabase.auth.mfa.recoveryCodes;
 }

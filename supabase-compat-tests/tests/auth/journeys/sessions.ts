@@ -1,10 +1,8 @@
 /** Keeping, refreshing and ending a session. */
-import { type AuthChangeEvent, createClient } from "@supabase/supabase-js";
+import type { AuthChangeEvent } from "@supabase/supabase-js";
 import { expect } from "vitest";
-import { anon, freshEmail, PASSWORD, project, signedUp } from "../../project";
+import { anon, client, freshEmail, PASSWORD, project, signedUp } from "../../project";
 import { type Journeys, present } from "../journey";
-
-const NO_SOCKET = class {} as never;
 
 /** A client whose storage holds a session that has `seconds` left. */
 async function nearlyOver(seconds: number, refreshToken?: string) {
@@ -18,7 +16,7 @@ async function nearlyOver(seconds: number, refreshToken?: string) {
     removeItem: (name: string) => void kept.delete(name),
   };
   const auth = { storage, storageKey: key, autoRefreshToken: false, detectSessionInUrl: false };
-  return { session, supabase: createClient(project.url, project.anonKey, { auth, realtime: { transport: NO_SOCKET } }) };
+  return { session, supabase: client(project.anonKey, auth) };
 }
 
 /** The next event of this kind. */
@@ -46,7 +44,7 @@ export const sessions: Journeys = {
   "auth.isThrowOnErrorEnabled": {
     async succeeds() {
       const auth = { throwOnError: true, persistSession: false, autoRefreshToken: false };
-      const throwing = createClient(project.url, project.anonKey, { auth, realtime: { transport: NO_SOCKET } });
+      const throwing = client(project.anonKey, auth);
       expect(throwing.auth.isThrowOnErrorEnabled()).toBe(true);
       const refused = throwing.auth.signInWithPassword({ email: freshEmail(), password: "wrong" });
       await expect(refused).rejects.toMatchObject({ code: "invalid_credentials" });

@@ -1,8 +1,7 @@
 /** The ways in. */
 import { generateKeyPairSync, sign } from "node:crypto";
-import { createClient } from "@supabase/supabase-js";
 import { expect } from "vitest";
-import { anon, freshEmail, linkIn, mailTo, PASSWORD, project, service, signedUp } from "../../project";
+import { anon, client, freshEmail, linkIn, mailTo, PASSWORD, project, service, signedUp } from "../../project";
 import { inBrowser, SecurityKey } from "../authenticator";
 import { follow, made, type Journeys, NOBODY, present, throughProvider } from "../journey";
 import { idToken, signedInAtGitHub } from "../outside";
@@ -16,11 +15,8 @@ function pkceClient() {
     removeItem: (key: string) => void kept.delete(key),
   };
   const auth = { flowType: "pkce" as const, storage, autoRefreshToken: false, detectSessionInUrl: false };
-  return createClient(project.url, project.anonKey, { auth, realtime: { transport: WebSocketOfNothing } });
+  return client(project.anonKey, auth);
 }
-
-/** These journeys open no socket. */
-const WebSocketOfNothing = class {} as never;
 
 /** A wallet of Solana as pages see one. */
 function wallet() {
