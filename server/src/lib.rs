@@ -11,28 +11,25 @@
 //! Around the request path: [`admin`] reports health and metrics, [`embedded_pg`] runs PostgreSQL if no database is configured,
 //! [`migrate`] brings a database up to date, [`jobs`] runs what the database queues (HTTP requests, scheduled commands), [`backup`] copies all of it
 //! and brings it back, [`cli`] holds the commands and [`telemetry`] the logs and traces.
+//!
+//! The APIs and what they stand on are crates of their own (`server/crates`), so that they compile side by side. Their sources are here
+//! with the others, and every room keeps its path: `crate::db` is the same in all of them.
+
+pub use ferrobase_auth::auth;
+pub use ferrobase_foundation::{config, db, http, jwt, mail, schema_cache, secret, sms};
+pub use ferrobase_realtime::realtime;
+pub use ferrobase_rest::rest;
+pub use ferrobase_storage::storage;
 
 pub mod admin;
 pub mod app;
-pub mod auth;
 pub mod backup;
 pub mod cli;
-pub mod config;
-pub mod db;
 pub mod embedded_pg;
 pub mod functions;
 pub mod gateway;
-pub mod http;
 pub mod jobs;
-pub mod jwt;
-pub mod mail;
 pub mod migrate;
 pub mod project;
-pub mod realtime;
-pub mod rest;
-pub mod schema_cache;
-pub mod secret;
-pub mod sms;
-pub mod storage;
 pub mod telemetry;
 pub mod web;

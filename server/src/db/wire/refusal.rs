@@ -40,7 +40,7 @@ impl Refusal {
 
     /// Whether a prepared statement may no longer fit the schema, or somebody has deallocated it. It has not run, so it
     /// can be repeated, parsed anew.
-    pub(crate) fn may_be_stale(&self) -> bool {
+    pub fn may_be_stale(&self) -> bool {
         // Values of the wrong type, names that mean something else; not a lock that was waited for in vain.
         let is_of_type = ["22", "42", "XX"].iter().any(|class| self.code.starts_with(class));
         (self.in_binding && is_of_type)

@@ -1,0 +1,6 @@
+//! The room `server/src/auth`, compiled beside the other APIs.
+
+use ferrobase_foundation::{config, db, http, jwt, mail, sms};
+
+#[path = "../../src/auth/mod.rs"]
+pub mod auth;

@@ -1,0 +1,18 @@
+//! What all APIs stand on. Its rooms are in `server/src`; this crate and those of the APIs beside it are what Cargo compiles side by side.
+
+#[path = "../../src/config/mod.rs"]
+pub mod config;
+#[path = "../../src/db/mod.rs"]
+pub mod db;
+#[path = "../../src/http/mod.rs"]
+pub mod http;
+#[path = "../../src/jwt/mod.rs"]
+pub mod jwt;
+#[path = "../../src/mail/mod.rs"]
+pub mod mail;
+#[path = "../../src/schema_cache/mod.rs"]
+pub mod schema_cache;
+#[path = "../../src/secret.rs"]
+pub mod secret;
+#[path = "../../src/sms/mod.rs"]
+pub mod sms;

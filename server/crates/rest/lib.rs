@@ -1,0 +1,6 @@
+//! The room `server/src/rest`, compiled beside the other APIs.
+
+use ferrobase_foundation::{config, db, http, jwt, schema_cache};
+
+#[path = "../../src/rest/mod.rs"]
+pub mod rest;
