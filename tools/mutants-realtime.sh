@@ -19,7 +19,8 @@ fi
 # has one name.
 export CARGO_TARGET_DIR="$PWD/target"
 trap 'rm -f target/debug/ferrobase' EXIT
-test=(cargo test --config profile.dev.package.ferrobase.debug=false --manifest-path "$copy/Cargo.toml" --locked -p ferrobase --test all)
+others=(--config profile.dev.package.ferrobase.debug=false --config profile.dev.package.ferrobase-realtime.debug=false)
+test=(cargo test "${others[@]}" --manifest-path "$copy/Cargo.toml" --locked -p ferrobase --test all)
 "${test[@]}" --no-run
 log=target/mutants.log
 if "${test[@]}" realtime::oracle -- --nocapture >"$log" 2>&1; then
