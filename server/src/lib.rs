@@ -1,19 +1,21 @@
 //! Ferrobase: a Supabase-compatible backend in one binary on PostgreSQL.
 //!
-//! A request enters through [`app`], passes the [`gateway`] (which key, which role) and reaches one of the
-//! APIs: [`rest`] (PostgREST), [`auth`] (GoTrue), [`functions`] (PostgreSQL functions), [`realtime`] (channels), or [`web`] (the
-//! embedded web app). The APIs never import one another. What two of them need lives below them:
-//! [`sms`] on [`mail`], [`schema_cache`] and [`mail`] on [`db`], [`db`] on [`http`], [`http`] on [`config`], [`config`] on [`jwt`], [`jwt`] on
-//! [`secret`].
+//! A request enters through [`app`], passes the [`gateway`] (which key, which role) and reaches one of the APIs:
+//! [`rest`] (PostgREST), [`auth`] (GoTrue), [`storage`], [`functions`] (PostgreSQL and edge functions), [`realtime`]
+//! (channels), or [`web`] (the embedded web app). The APIs never import one another. What two of them need lives below
+//! them: [`sms`] on [`mail`], [`schema_cache`] and [`mail`] on [`db`], [`db`] on [`http`], [`http`] on [`config`],
+//! [`config`] on [`jwt`], [`jwt`] on [`secret`].
 //!
 //! [`project`] reads a folder made for the Supabase CLI.
 //!
-//! Around the request path: [`admin`] reports health and metrics, [`embedded_pg`] runs PostgreSQL if no database is configured,
-//! [`migrate`] brings a database up to date, [`jobs`] runs what the database queues (HTTP requests, scheduled commands), [`backup`] copies all of it
-//! and brings it back, [`cli`] holds the commands and [`telemetry`] the logs and traces.
+//! Around the request path: [`admin`] reports health and metrics, [`embedded_pg`] runs PostgreSQL if no database is
+//! configured, [`migrate`] brings a database up to date, [`jobs`] runs what the database queues (HTTP requests,
+//! scheduled commands), [`backup`] makes and restores backups, [`cli`] holds the commands and [`telemetry`] the logs
+//! and traces.
 //!
-//! The APIs and what they stand on are crates of their own (`server/crates`), so that they compile side by side. Their sources are here
-//! with the others, and every room keeps its path: `crate::db` is the same in all of them.
+//! The large APIs, and the modules that they share, are separate crates (`server/crates`), so that they compile in
+//! parallel. Their sources are in this folder, and every module has the same path in each crate: `crate::db` works in
+//! all of them.
 
 pub use ferrobase_auth::auth;
 pub use ferrobase_foundation::{config, db, http, jwt, mail, schema_cache, secret, sms};

@@ -1,7 +1,7 @@
 /**
  * The service worker: without a line, pages open with the files that are kept here, so that a request form that was reloaded stands
  * there with what was typed (which the page keeps itself, never the worker). Kept are built files and the installation's settings;
- * nothing that an API answered, and nothing of a person. The record: docs/decisions/without-a-line.md.
+ * nothing that an API answered, and nothing of a person. The record: docs/decisions/request-form-offline.md.
  */
 import { FRESH, isBuiltFile, roadOf, SETTINGS } from "./roads";
 

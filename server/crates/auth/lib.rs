@@ -1,4 +1,4 @@
-//! The room `server/src/auth`, compiled beside the other APIs.
+//! The module `server/src/auth`, compiled in parallel with the other APIs.
 
 use ferrobase_foundation::{config, db, http, jwt, mail, sms};
 

@@ -1,4 +1,5 @@
-//! What all APIs stand on. Its rooms are in `server/src`; this crate and those of the APIs beside it are what Cargo compiles side by side.
+//! The modules that all APIs share. Their sources are in `server/src`. This crate and those of the APIs exist so that
+//! Cargo compiles them in parallel.
 
 #[path = "../../src/config/mod.rs"]
 pub mod config;

@@ -1,4 +1,4 @@
-//! The room `server/src/realtime`, compiled beside the other APIs.
+//! The module `server/src/realtime`, compiled in parallel with the other APIs.
 
 use ferrobase_foundation::{config, db, http, jwt};
 

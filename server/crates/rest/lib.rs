@@ -1,4 +1,4 @@
-//! The room `server/src/rest`, compiled beside the other APIs.
+//! The module `server/src/rest`, compiled in parallel with the other APIs.
 
 use ferrobase_foundation::{config, db, http, jwt, schema_cache};
 

@@ -1,4 +1,4 @@
-//! The room `server/src/storage`, compiled beside the other APIs.
+//! The module `server/src/storage`, compiled in parallel with the other APIs.
 
 use ferrobase_foundation::{config, db, http, jwt};
 

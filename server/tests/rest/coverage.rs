@@ -1,5 +1,6 @@
-//! Which section and which trap of the contract is held by which case or test; `docs/rest-contract.md` is this as a
-//! table, and a test fails when a section or a trap is held by none, or the table is old (`RECORD=1` writes it).
+//! Lists which case or test covers which section and trap of the contract, also as a table in
+//! `docs/rest-contract.md`. A test fails if a section or trap has none, or if the table is out of date (`RECORD=1`
+//! writes it).
 
 #![allow(clippy::expect_used)]
 
@@ -43,30 +44,30 @@ const SECTIONS: [(&str, &str); 29] = [
 
 /// The contract's list of traps, in its order.
 const TRAPS: [&str; 25] = [
-    "206 needs a count and a page smaller than it; 416 an offset beyond it",
-    "HEAD ignores Range; limit and offset mean nothing to writes",
-    "POST chooses the schema by Content-Profile",
+    "206 needs a count larger than the page; 416 needs an offset beyond the count",
+    "HEAD ignores Range; writes ignore limit and offset",
+    "POST selects the schema by Content-Profile",
     "Content-Range of writes",
-    "merge 200 or 201, ignore always 201, no key no preference",
-    "One object, max-affected and PUT are checked after the write, which is undone",
-    "Preference-Applied: order, and only what applies",
-    "42501 is 401 to the anonymous role; an unknown role is 401; both with WWW-Authenticate",
-    "Claims of time have 30 s of grace; wrong types are errors; no role is anonymous",
-    "request.jwt.claims is always set; settings are empty texts afterwards",
-    "Functions are matched by the set of argument names; the unnamed one is a fallback",
+    "merge answers 200 or 201, ignore always 201; without a key the preference is ignored",
+    "A single object, max-affected and PUT are checked after the write, which is then rolled back",
+    "Preference-Applied lists only what was applied, in a fixed order",
+    "42501 is 401 for the anonymous role; an unknown role is 401; both with WWW-Authenticate",
+    "Time claims have a leeway of 30 s; wrong types are errors; a token without a role is anonymous",
+    "request.jwt.claims is always set; settings are empty strings afterwards",
+    "Functions are matched by their set of argument names; a single unnamed parameter is the fallback",
     "GET of a function is read only, and so is POST of one that is not volatile",
-    "The star is for like alone; quotes count at the top and not inside lists",
+    "The star is a wildcard for like only; quotes are literal in a top-level value and quote inside lists",
     "An empty list matches nothing, its negation everything",
-    "not.and inside, not.or as a key, rel.not.or in an embed",
-    "Unknown table, column, payload column: 404, 400, 400 with three codes",
-    "Views have keys, and no foreign key names as targets",
-    "Embedded rows come through jsonb",
-    "Ambiguity is 300 with a list",
+    "not.and in a group, not.or as a key, rel.not.or in an embed",
+    "Unknown table, column, payload column: 404, 400, 400, each with its own code",
+    "Views have keys, but the columns of a view are not embed targets",
+    "Embedded rows pass through jsonb",
+    "Ambiguity is 300 with a list of candidates",
     "void, NULL and SETOF scalars",
     "CSV: NULL and the empty field",
     "Bulk rows with different keys",
     "A role's and a function's settings are applied per request",
-    "Unknown types are 406; JSON stays the answer to anything",
+    "Unknown types are 406; */* gets JSON",
     "CORS is a literal star; a preflight needs no token",
 ];
 
@@ -137,12 +138,12 @@ fn table(suites: &[(&str, case::Suite)]) -> String {
             total += 1;
         }
     }
-    let mut text = String::from("# What holds the REST contract\n\n");
+    let mut text = String::from("# The tests of the REST contract\n\n");
     let _ = writeln!(
         text,
-        "{total} cases in `server/tests/rest/cases/*.case` and the tests named here; written by the test `coverage` \
-         (`RECORD=1`), which fails when a\nsection or a trap has none. The recorded answers of the reference \
-         ([rest-exceptions.md](rest-exceptions.md)) come on top.\n\n## By section\n\n| Section | Subject | Cases | Tests |\n|---|---|---|---|"
+        "{total} cases in `server/tests/rest/cases/*.case` and the tests named here cover the contract. The test `coverage` writes this \
+         file (`RECORD=1`)\nand fails if a section or trap has no test. The recorded answers of the reference are counted in \
+         [rest-exceptions.md](rest-exceptions.md).\n\n## By section\n\n| Section | Subject | Cases | Tests |\n|---|---|---|---|"
     );
     for (section, subject) in SECTIONS {
         let files = by_section.get(section).map(|files| {
@@ -153,7 +154,7 @@ fn table(suites: &[(&str, case::Suite)]) -> String {
             TESTS.iter().filter(|(known, ..)| *known == section).map(|(_, _, _, name)| *name).collect();
         let _ = writeln!(text, "| {section} | {subject} | {} | {} |", files.unwrap_or_default(), tests.join("<br>"));
     }
-    text.push_str("\n## By trap\n\n| Trap | What it is | Held by |\n|---|---|---|\n");
+    text.push_str("\n## By trap\n\n| Trap | What it is | Cases and tests |\n|---|---|---|\n");
     for (index, trap) in TRAPS.iter().enumerate() {
         let number = u32::try_from(index + 1).expect("a small number");
         let mut holders = by_trap.remove(&number).unwrap_or_default();
