@@ -1,7 +1,7 @@
-//! What can go wrong in the authentication API, and the one place where it becomes a response.
+//! Errors of the authentication API, and the only place where they become responses.
 //!
 //! Two shapes exist: with `X-Supabase-Api-Version: 2024-01-01` or later `{code, message}`, else
-//! `{code: <status>, error_code, msg}`. OAuth's own shape is used where its specification rules.
+//! `{code: <status>, error_code, msg}`. OAuth's own shape is used where its specification applies.
 //! Reference: supabase/auth `internal/api/errors.go`, `internal/api/apierrors/`.
 
 use actix_web::HttpResponse;
@@ -140,13 +140,13 @@ codes! {
 
 pub type AuthResult<T> = Result<T, AuthError>;
 
-/// The fault behind an answer: logged, never shown, except what a trigger or constraint of the project says.
+/// The cause of an error answer. Logged and never shown, except messages of the project's triggers and constraints.
 #[derive(Clone, Debug)]
 pub struct Fault {
     text: String,
-    /// In a box: results carry faults about, and few have one.
+    /// Boxed, because every result reserves room for a fault and few have one.
     sql: Option<Box<SqlFault>>,
-    /// The database is away, full or overloaded: the same request may do better later.
+    /// The database is unreachable, full or overloaded: the same request may succeed later.
     is_unavailable: bool,
 }
 
@@ -158,9 +158,9 @@ pub struct SqlFault {
     pub detail: Option<String>,
     pub hint: Option<String>,
     pub constraint: Option<String>,
-    /// Of the table that refused.
+    /// The schema of the table that refused.
     pub schema: Option<String>,
-    /// A function of the database was at work: the fault is its author's, not the caller's.
+    /// Whether a database function was running: the fault is then its author's, not the caller's.
     pub is_in_function: bool,
 }
 
@@ -169,10 +169,10 @@ impl Fault {
         Self { text: text.into(), sql: None, is_unavailable: false }
     }
 
-    /// What is wrong with the value that the database could not keep, where that is the fault.
+    /// What is wrong with a value that the database could not store, if that is the cause.
     fn unstorable(&self) -> Option<&'static str> {
         match self.sql.as_ref().filter(|sql| !sql.is_in_function)?.sqlstate.as_str() {
-            // U+0000, and in a database that is not in UTF-8 whatever its encoding lacks.
+            // U+0000, or a character missing from the database's encoding.
             "22021" | "22P05" => Some("Text has a character that the database cannot keep"),
             "22001" | "54000" => Some("A value is too long"),
             _ => None,
@@ -221,10 +221,10 @@ impl From<tokio_postgres::Error> for Fault {
     }
 }
 
-/// Whether a context in PostgreSQL's words tells of a function: `PL/pgSQL function … line 1 at …`, `SQL statement "…"`.
+/// Whether PostgreSQL's context names a function: `PL/pgSQL function … line 1 at …`, `SQL statement "…"`.
 ///
-/// They are translated under `lc_messages`, but for the languages' names. What a line quotes after `:` or `=` may be the
-/// caller's: `JSON data, line 1: …`, `unnamed portal parameter $1 = '…'`.
+/// Contexts are translated under `lc_messages`, except for the languages' names. Text after `:` or `=` may come from
+/// the caller: `JSON data, line 1: …`, `unnamed portal parameter $1 = '…'`.
 fn is_of_function(context: &str) -> bool {
     context
         .lines()
@@ -241,10 +241,10 @@ impl From<DbError> for Fault {
     }
 }
 
-/// Everything a request can be answered with other than success.
+/// All error answers.
 #[derive(Clone, Debug)]
 pub enum AuthError {
-    /// An answer with a code; `fault` is what caused it, if anything did.
+    /// An answer with a code; `fault` is its cause, if any.
     Api {
         status: StatusCode,
         code: Code,
@@ -261,15 +261,15 @@ pub enum AuthError {
         error: String,
         description: String,
     },
-    /// What a hook said should be answered: has no code of its own.
+    /// An error returned by a hook; has no code.
     Hook {
         status: StatusCode,
         message: String,
     },
-    /// The path exists, the method does not; the methods that do.
+    /// The path exists, but not this method; lists the existing ones.
     MethodNotAllowed(Vec<Method>),
     RouteNotFound,
-    /// A fault nobody gave a meaning to.
+    /// A fault without a specific meaning.
     Unhandled(Fault),
 }
 
@@ -316,8 +316,8 @@ impl AuthError {
         Self::OAuth { error: error.into(), description: description.into() }
     }
 
-    /// 422 `email_exists` or `phone_exists` for an address or number that somebody else turns out to have: they are unique
-    /// over all audiences, and another request may have taken one since it was looked for. Upstream: 500.
+    /// 422 `email_exists` or `phone_exists` if somebody else has the address or number: they are unique across
+    /// audiences, and another request may have taken one since the check. Upstream: 500.
     pub fn unless_taken(fault: Fault) -> Self {
         match fault.constraint() {
             Some("users_email_partial_key") => {
@@ -330,7 +330,7 @@ impl AuthError {
         }
     }
 
-    /// The same answer with its cause, for the log and for what SQL errors may show.
+    /// The same answer with its cause, for the log and for SQL errors that may be shown.
     pub fn caused_by(self, cause: impl Into<Fault>) -> Self {
         match self {
             Self::Api { status, code, message, .. } => Self::Api { status, code, message, fault: Some(cause.into()) },
@@ -338,7 +338,7 @@ impl AuthError {
         }
     }
 
-    /// The fault that lies behind, for an answer that says something else.
+    /// The cause, to build another answer from it.
     pub fn into_fault(self) -> Fault {
         match self {
             Self::Unhandled(fault) | Self::Api { fault: Some(fault), .. } => fault,
@@ -359,7 +359,7 @@ impl AuthError {
         }
     }
 
-    /// The code a redirect reports: that of the answer, or none.
+    /// The answer's code for a redirect, if it has one.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Api { code, .. } => Some(*code),
@@ -383,7 +383,7 @@ impl AuthError {
         }
     }
 
-    /// The fault that lies behind, if one does.
+    /// The cause, if there is one.
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Api { fault, .. } => fault.as_ref(),
@@ -392,7 +392,7 @@ impl AuthError {
         }
     }
 
-    /// Whether the database is away, full or overloaded, and nothing else is wrong.
+    /// Whether the cause is only that the database is unreachable, full or overloaded.
     fn is_unavailable(&self) -> bool {
         match self {
             Self::Api { status, fault: Some(fault), .. } => fault.is_unavailable && status.is_server_error(),
@@ -406,8 +406,8 @@ impl AuthError {
         self.fault().is_some_and(Fault::is_unique_violation)
     }
 
-    /// 500 `unexpected_failure` with `message` for whatever lies behind, unless the database could not keep a value that
-    /// the caller gave.
+    /// 500 `unexpected_failure` with `message` for any cause, unless the database could not store a value given by the
+    /// caller.
     pub fn internal_unless_unstorable(self, message: &str) -> Self {
         match &self {
             Self::Api { fault: Some(fault), .. } if fault.unstorable().is_some() => self,
@@ -500,7 +500,7 @@ impl AuthError {
 const UNEXPECTED: &str = "Unexpected failure, please check server logs for more information";
 
 impl From<Fault> for AuthError {
-    /// What the database cannot keep is the caller's fault (upstream: 500), anything else has no meaning yet.
+    /// A value that the database cannot store is the caller's fault (upstream: 500). Other faults have no meaning yet.
     fn from(fault: Fault) -> Self {
         match fault.unstorable() {
             Some(message) => Self::invalid(message).caused_by(fault),
@@ -521,7 +521,7 @@ impl From<DbError> for AuthError {
     }
 }
 
-/// Gives a fault its meaning for the caller.
+/// Turns a fault into an answer.
 pub trait Meaning<T> {
     /// 500 `unexpected_failure` with `message`; answers that already have a meaning keep it.
     fn or_internal(self, message: &str) -> AuthResult<T>;
@@ -565,8 +565,8 @@ fn shaped(new: bool, status: StatusCode, code: &str, message: &str, error_id: Op
     json_response(status, &body)
 }
 
-/// The SQL errors that users' own triggers and constraints raise, as the old shape shows them. Keys of schema auth are
-/// nobody's business outside: their details hold addresses.
+/// SQL errors raised by a project's own triggers and constraints, as the old shape shows them. Violations of keys in
+/// schema auth are not shown, because their details contain addresses.
 fn shown_sql(sql: &SqlFault) -> Option<(StatusCode, Value)> {
     if sql.sqlstate == "23505" && sql.schema.as_deref() == Some("auth") {
         return None;

@@ -69,12 +69,12 @@ pub struct Auth {
 }
 
 impl Auth {
-    /// Forgets what was remembered of people, with a database that is gone.
+    /// Forgets all data about users, when the database has been replaced.
     pub fn forget(&self) {
         self.limits.forget();
     }
 
-    /// Builds the state; reads the mail templates, and refuses what cannot work.
+    /// Builds the state, reads the mail templates, and refuses invalid settings.
     ///
     /// `pool` logs in as `supabase_auth_admin`. `mount` is where [`configure`] is called: `""` or `/auth/v1`.
     pub async fn new(
@@ -130,12 +130,12 @@ impl Auth {
         })
     }
 
-    /// How many password hashes were compared since the start; what tests of enumeration count.
+    /// The number of password comparisons since the start, for tests of enumeration.
     pub fn password_verifications(&self) -> u64 {
         self.hasher.verifications()
     }
 
-    /// Providers whose accounts never meet others by e-mail address.
+    /// Providers whose accounts are never linked by e-mail address.
     fn own_linking_domains(&self) -> Vec<&str> {
         self.config.provider_linking_domains.keys().map(String::as_str).collect()
     }

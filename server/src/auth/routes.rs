@@ -1,7 +1,7 @@
 //! The table of contents: paths, methods and guards. Reference: supabase/auth `internal/api/api.go`.
 //!
-//! What guards a group of routes answers first, whatever method or path follows. A trailing slash is accepted
-//! only where upstream's router has a collection.
+//! The guard of a group of routes answers first, whatever the method or rest of the path. A trailing slash is
+//! accepted only where upstream's router has a collection.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ async fn read_body(mut payload: web::Payload) -> Body {
     Body::Bytes(bytes)
 }
 
-/// Runs the arm of the request's method, else answers 405 with the methods there are.
+/// Runs the arm of the request's method, or answers 405 with the available methods.
 macro_rules! methods {
     ($request:expr, $($method:ident => $answer:expr,)+) => {
         match *$request.method() {
@@ -152,7 +152,7 @@ async fn route(request: &Request) -> AuthResult<HttpResponse> {
     }
 }
 
-/// SAML assertions are not read by this server, so the feature answers as if it were off.
+/// This server does not read SAML assertions, so the feature answers as if it were off.
 fn require_saml() -> AuthResult<HttpResponse> {
     Err(AuthError::not_found(Code::SamlProviderDisabled, "SAML 2.0 is disabled"))
 }
@@ -326,7 +326,7 @@ async fn admin_routes(request: &Request, rest: &[&str], slash: bool, admin: bear
     }
 }
 
-/// Upstream manages these whether SAML is on or off.
+/// Upstream serves these whether SAML is on or off.
 async fn admin_sso_routes(request: &Request, rest: &[&str]) -> AuthResult<HttpResponse> {
     use admin::sso;
     let [named, rest @ ..] = rest else {

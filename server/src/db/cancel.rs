@@ -1,7 +1,7 @@
-//! Which connections are open, and how to cancel what they are doing.
+//! The registry of open connections, and how to cancel their statements.
 //!
-//! PostgreSQL goes on with a statement when its client is gone. So a statement that nobody waits for is cancelled, and
-//! at the end of the process ([`cancel_all`]) all are.
+//! PostgreSQL continues a statement after its client has gone. So abandoned statements are cancelled, and all are at
+//! the end of the process ([`cancel_all`]).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,20 +14,20 @@ use tracing::Instrument as _;
 use super::DbError;
 use crate::http::context;
 
-/// Asks PostgreSQL to give up what a connection is doing.
+/// Asks PostgreSQL to cancel a connection's statement.
 pub(super) trait Cancel: Send + Sync {
-    /// Within [`limits::CANCEL`](super::limits::CANCEL). PostgreSQL does not say whether it helped.
+    /// Within [`limits::CANCEL`](super::limits::CANCEL). PostgreSQL does not report whether it succeeded.
     fn cancel(&self) -> BoxFuture<'_, Result<(), DbError>>;
 }
 
-/// The process's, since it is its end that asks for all of them. Touched when a connection opens and when it ends.
+/// Global, because the end of the process cancels them all. Locked only when a connection opens or closes.
 static OPEN: LazyLock<Mutex<HashMap<u64, Arc<dyn Cancel>>>> = LazyLock::new(Mutex::default);
 
-/// An open connection's entry; goes with it.
+/// The entry of an open connection, removed when it is dropped.
 pub(super) struct Registration {
     id: u64,
     canceller: Arc<dyn Cancel>,
-    /// Not to be forgotten yet: its statement goes on until the cancel request was sent.
+    /// Whether the entry stays after the drop: the statement runs on until the cancel request is sent.
     stays: bool,
 }
 

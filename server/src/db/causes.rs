@@ -1,4 +1,5 @@
-//! Errors of the driver in words: it keeps what matters, such as "Connection refused", in the cause.
+//! Messages for errors of the driver, which has the important part, such as "Connection refused", in the error's
+//! source.
 
 /// An error with its causes, on one line.
 pub fn with_causes(error: &dyn std::error::Error) -> String {

@@ -1,4 +1,4 @@
-//! A connection of a [`Pool`](super::Pool), which knows what is still unanswered on it.
+//! A connection of a [`Pool`](super::Pool) that counts its unanswered statements.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -11,13 +11,14 @@ use super::cancel::Registration;
 use super::replaced;
 use super::socket::Watch;
 
-/// Statements kept prepared on a connection; beyond that all are forgotten. The server's own are a few hundred.
+/// The number of prepared statements kept per connection. When it is exceeded, all are dropped. The server's own are a
+/// few hundred.
 const PREPARED: usize = 1000;
 
 /// A parameter's value.
 pub type Value<'a> = &'a (dyn ToSql + Sync);
 
-/// A connection. Statements that are awaited together travel together.
+/// A connection. Statements that are awaited together are sent together.
 pub struct Client {
     inner: tokio_postgres::Client,
     prepared: Mutex<HashMap<Box<str>, Statement>>,
@@ -25,12 +26,12 @@ pub struct Client {
     registration: Option<Registration>,
     /// [`replaced::times`] when it was opened.
     database: u64,
-    /// Statements that were asked and not answered, or whose answer nobody waited for.
+    /// Statements without an answer, including those whose caller no longer waits.
     unanswered: AtomicUsize,
     in_transaction: AtomicBool,
 }
 
-/// One statement on its way. Dropped without [`Asked::answered`], it stays unanswered.
+/// A statement in flight. If dropped without [`Asked::answered`], it stays unanswered.
 struct Asked<'a>(&'a Client);
 
 impl Asked<'_> {
@@ -52,7 +53,7 @@ impl Client {
         }
     }
 
-    /// Whether the database that it is connected to is gone, and another has its name.
+    /// Whether its database has been replaced by another of the same name.
     pub(super) fn is_of_former_database(&self) -> bool {
         self.database != replaced::times()
     }
@@ -64,7 +65,7 @@ impl Client {
         let answer = asked.await;
         on_its_way.answered();
         if answer.as_ref().err().and_then(Error::as_db_error).is_some_and(|error| error.code().code() == "0A000") {
-            // A plan that no longer fits the schema is made anew next time.
+            // A statement that no longer fits the schema is prepared again next time.
             self.prepared.lock().clear();
         }
         answer
@@ -138,7 +139,7 @@ impl Client {
         self.ask(self.inner.query_typed_one(sql, params)).await
     }
 
-    /// Runs a statement and says how many rows it touched.
+    /// Runs a statement and returns the number of affected rows.
     pub async fn execute<T>(&self, statement: &T, params: &[Value<'_>]) -> Result<u64, Error>
     where
         T: ?Sized + ToStatement,
@@ -173,12 +174,12 @@ impl Client {
         self.unanswered.load(Ordering::Relaxed) > 0
     }
 
-    /// Nobody waits for anything on it.
+    /// Notes that nobody waits for an answer on it.
     pub(super) fn rest(&self) {
         self.watch.lower();
     }
 
-    /// Closes it; what still runs on it is cancelled.
+    /// Cancels a running statement and closes the connection.
     pub(super) fn abandon(mut self) {
         let registration = self.registration.take();
         if self.is_busy()

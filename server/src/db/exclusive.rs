@@ -99,7 +99,7 @@ struct Shared {
     timeouts: AtomicU64,
 }
 
-/// Kept in a box, since it is handed from one to the next.
+/// Boxed, because it is passed on from request to request.
 struct Connection {
     backend: Backend,
     registration: Registration,

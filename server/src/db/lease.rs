@@ -1,8 +1,8 @@
-//! A connection for as long as somebody holds it.
+//! A leased connection.
 //!
-//! Dropped with nothing open it goes back to its pool. Dropped with a transaction open it is rolled back first, and
-//! dropped while a statement runs that statement is cancelled and the connection closed: no role, claim or open
-//! transaction reaches the next holder, and PostgreSQL works for nobody who has gone.
+//! On drop, a clean connection returns to its pool, and an open transaction is rolled back first. If a statement is
+//! still running, it is cancelled and the connection is closed. So no role, claim or open transaction reaches the
+//! next holder, and PostgreSQL does no work for abandoned requests.
 
 use std::ops::Deref;
 
@@ -13,7 +13,7 @@ use super::Client;
 use super::limits::CANCEL;
 use super::pool::Opener;
 
-/// A connection that nobody else uses meanwhile. It should not be held across a call to the outside.
+/// A connection for exclusive use. Do not hold it across a call to another service.
 pub struct Lease {
     /// Until it is dropped.
     held: Option<Object<Opener>>,

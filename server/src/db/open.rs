@@ -1,8 +1,9 @@
-//! Opens connections, for both roads: socket, encryption, login, within [`limits::OPEN`](super::limits::OPEN).
+//! Opens connections for [`Pool`](super::Pool) and [`ExclusivePool`](super::ExclusivePool): socket, encryption and
+//! login, within [`limits::OPEN`](super::limits::OPEN).
 //!
-//! tokio-postgres negotiates and logs in on a stream that is only lent to it. [`Opened::into_client`] leaves it there;
-//! [`Opened::into_wire`] takes the stream back, and with it the connection. The order of hosts and addresses, keepalives
-//! and the demand for a session that may (not) write are as tokio-postgres and libpq have them.
+//! tokio-postgres negotiates and logs in on a stream that it does not own. [`Opened::into_client`] leaves the stream
+//! there; [`Opened::into_wire`] takes it back for our own protocol code. The order of hosts and addresses, keepalives
+//! and `target_session_attrs` work as in tokio-postgres and libpq.
 
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -41,10 +42,10 @@ enum Address {
 pub enum OpenError {
     #[error("{0}")]
     Unreachable(String),
-    /// Somebody took the call and did not answer in time.
+    /// The server accepted the connection and did not answer in time.
     #[error("{0}")]
     Silent(String),
-    /// PostgreSQL said no.
+    /// PostgreSQL refused.
     #[error("{}", with_causes(.0))]
     Refused(tokio_postgres::Error),
 }
@@ -55,7 +56,7 @@ impl From<OpenError> for DbError {
     }
 }
 
-/// The way to cancel what a connection is doing.
+/// Cancels a connection's statement.
 struct Canceller {
     address: Address,
     hostname: Option<String>,
@@ -63,7 +64,7 @@ struct Canceller {
 }
 
 impl Cancel for Canceller {
-    /// Over a connection of its own, as the protocol wants it.
+    /// Over a separate connection, as the protocol requires.
     fn cancel(&self) -> BoxFuture<'_, Result<(), DbError>> {
         let sent = async {
             let stream = open_stream(&self.address).await.map_err(|error| unreachable(&error))?;
@@ -90,7 +91,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// As tokio-postgres has it, with a task of its own.
+    /// A tokio-postgres client, with its own task.
     pub fn into_client(self) -> Client {
         let Self { client, connection, watch, registration, database, .. } = self;
         tokio::spawn(async move {
@@ -101,10 +102,11 @@ impl Opened {
         Client::new(client, watch, registration, database)
     }
 
-    /// For whoever reads and writes it by themselves; with the count of [`replaced::times`] that it belongs to.
+    /// For callers that read and write the stream themselves. Returns the count of [`replaced::times`] that it belongs
+    /// to.
     pub fn into_wire(self) -> Result<(Wire, Registration, u64), OpenError> {
         let Self { client, connection, lent, registration, database, .. } = self;
-        // Neither has sent anything since the login, nor will: only a connection that is polled says goodbye.
+        // Neither has sent anything since the login, nor will: only a polled connection sends `Terminate`.
         drop((client, connection));
         let socket = lent.take().map_err(|error| unreachable(&error))?;
         Ok((Wire::new(socket), registration, database))
@@ -112,7 +114,7 @@ impl Opened {
 
     fn into_halves(self) -> (tokio_postgres::Client, Connection) {
         let Self { client, connection, registration, .. } = self;
-        // Nobody to cancel for: whoever listens has nothing running.
+        // Nothing to cancel: a listening connection runs no statement.
         drop(registration);
         (client, connection)
     }
@@ -123,13 +125,13 @@ pub async fn connect(config: &Config) -> Result<(tokio_postgres::Client, Connect
     Ok(open(config, None).await?.into_halves())
 }
 
-/// The same for one who only asks.
+/// The same, for statements only.
 pub async fn connect_client(config: &Config) -> Result<Client, OpenError> {
     Ok(open(config, None).await?.into_client())
 }
 
-/// Opens a connection to the first host that will have us. Where `pulse` found PostgreSQL silent a moment ago, nothing is
-/// tried.
+/// Opens a connection to the first host that accepts one. Fails at once if `pulse` found PostgreSQL silent a moment
+/// ago.
 pub(super) async fn open(config: &Config, pulse: Option<&Pulse>) -> Result<Opened, OpenError> {
     if pulse.is_some_and(Pulse::is_known_silent) {
         return Err(OpenError::Silent("the database does not answer".to_owned()));
@@ -141,11 +143,11 @@ pub(super) async fn open(config: &Config, pulse: Option<&Pulse>) -> Result<Opene
     opened
 }
 
-/// What a connection is wanted for.
+/// What a connection is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Statements,
-    /// The database's log: the start-up message says so.
+    /// Reading the database's log, requested in the start-up message.
     Replication,
 }
 
@@ -154,7 +156,8 @@ pub(super) async fn open_replication(config: &Config) -> Result<Opened, OpenErro
     open_current(config, None, Purpose::Replication).await
 }
 
-/// To the database that has the name now: where it was replaced meanwhile, what an attempt came to says nothing.
+/// Opens a connection to the current database. If it was replaced during the attempt, the result is discarded and the
+/// attempt repeated.
 async fn open_current(config: &Config, pulse: Option<&Pulse>, purpose: Purpose) -> Result<Opened, OpenError> {
     loop {
         replaced::over().await;
@@ -251,7 +254,7 @@ async fn open_at(
     Ok(Opened { client, connection, lent, watch, registration, database })
 }
 
-/// Refuses a session that may not write, or may, where the other is wanted.
+/// Refuses a session that does not match `target_session_attrs`.
 async fn demand(
     client: &tokio_postgres::Client,
     connection: &mut Connection,
@@ -315,11 +318,11 @@ fn unreachable(error: &io::Error) -> OpenError {
     OpenError::Unreachable(format!("error connecting to server: {error}"))
 }
 
-/// A socket that can be taken back from whoever uses it.
+/// A socket that can be taken back from its user.
 #[derive(Clone)]
 pub struct Lent {
     socket: Arc<Mutex<Option<Socket>>>,
-    /// Of the encryption, until somebody asks.
+    /// The TLS channel binding, until it is taken.
     binding: Arc<Mutex<Option<ChannelBinding>>>,
     edited: Arc<Mutex<StartUp>>,
 }
@@ -422,7 +425,7 @@ impl TlsStream for Lent {
 
 type RustlsConnector = <tokio_postgres_rustls::MakeRustlsConnect as MakeTlsConnect<Stream>>::TlsConnect;
 
-/// Encrypts a lent stream in place.
+/// Encrypts a [`Lent`] stream in place.
 struct Keep(RustlsConnector);
 
 impl Keep {

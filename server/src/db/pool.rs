@@ -22,7 +22,7 @@ pub struct PoolOptions {
     pub application_name: String,
     /// A statement that each new connection begins with.
     pub prelude: Option<&'static str>,
-    /// Another pool's, if the database is on the same server: one connection is enough to feel it.
+    /// Shared with another pool on the same server: one connection is enough.
     pub pulse: Option<Pulse>,
 }
 
@@ -38,7 +38,7 @@ impl Default for PoolOptions {
     }
 }
 
-/// A fault of the database or on the way to it.
+/// An error of the database or of the connection to it.
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
     #[error("the database URL is not usable: {0}")]
@@ -47,7 +47,7 @@ pub enum DbError {
     PoolTimeout,
     #[error("cannot connect to the database: {0}")]
     Connect(String),
-    /// So many wait already that waiting would be in vain.
+    /// The queue is so long that waiting would be pointless.
     #[error("too many requests wait for a database connection")]
     PoolBusy,
     /// A statement was refused.
@@ -58,7 +58,7 @@ pub enum DbError {
     Broken(String),
     #[error(transparent)]
     Postgres(#[from] tokio_postgres::Error),
-    /// The caller's role is none, or not one that this login may take.
+    /// The caller's role does not exist, or this login may not switch to it.
     #[error("{0}")]
     Role(String),
     #[error("the transaction has already ended")]
@@ -71,11 +71,11 @@ impl From<Refusal> for DbError {
     }
 }
 
-/// Seconds after which a request that met [`DbError::is_unavailable`] may be worth repeating (`Retry-After`).
+/// `Retry-After` in seconds for requests that failed with [`DbError::is_unavailable`].
 pub const RETRY_AFTER: &str = "2";
 
 impl DbError {
-    /// Whether the database is away, full or overloaded, so that the same request may do better later.
+    /// Whether the database is unreachable, full or overloaded, so that the same request may succeed later.
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::PoolTimeout | Self::Connect(_) | Self::PoolBusy | Self::Broken(_) => true,
@@ -86,11 +86,11 @@ impl DbError {
     }
 }
 
-/// Whether an error says that the database is away, full or overloaded.
+/// Whether an error means that the database is unreachable, full or overloaded.
 pub fn is_unavailable(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
         Some(refusal) => is_state_of_unavailability(refusal.code().code()),
-        // What the server never said: the connection broke, or a value could not be encoded.
+        // Not from the server: the connection broke, or a value could not be encoded.
         None => {
             error.is_closed()
                 || std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
@@ -114,7 +114,7 @@ pub struct Pool {
     pulse: Pulse,
 }
 
-/// Opens connections for a pool and looks at those that come back.
+/// Opens connections for a pool and checks returned ones.
 pub(super) struct Opener {
     config: Config,
     prelude: Option<&'static str>,
@@ -151,9 +151,9 @@ impl Pool {
         Self::of(config, options.size, options.acquire_timeout, options.prelude, pulse)
     }
 
-    /// Another pool to the same database as the same role, of at most `size` connections: for work that a request
-    /// does beside the transaction it holds, and must not wait for connections that wait for it, or that has a
-    /// `prelude` of its own.
+    /// Another pool to the same database and role, with at most `size` connections. For work that a request does
+    /// while it holds a transaction, which would deadlock if it waited for the same pool, or that needs its own
+    /// `prelude`.
     pub fn beside(&self, size: usize, prelude: Option<&'static str>) -> Result<Self, DbError> {
         Self::of(self.config.clone(), size, self.acquire_timeout, prelude, self.pulse.clone())
     }
@@ -180,12 +180,12 @@ impl Pool {
         self.inner.status().max_size
     }
 
-    /// Closes all idle connections: when one was found dead, the others may be, too.
+    /// Closes all idle connections. If one was found dead, the others may be dead too.
     pub fn flush(&self) {
         self.inner.retain(|_, _| false);
     }
 
-    /// Asks the database for a sign of life, on a connection that waits for no other work.
+    /// Checks that the database answers, on a dedicated connection.
     pub async fn answers(&self) -> Result<(), DbError> {
         self.pulse.answers().await
     }
@@ -194,7 +194,7 @@ impl Pool {
         &self.pulse
     }
 
-    /// A connection that nobody else uses until it is dropped.
+    /// Leases a connection for exclusive use until it is dropped.
     pub async fn lease(&self) -> Result<Lease, DbError> {
         match self.inner.get().await {
             Ok(held) => Ok(Lease::new(held)),

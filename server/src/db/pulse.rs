@@ -1,7 +1,7 @@
-//! Whether PostgreSQL answers: one question on a connection that serves nothing else.
+//! Checks whether PostgreSQL answers, with one query on a dedicated connection.
 //!
-//! Health checks ask it, and so does every connection whose answer is overdue: a statement may take its time, a
-//! database that answers nobody may not.
+//! Used by health checks and by every connection whose answer is overdue: a statement may be slow, but a
+//! database that answers nobody is down.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use super::limits::{DOWN, PULSE, PULSE_AGE};
 use super::open::{OpenError, open};
 use super::{Client, DbError, with_causes};
 
-/// Asks for signs of life. Clones share the connection and the last answer.
+/// The check. Clones share the connection and the last result.
 #[derive(Clone)]
 pub struct Pulse {
     shared: Arc<Shared>,
@@ -37,9 +37,9 @@ struct State {
 #[derive(Clone, Debug)]
 enum Sign {
     Well,
-    /// It answers, but not as it should: starting up, out of connections.
+    /// It answers with an error: starting up, out of connections.
     Refuses(String),
-    /// Nobody answers: no host, no process, or one that hangs.
+    /// No answer: no host, no process, or a hanging one.
     Silent(String),
 }
 
@@ -48,7 +48,7 @@ impl Pulse {
         Self { shared: Arc::new(Shared { config, state: Mutex::default(), silent: parking_lot::Mutex::default() }) }
     }
 
-    /// Whether PostgreSQL is there and well. Answers within [`PULSE`] and the wait for others who ask.
+    /// Whether PostgreSQL works. Takes at most [`PULSE`], plus the wait for concurrent callers.
     pub async fn answers(&self) -> Result<(), DbError> {
         match self.ask().await {
             Sign::Well => Ok(()),
@@ -61,12 +61,12 @@ impl Pulse {
         !matches!(self.ask().await, Sign::Silent(_))
     }
 
-    /// Notes that PostgreSQL kept somebody waiting in vain.
+    /// Notes that a caller waited for PostgreSQL without an answer.
     pub(super) fn note_silence(&self) {
         *self.shared.silent.lock() = Some(Instant::now());
     }
 
-    /// Whether PostgreSQL was found silent a moment ago: no need to find out again.
+    /// Whether PostgreSQL was found silent a moment ago, so that another attempt is pointless.
     pub(super) fn is_known_silent(&self) -> bool {
         self.shared.silent.lock().is_some_and(|at| at.elapsed() < DOWN)
     }

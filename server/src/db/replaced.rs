@@ -1,6 +1,6 @@
-//! The database gives way to another of the same name, as a copy of a project does between two tests.
+//! Replacing the database by another of the same name, as between two tests on copies of a project.
 //!
-//! From [`begin`] until its end no connection is opened, and connections from before are not used again.
+//! From [`begin`] until its end no connection is opened, and earlier connections are not used again.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,16 +12,16 @@ static TIMES: AtomicU64 = AtomicU64::new(0);
 static IS_UNDER_WAY: LazyLock<watch::Sender<bool>> = LazyLock::new(|| watch::Sender::new(false));
 static WORK: RwLock<()> = RwLock::const_new(());
 
-/// How long a replacement waits for work that [`hold`]s it off.
+/// How long a replacement waits for work that blocks it with [`hold`].
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many replacements have begun. A connection that was opened at another count leads to a former database.
+/// How many replacements have begun. A connection opened at another count belongs to a former database.
 pub fn times() -> u64 {
     TIMES.load(Ordering::Acquire)
 }
 
-/// The same, once no replacement is under way: for work that goes on with the database of now. Counted while one is, it would
-/// be the count of neither.
+/// The same, after waiting for a replacement in progress. For work that continues with the current database; during a
+/// replacement the count would match neither.
 pub async fn current() -> u64 {
     loop {
         over().await;
@@ -33,19 +33,19 @@ pub async fn current() -> u64 {
     }
 }
 
-/// Waits for the end of a replacement that is under way.
+/// Waits for the end of a replacement in progress.
 pub async fn over() {
     // The sender lives as long as the process.
     let _ = IS_UNDER_WAY.subscribe().wait_for(|is_under_way| !is_under_way).await;
 }
 
-/// Holds off a replacement: for work in the background that takes something from the database and brings back the outcome,
-/// which the next database knows nothing of.
+/// Blocks replacements. For background work that takes a job from the database and writes back the outcome, which would
+/// make no sense in the next database.
 pub async fn hold() -> RwLockReadGuard<'static, ()> {
     WORK.read().await
 }
 
-/// A replacement under way. It ends when this is dropped.
+/// A replacement in progress. It ends when this is dropped.
 pub struct Replacement {
     _alone: Option<RwLockWriteGuard<'static, ()>>,
 }

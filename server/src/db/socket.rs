@@ -1,8 +1,8 @@
-//! The socket, encrypted or not, and the watch over answers that do not come.
+//! The socket, encrypted or not, and the watch for overdue answers.
 //!
-//! Whoever awaits an answer raises the [`Watch`]. When nothing was read for [`SILENCE`], the [`Pulse`] is asked; if
-//! PostgreSQL answers nobody else either, reading fails. The timer is not touched per request: it looks every three
-//! seconds whether anything was read since.
+//! A caller that awaits an answer raises the [`Watch`]. If nothing was read for [`SILENCE`], the [`Pulse`] is
+//! checked; if PostgreSQL does not answer that either, reading fails. Requests do not touch the timer: every three
+//! seconds it checks whether anything was read since.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::Pulse;
 use super::limits::SILENCE;
 
-/// Whether somebody awaits an answer on a connection. Clones are one.
+/// Whether an answer is awaited on a connection. Clones share the state.
 #[derive(Clone, Default)]
 pub struct Watch(Arc<AtomicBool>);
 
@@ -42,12 +42,12 @@ pub struct Socket {
     pub watch: Watch,
     /// None for the pulse's own connection.
     pub pulse: Option<Pulse>,
-    /// Reads that brought something, so far.
+    /// The number of reads that returned data.
     reads: u64,
     silence: Option<Silence>,
 }
 
-/// How long nothing has come.
+/// The timer for silence.
 struct Silence {
     timer: Pin<Box<Sleep>>,
     /// [`Socket::reads`] when the timer was set.
@@ -123,7 +123,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A stream of whatever kind.
+/// Any stream.
 pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}

@@ -1,8 +1,7 @@
-//! A reading transaction whose rows are handed on as they come, in bounded memory.
+//! A read-only transaction whose rows are passed on as they arrive, in bounded memory.
 //!
-//! As with [`super::Unit`], everything is written at once. Whoever wants the rows reads them from the connection:
-//! rows that nobody takes stay with PostgreSQL, and the transaction open. A stream that is dropped before its end is
-//! cancelled.
+//! As with [`super::Unit`], everything is written at once. The consumer reads rows from the connection; while it
+//! does not, PostgreSQL waits and the transaction stays open. Dropping a stream before its end cancels it.
 
 use bytes::BytesMut;
 
@@ -11,7 +10,7 @@ use super::unit::undo;
 use super::wire::{Answer, Exchange, Row};
 use super::{DbError, ExclusivePool, Query};
 
-/// Encoded rows are handed on in pieces of about this size, in bytes.
+/// Encoded rows are passed on in pieces of about this size, in bytes.
 const PIECE: usize = 64 << 10;
 
 /// A transaction that only reads.
@@ -24,11 +23,11 @@ pub struct StreamUnit<'a> {
     /// The settings and whatever else precedes the rows.
     pub before: Vec<Query<'a>>,
     pub rows: Query<'a>,
-    /// Run when the rows are read; its own rows come with [`Piece::Done`].
+    /// Runs after the rows are read; its own rows come with [`Piece::Done`].
     pub after: Query<'a>,
 }
 
-/// What comes of a [`StreamUnit`], ended by `Done`.
+/// A part of a [`StreamUnit`]'s result; the last one is `Done`.
 #[derive(Debug)]
 pub enum Piece {
     /// Encoded rows.
@@ -39,15 +38,15 @@ pub enum Piece {
     },
 }
 
-/// Rows on their way.
+/// A stream of rows.
 pub struct RowStream {
     held: Held,
     exchange: Exchange,
-    /// Which statement's rows are streamed; the next one's are kept.
+    /// The statement whose rows are streamed; the next one's are kept.
     step: usize,
     rows: u64,
     after: Vec<Row>,
-    /// Whether every statement was parsed anew, because one that had been prepared was refused.
+    /// Whether every statement was parsed again because a prepared one was refused.
     is_afresh: bool,
 }
 
@@ -74,8 +73,8 @@ impl<'a> StreamUnit<'a> {
 }
 
 impl RowStream {
-    /// The next piece; `encode` appends one row (told its number, from 0) to it. Not to be called after `Done` or an
-    /// error.
+    /// Returns the next piece. `encode` gets a row with its number (from 0) and appends it. Must not be called after
+    /// `Done` or an error.
     pub async fn next(&mut self, encode: impl Fn(u64, &Row, &mut BytesMut)) -> Result<Piece, DbError> {
         let mut piece = BytesMut::new();
         loop {
@@ -116,8 +115,8 @@ impl RowStream {
         }
     }
 
-    /// Sends `unit` again, every statement parsed anew: what was prepared may no longer fit the schema. For a stream that
-    /// was refused before it gave a row.
+    /// Sends `unit` again with every statement parsed again, because prepared ones may no longer fit the schema. For a
+    /// stream that was refused before its first row.
     pub async fn restart(&mut self, unit: &StreamUnit<'_>) -> Result<(), DbError> {
         self.exchange = self.held.begin_use()?.send_afresh(unit.queries()).await?;
         self.is_afresh = true;

@@ -1,8 +1,8 @@
-//! Encryption on the way to the database, where the server offers or the URL demands it (`sslmode`).
+//! TLS to the database, if the server offers it or the URL demands it (`sslmode`).
 //!
-//! As in libpq, `sslmode=prefer` (the default) encrypts if the server can and `require` refuses to go on unencrypted;
-//! neither checks who the server is, because managed databases sign with authorities of their own. Where a root
-//! certificate is at hand and the mode is `require` or stricter, the certificate is checked ([`install`]).
+//! As in libpq, `sslmode=prefer` (the default) encrypts if the server can, and `require` refuses unencrypted
+//! connections. Neither verifies the server's certificate, because managed databases use authorities of their own. If
+//! there is a root certificate and the mode is `require` or stricter, it is verified ([`install`]).
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -20,10 +20,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::config::conninfo::{CertificateCheck, DatabaseTls, Roots};
 
-/// A process has one database, however many logins and pools it reaches it by.
+/// A process uses one database server, whatever the number of logins and pools.
 static INSTALLED: OnceLock<MakeRustlsConnect> = OnceLock::new();
 
-/// What every connection to PostgreSQL is made with.
+/// The TLS settings of every connection to PostgreSQL.
 pub(super) fn tls() -> MakeRustlsConnect {
     static USUAL: LazyLock<MakeRustlsConnect> = LazyLock::new(|| {
         #[expect(clippy::expect_used, reason = "no file is read for it")]
@@ -32,8 +32,8 @@ pub(super) fn tls() -> MakeRustlsConnect {
     INSTALLED.get().unwrap_or(&USUAL).clone()
 }
 
-/// Checks the server's certificate, and shows the client's, as `settings` say; to be called before anything connects. The
-/// files are read once.
+/// Sets up verification of the server's certificate and the client's certificate from `settings`. Must be called before
+/// anything connects. The files are read once.
 pub fn install(settings: &DatabaseTls) -> Result<(), String> {
     if *settings != DatabaseTls::default() {
         INSTALLED.set(connector(settings)?).map_err(|_| "the way to the database is settled already".to_owned())?;
@@ -95,7 +95,7 @@ fn verifier(settings: &DatabaseTls, provider: &Arc<CryptoProvider>) -> Result<Ar
     builder.build().map_err(|error| error.to_string())
 }
 
-/// Takes a certificate of a known authority, whatever the name in it.
+/// Accepts a certificate of a known authority with any name.
 #[derive(Debug)]
 struct AnyName {
     inner: Arc<WebPkiServerVerifier>,
@@ -110,7 +110,7 @@ impl ServerCertVerifier for AnyName {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // The name is looked at last.
+        // The name is checked last.
         match self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -142,7 +142,7 @@ impl ServerCertVerifier for AnyName {
     }
 }
 
-/// Takes any certificate, but insists that the server holds its key.
+/// Accepts any certificate, but requires that the server holds its key.
 #[derive(Debug)]
 struct AnyServer {
     provider: Arc<CryptoProvider>,

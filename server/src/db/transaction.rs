@@ -1,7 +1,7 @@
 //! Transactions named for who acts.
 //!
-//! A transaction holds a [`Lease`]. Dropped before it ended (the client went away, an error took the short way out), it
-//! is undone as the lease does it.
+//! A transaction holds a [`Lease`]. If it is dropped before its end (the client went away, or an error returned early),
+//! the lease rolls it back.
 
 use std::error::Error as StdError;
 
@@ -20,15 +20,15 @@ pub struct Transaction {
 }
 
 impl Pool {
-    /// A transaction as `caller`: BEGIN and the settings leave in one round trip. `settings` are further
-    /// transaction-local settings (`request.method`, `request.headers`, …), set before the role.
+    /// Opens a transaction as `caller`: BEGIN and the settings take one round trip. `settings` are
+    /// further transaction-local settings (`request.method`, `request.headers`, …), set before the role.
     pub async fn as_caller(&self, caller: &Caller, settings: &[(&str, &str)]) -> Result<Transaction, DbError> {
         let (transaction, ()) = self.as_caller_with(caller, settings, [], async |_, []| ()).await?;
         Ok(transaction)
     }
 
-    /// The same with its first statements, all in one round trip: `ask` gets them prepared, and sends all of them before
-    /// it awaits an answer.
+    /// The same together with the first statements in one round trip: `ask` gets them prepared, and sends all of them
+    /// before it awaits an answer.
     pub async fn as_caller_with<T, const N: usize>(
         &self,
         caller: &Caller,
@@ -47,7 +47,7 @@ impl Pool {
         let begin = async { join!(client.batch_execute("begin"), client.query(&settings, &values)) };
         let (begun, asked) = match client.prepared_each(statements) {
             Some(prepared) => join!(begin, ask(client, prepared)),
-            // The login itself may see none of what they name, so they are prepared as the caller.
+            // The login role may not see the objects that they name, so they are prepared as the caller.
             None => {
                 check_begun(begin.await)?;
                 let prepared = client.prepare_each(statements).await?;
@@ -58,7 +58,7 @@ impl Pool {
         Ok((transaction, asked))
     }
 
-    /// Statements as `caller` of which nothing stays; ROLLBACK leaves with them, in one round trip. `ask` is as above.
+    /// Runs statements as `caller` and rolls them back, in one round trip including ROLLBACK. `ask` is as above.
     pub async fn look_as_caller<T, const N: usize>(
         &self,
         caller: &Caller,
@@ -74,7 +74,7 @@ impl Pool {
         Ok(asked)
     }
 
-    /// A transaction that begins with these statements, one after another; what they answer is not kept.
+    /// Opens a transaction with these statements, one after another. Their results are discarded.
     pub async fn begun(&self, begin: &str, statements: &[Query<'_>]) -> Result<Transaction, DbError> {
         let transaction = Transaction { lease: self.lease().await? };
         let client = &transaction.lease;
@@ -104,13 +104,13 @@ fn check_begun((begun, set): Begun) -> Result<(), DbError> {
     })
 }
 
-/// Sets so many names to values, for the transaction.
+/// SQL that sets `count` settings for the transaction.
 fn settings_sql(count: usize) -> String {
     let each = (0..count).map(|at| format!("set_config(${}, ${}, true)", at * 2 + 1, at * 2 + 2));
     format!("select {}", each.collect::<Vec<_>>().join(", "))
 }
 
-/// Of the settings that a transaction begins with, only the role can be refused so.
+/// Among the settings at the start of a transaction, only the role can cause these refusals.
 fn is_about_role(refusal: &DbRefusal) -> bool {
     [SqlState::INVALID_PARAMETER_VALUE, SqlState::INSUFFICIENT_PRIVILEGE].contains(refusal.code())
 }
@@ -121,12 +121,12 @@ impl Transaction {
         Ok(&self.lease)
     }
 
-    /// Makes it last. On failure nothing has happened.
+    /// Commits. On failure nothing is stored.
     pub async fn commit(self) -> Result<(), DbError> {
         self.end("commit").await
     }
 
-    /// Undoes it and gives the connection back.
+    /// Rolls back and returns the connection.
     pub async fn rollback(self) -> Result<(), DbError> {
         self.end("rollback").await
     }

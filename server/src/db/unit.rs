@@ -1,8 +1,8 @@
 //! A whole transaction as one unit on the wire.
 //!
-//! BEGIN, the settings, the statements and COMMIT are written at once on a connection that nobody else can write to,
-//! and their answers are read together: one round trip. Where a check has to look at a result first, the end is held
-//! back and sent by [`OpenUnit`].
+//! BEGIN, the settings, the statements and COMMIT are written at once on an exclusively held connection, and their
+//! answers are read together: one round trip. If a result has to be checked first, the end is held back and sent by
+//! [`OpenUnit`].
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use super::exclusive::{Asker, Held};
 use super::wire::{Refusal, Row};
 use super::{DbError, ExclusivePool};
 
-/// A value sent beside a statement.
+/// A parameter of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Param {
-    /// As text of no declared type: PostgreSQL decides from the context what it is.
+    /// Text without a declared type: PostgreSQL infers the type from the context.
     Text(Bytes),
     /// The bytes of a `bytea`.
     Binary(Bytes),
@@ -31,19 +31,19 @@ pub struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// A statement without values that is the same for everybody.
+    /// A statement without parameters whose plan does not depend on the role.
     pub(super) fn plain(text: &str) -> Query<'_> {
         Query { text, params: &[], role: "" }
     }
 }
 
-/// How a transaction ends when nothing failed.
+/// How a transaction ends if nothing failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Commit,
-    /// As `COMMIT` would, but nothing stays: deferred constraints are checked, then all is undone.
+    /// Checks deferred constraints as `COMMIT` would, then rolls back.
     Rollback,
-    /// The caller decides, having seen the results.
+    /// The caller decides after seeing the results.
     Decide,
 }
 
@@ -64,18 +64,18 @@ pub struct Unit<'a> {
     pub asker: Asker<'a>,
     /// `BEGIN …`
     pub begin: &'static str,
-    /// The settings statement, then whatever follows; each one's rows are returned.
+    /// The settings statement, then the others; the rows of each are returned.
     pub steps: Vec<Query<'a>>,
     pub end: End,
 }
 
-/// A transaction that awaits its end. Dropped, it is undone by closing its connection.
+/// A transaction whose end is held back. If dropped, it is rolled back by closing its connection.
 pub struct OpenUnit {
     held: Held,
 }
 
 impl OpenUnit {
-    /// Ends it as decided; [`End::Decide`] leaves nothing of it, whatever it did.
+    /// Ends it as decided. [`End::Decide`] rolls back.
     pub async fn end(mut self, how: End) -> Result<(), DbError> {
         let statements = if how == End::Decide { &["ROLLBACK"] } else { how.statements() };
         run(&mut self.held, statements.iter().map(|text| Query::plain(text))).await?;
@@ -83,21 +83,22 @@ impl OpenUnit {
     }
 }
 
-/// What a unit answered: the rows of each step, and the transaction itself if its end was held back.
+/// The results of a unit: the rows of each step, and the transaction itself if its end was held back.
 pub struct Answers {
     pub rows: Vec<Vec<Row>>,
-    /// From when there was a connection for it.
+    /// Measured from when it got a connection.
     pub took: Duration,
     pub open: Option<OpenUnit>,
 }
 
 impl ExclusivePool {
-    /// Runs a transaction. Of several failures the first is reported; nothing of a failed transaction stays.
+    /// Runs a transaction. Reports the first of several failures; a failed transaction is rolled back.
     pub async fn run(&self, unit: &Unit<'_>) -> Result<Answers, DbError> {
         let mut held = self.hold(&unit.asker).await?;
         let started = Instant::now();
         let rows = match attempt(&mut held, unit, false).await {
-            // The schema may have changed under a prepared statement: the transaction is undone, so it can be repeated.
+            // The schema may have changed since a statement was prepared. The transaction is rolled back, so it can be
+            // repeated.
             Err(DbError::Refused(refusal)) if refusal.may_be_stale() => attempt(&mut held, unit, true).await?,
             result => result?,
         };
@@ -117,13 +118,13 @@ async fn attempt(held: &mut Held, unit: &Unit<'_>, afresh: bool) -> Result<Vec<V
     Ok(rows)
 }
 
-/// Runs statements; a transaction that fails is undone.
+/// Runs statements and rolls back a failed transaction.
 async fn run<'a>(held: &mut Held, queries: impl IntoIterator<Item = Query<'a>>) -> Result<Vec<Vec<Row>>, DbError> {
     let result = held.begin_use()?.run(queries).await;
     concluded(held, result).await
 }
 
-/// The same with every statement parsed anew.
+/// The same, with every statement parsed again.
 async fn run_afresh<'a>(
     held: &mut Held,
     queries: impl IntoIterator<Item = Query<'a>>,
@@ -145,20 +146,20 @@ async fn concluded(held: &mut Held, result: Result<Vec<Vec<Row>>, DbError>) -> R
     }
 }
 
-/// Leaves the connection of a failed transaction clean, if it is still of use.
+/// Cleans the connection of a failed transaction, if it is still usable.
 pub(super) async fn undo(held: &mut Held, error: &DbError) {
     let DbError::Refused(refusal) = error else { return };
     if refusal.severity != "ERROR" {
         return;
     }
     let Ok(backend) = held.begin_use() else { return };
-    // With its end held back or never reached, a failed transaction is still open.
+    // If its end was held back or not reached, a failed transaction is still open.
     if backend.is_idle() || backend.run([Query::plain("ROLLBACK")]).await.is_ok() {
         held.end_use();
     }
 }
 
-/// Statements that are one transaction of their own, without BEGIN: a failure undoes them and nothing else.
+/// Statements that form an implicit transaction, without BEGIN: a failure rolls back only them.
 pub type Part = Vec<Step>;
 
 /// A statement with its values, owned.
@@ -176,12 +177,13 @@ impl Step {
     }
 }
 
-/// What a part answered: the rows of each step, or why PostgreSQL refused.
+/// The result of a part: the rows of each step, or PostgreSQL's refusal.
 pub type PartAnswer = Result<Vec<Vec<Row>>, Box<Refusal>>;
 
 impl ExclusivePool {
-    /// Runs many small transactions in one round trip: all are written before the first answer is awaited. Each is
-    /// refused or not by itself; an error is one of the connection, which says nothing of any.
+    /// Runs many small transactions in one round trip: all are written before the first answer is awaited. Each
+    /// succeeds or fails on its own. An error means that the connection failed, and says nothing about any of
+    /// them.
     pub async fn run_each(&self, role: &str, parts: &[Part]) -> Result<Vec<PartAnswer>, DbError> {
         let mut held = self.hold(&Asker { role, client: None, is_quick: true }).await?;
         let answers = held.begin_use()?.run_each(parts).await?;

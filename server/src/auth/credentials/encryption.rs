@@ -1,7 +1,7 @@
 //! Columns encrypted at rest: `{"key_id","alg":"aes-gcm-hkdf","data","nonce"}`.
 //!
-//! The key of a value is derived from the configured one and the id of its row, so that a value cannot move to
-//! another row. Reference: supabase/auth `internal/crypto/crypto.go`.
+//! The key of a value is derived from the configured key and the id of its row, so that a value cannot be
+//! copied to another row. Reference: supabase/auth `internal/crypto/crypto.go`.
 
 use aes_gcm::aead::Aead as _;
 use aes_gcm::{Aes256Gcm, KeyInit as _};
@@ -33,7 +33,7 @@ impl Sealed {
     }
 }
 
-/// The text to store for `value` of the row `id`: encrypted if that is on, else as it is.
+/// The text to store for `value` of the row `id`: encrypted if encryption is on, else unchanged.
 pub fn seal(config: &EncryptionConfig, id: &str, value: &str) -> AuthResult<String> {
     let Some(key) = config.key.as_ref().filter(|_| config.encrypt) else { return Ok(value.to_owned()) };
     let mut nonce = [0_u8; 12];
@@ -50,7 +50,7 @@ pub fn seal(config: &EncryptionConfig, id: &str, value: &str) -> AuthResult<Stri
     Ok(serde_json::to_string(&sealed).map_err(|error| Fault::new(error.to_string()))?)
 }
 
-/// Whether a stored text is to be sealed anew: encryption is on, and it is not sealed with the key of today.
+/// Whether a stored text must be sealed again: encryption is on, and it is not sealed with the current key.
 pub fn is_outdated(config: &EncryptionConfig, stored: &str) -> bool {
     config.encrypt && Sealed::parse(stored).is_none_or(|sealed| sealed.key_id != config.key_id)
 }
@@ -106,7 +106,7 @@ mod tests {
             EncryptionConfig { encrypt: true, key_id: "k".to_owned(), key: Some(key), decryption_keys }
         };
         let canonical = URL_SAFE_NO_PAD.encode([7; 32]);
-        // 32 bytes leave two bits of the last character to spare: `c` with them is `d`.
+        // 32 bytes leave two unused bits in the last character: `c` with one of them set is `d`.
         let stray = format!("{}d", canonical.strip_suffix('c').expect("ends so"));
         let stored = seal(&of(canonical), "row", "secret").expect("sealed");
         assert_eq!(open(&of(stray), "row", &stored).expect("opened"), "secret");

@@ -1,5 +1,5 @@
-//! base64 as upstream reads it, with Go's `encoding/base64`: unused bits of the last character are not looked at, and
-//! line breaks are passed over. What was stored, configured or handed out by it must be read here too.
+//! base64 as upstream reads it, with Go's `encoding/base64`: unused bits of the last character and line breaks are
+//! ignored. Values that upstream stored, accepted as settings or issued must be readable here too.
 
 use base64::Engine as _;
 use base64::alphabet::{self, Alphabet};
@@ -14,17 +14,17 @@ const STANDARD: GeneralPurpose = lenient(&alphabet::STANDARD, DecodePaddingMode:
 const STANDARD_NO_PAD: GeneralPurpose = lenient(&alphabet::STANDARD, DecodePaddingMode::RequireNone);
 const URL_SAFE_NO_PAD: GeneralPurpose = lenient(&alphabet::URL_SAFE, DecodePaddingMode::RequireNone);
 
-/// Go's `StdEncoding`; `None` for what is no base64.
+/// Go's `StdEncoding`; `None` if `text` is not base64.
 pub fn standard(text: &str) -> Option<Vec<u8>> {
     decode(&STANDARD, text)
 }
 
-/// Go's `RawStdEncoding`; `None` for what is no base64.
+/// Go's `RawStdEncoding`; `None` if `text` is not base64.
 pub fn standard_no_pad(text: &str) -> Option<Vec<u8>> {
     decode(&STANDARD_NO_PAD, text)
 }
 
-/// Go's `RawURLEncoding`; `None` for what is no base64.
+/// Go's `RawURLEncoding`; `None` if `text` is not base64.
 pub fn url_safe_no_pad(text: &str) -> Option<Vec<u8>> {
     decode(&URL_SAFE_NO_PAD, text)
 }
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn stray_bits_and_line_breaks_are_passed_over_and_nothing_else() {
-        // "Zg" is f; the last four bits of "Zh" to "Zv" are nobody's.
+        // "Zg" is f; the last four bits of "Zh" to "Zv" are unused.
         for text in ["Zg", "Zh", "Zv", "Z\r\ng", "Zg\n"] {
             assert_eq!(url_safe_no_pad(text).as_deref(), Some(&b"f"[..]), "{text}");
             assert_eq!(standard_no_pad(text).as_deref(), Some(&b"f"[..]), "{text}");

@@ -1,4 +1,4 @@
-//! What people prove themselves with: passwords, codes, keys, tokens.
+//! Credentials: passwords, codes, keys, tokens.
 
 pub mod encryption;
 pub mod lenient_base64;

@@ -1,4 +1,4 @@
-//! One-time codes and the hashes that stand for them. Reference: supabase/auth `internal/crypto/crypto.go`.
+//! One-time codes and their hashes. Reference: supabase/auth `internal/crypto/crypto.go`.
 
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, Mac as _};
@@ -16,27 +16,29 @@ pub fn generate(digits: usize) -> String {
     (0..digits).map(|_| char::from(b'0' + rng.random_range(0..10_u8))).collect()
 }
 
-/// A code to be mailed to `address`: the same in every repetition of a transaction, since it may be on its way already.
+/// A code to be mailed to `address`. The same in every repetition of a transaction, since it may already have been
+/// sent.
 pub fn for_mail(request: &Request, purpose: &str, address: &str) -> String {
     let digits = request.auth.config.mailer.otp_length;
     request.once(&format!("code of {purpose} {address}"), || generate(digits))
 }
 
-/// Makes the hashes that stand for codes.
+/// Hashes codes.
 pub struct CodeHasher {
     keyed: Hmac<Sha224>,
 }
 
 impl CodeHasher {
-    /// `secret` is the server's own, the same for all its instances.
+    /// `secret` is the server's, the same for all its instances.
     pub fn new(secret: &Secret) -> Self {
         // HMAC takes keys of any length.
         let keyed = Hmac::new_from_slice(secret.reveal().as_bytes()).unwrap_or_else(|_| Hmac::new(&Default::default()));
         Self { keyed }
     }
 
-    /// What is stored and put into links: lower-case hex HMAC-SHA-224 of address and code. Upstream's has no key: whoever
-    /// knows an address can compute the hashes of all codes and guess by link, where nobody counts.
+    /// The hash that is stored and put into links: lower-case hex HMAC-SHA-224 of address and code. Upstream's hash has
+    /// no key: anybody who knows an address can compute the hashes of all codes and guess through links, where tries
+    /// are not counted.
     pub fn hash(&self, address: &str, code: &str) -> String {
         let mut keyed = self.keyed.clone();
         keyed.update(address.as_bytes());
@@ -45,8 +47,8 @@ impl CodeHasher {
     }
 }
 
-/// Upstream's hash of a code, which databases hold that it served until now. Typed codes are compared with it as well; it is
-/// never stored.
+/// Upstream's hash of a code, as found in databases that upstream served before. Typed codes are compared with it too;
+/// it is never stored.
 pub fn plain_hash(address: &str, code: &str) -> String {
     hex::encode(Sha224::digest(format!("{address}{code}")))
 }

@@ -8,10 +8,10 @@ use subtle::ConstantTimeEq as _;
 
 use crate::auth::error::{AuthError, AuthResult};
 
-/// Marks the tokens of mails whose link gives an auth code instead of a session.
+/// The prefix of tokens in mails whose link gives an auth code instead of a session.
 pub const PREFIX: &str = "pkce_";
 
-/// A token's hash without that mark.
+/// A token's hash without the prefix.
 pub fn bare(hash: &str) -> &str {
     hash.strip_prefix(PREFIX).unwrap_or(hash)
 }
@@ -23,7 +23,7 @@ pub enum ChallengeMethod {
 }
 
 impl ChallengeMethod {
-    /// In any case; `None` for other methods.
+    /// Case-insensitive; `None` for other methods.
     pub fn parse(text: &str) -> Option<Self> {
         if text.eq_ignore_ascii_case("s256") {
             Some(Self::S256)
@@ -43,7 +43,7 @@ impl ChallengeMethod {
     }
 }
 
-/// What the client commits itself to when it begins a flow.
+/// The challenge that a client sends when it begins a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
     pub method: ChallengeMethod,
@@ -51,9 +51,9 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// Reads the pair of request fields: none, or both and well formed.
+    /// Reads the two request fields: either none, or both and well formed.
     ///
-    /// Upstream answers 500 for an unknown method; it is the caller's fault, so 400 here.
+    /// Upstream answers 500 for an unknown method; here it is 400, because it is the caller's fault.
     pub fn read(method: &str, code: &str) -> AuthResult<Option<Self>> {
         match (method.is_empty(), code.is_empty()) {
             (true, true) => return Ok(None),

@@ -1,5 +1,5 @@
-//! Refresh tokens of the second format: they name their session and carry a counter, and nothing is stored
-//! for each. Reference: supabase/auth `internal/crypto/refresh_tokens.go`.
+//! Refresh tokens of the second format. They contain the session's id and a counter; the tokens themselves
+//! are not stored. Reference: supabase/auth `internal/crypto/refresh_tokens.go`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ use crate::auth::credentials::lenient_base64;
 const SIGNATURE: usize = 16;
 const CHECKSUM: usize = 4;
 
-/// A token whose checksum held: `0 ‖ session ‖ varint counter ‖ HMAC-SHA-256[..16] ‖ SHA-256[..4]`.
+/// A token with a valid checksum: `0 ‖ session ‖ varint counter ‖ HMAC-SHA-256[..16] ‖ SHA-256[..4]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterToken {
     pub session_id: Uuid,
@@ -24,7 +24,7 @@ pub struct CounterToken {
 }
 
 impl CounterToken {
-    /// `None` for what is no such token; the checksum spares the database forged ones.
+    /// `None` if it is not such a token. The checksum keeps forged tokens away from the database.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = lenient_base64::url_safe_no_pad(text)?;
         let (rest, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM)?)?;
@@ -109,7 +109,7 @@ mod tests {
         let text = CounterToken::encode(Uuid::new_v4(), 5, b"key").expect("text");
         for at in 0..text.len() {
             let mut changed = text.clone().into_bytes();
-            // Far enough away that not only unused bits of the last character differ.
+            // Far enough from the end that more than the last character's unused bits differ.
             changed[at] = if changed[at].is_ascii_lowercase() { b'A' } else { b'z' };
             let changed = String::from_utf8(changed).expect("ascii");
             assert_eq!(CounterToken::parse(&changed), None, "{at}");
@@ -123,7 +123,7 @@ mod tests {
     fn bits_that_stand_for_nothing_are_not_looked_at() {
         let session = Uuid::new_v4();
         let text = CounterToken::encode(session, 5, b"key").expect("text");
-        // 38 bytes are 51 characters, the last of which has two bits to spare.
+        // 38 bytes are 51 characters, the last of which has two unused bits.
         assert_eq!(text.len(), 51);
         let last = text.chars().next_back().expect("a character");
         let place = ALPHABET.find(last).expect("base64url");

@@ -18,7 +18,7 @@ use crate::auth::models::store::Db;
 use crate::auth::models::user::{self, Column, User};
 use crate::auth::outside::hooks::{self, Hook};
 
-/// What signing in is answered with.
+/// The answer to a sign-in.
 #[derive(Debug, Serialize)]
 pub struct SessionAnswer {
     pub access_token: String,
@@ -34,10 +34,10 @@ pub struct SessionAnswer {
     pub provider_token: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub provider_refresh_token: String,
-    /// On the password grant always present: null, or why the right password is weak by now.
+    /// Always present for the password grant: null, or why the password is now considered weak.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weak_password: Option<Value>,
-    /// The session that was opened, if this opened one.
+    /// The session, if this opened one.
     #[serde(skip)]
     pub session_id: Option<Uuid>,
 }
@@ -83,7 +83,7 @@ impl SessionAnswer {
 /// A signed access token.
 pub struct AccessToken {
     pub text: String,
-    /// Seconds from when it was signed: the same number however long the answer takes.
+    /// Seconds from the time of signing, however long the answer takes.
     pub expires_in: i64,
     /// Unix seconds.
     pub expires_at: i64,
@@ -109,7 +109,7 @@ async fn issue_now(
 ) -> AuthResult<SessionAnswer> {
     let config = &request.auth.config;
     if db.is_repeated() {
-        // Somebody outside has taken time, in which the account may have been closed or its password changed.
+        // During a call to another service, the account may have been closed or its password changed.
         let now = user::as_of_now(db, &user).await?;
         if now.is_banned() {
             let status = if method == "password" { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
@@ -121,10 +121,10 @@ async fn issue_now(
     }
     user.last_sign_in_at = Some(crate::auth::models::now());
     request.add_header("sb-auth-user-id", user.id.to_string());
-    // Before the session: its foreign key shares a lock on the user's row, which two sign-ins would then want to raise
-    // while somebody waits for it.
+    // Before inserting the session: its foreign key takes a shared lock on the user's row, and two sign-ins that both
+    // try to upgrade it would deadlock.
     user.update(db, &[Column::LastSignInAt]).await.or_internal("Database error updating user's last_sign_in_at")?;
-    // A hook may be asked about it, and then hears the same of it again.
+    // A hook may be called with it and must then see the same session again.
     let mut session = request.once(&format!("session of {}", user.id), || Session::new(user.id, grant));
     let refresh_token = if config.security.refresh_token_version == 2 {
         let key = new_key();
@@ -257,7 +257,7 @@ async fn custom_claims(
     }
 }
 
-/// An answer of the hook's kind: it has no code of its own.
+/// A hook's error, which has no code.
 fn told(message: String) -> AuthError {
     AuthError::Hook { status: actix_web::http::StatusCode::INTERNAL_SERVER_ERROR, message }
 }

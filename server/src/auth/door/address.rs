@@ -19,7 +19,7 @@ pub fn parse_email(text: &str) -> AuthResult<String> {
 
 fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.split_once('@') else { return false };
-    // Longer ones, and dots in odd places, HTML takes and no mail server does.
+    // HTML accepts longer local parts and dots in odd places; mail servers do not.
     let local_fits = (1..=64).contains(&local.len())
         && !local.starts_with('.')
         && !local.ends_with('.')
@@ -34,7 +34,7 @@ fn is_email(text: &str) -> bool {
     local_fits && domain.split('.').all(label_fits)
 }
 
-/// The number without a leading `+` and blanks.
+/// The number without a leading `+` and spaces.
 pub fn format_phone(text: &str) -> String {
     text.strip_prefix('+').unwrap_or(text).replace(' ', "")
 }
@@ -46,7 +46,7 @@ pub fn parse_phone(text: &str) -> AuthResult<String> {
     if fits { Ok(phone) } else { Err(AuthError::invalid("Invalid phone number format (E.164 required)")) }
 }
 
-/// Refuses addresses outside a non-empty list; `+label`s do not matter.
+/// Refuses addresses that are not in a non-empty list, ignoring `+label`s.
 pub fn check_authorized(email: &str, authorized: &[String]) -> AuthResult<()> {
     if authorized.is_empty() {
         return Ok(());

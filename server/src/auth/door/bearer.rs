@@ -1,5 +1,5 @@
-//! Who asks: bearer tokens, the users and sessions they name, and administrators.
-//! Reference: supabase/auth `internal/api/auth.go`, `internal/api/middleware.go`.
+//! The caller: bearer tokens, the users and sessions they name, and administrators. Reference:
+//! supabase/auth `internal/api/auth.go`, `internal/api/middleware.go`.
 
 use chrono::Utc;
 use uuid::Uuid;
@@ -24,8 +24,8 @@ impl Caller {
         self.session.as_ref().is_some_and(Session::is_aal2)
     }
 
-    /// Whether a client of the OAuth server asks. Its session says so; the claim only where there is none, because a hook
-    /// may write or drop it.
+    /// Whether the caller is a client of the OAuth server. The session decides, and the claim only if there is no
+    /// session, because a hook may write or drop the claim.
     pub fn is_client(&self) -> bool {
         match &self.session {
             Some(session) => session.oauth_client_id.is_some(),
@@ -74,9 +74,9 @@ pub fn claims(request: &Request) -> AuthResult<Claims> {
     claims.ok_or_else(|| refused("token is malformed: could not read the claims".to_owned()))
 }
 
-/// The signed-in user of the request, in person; refuses tokens of users and sessions that are gone, banned users, and
-/// tokens that a third party got from the OAuth server: those act within their scopes and never on the account. Upstream
-/// lets them change the password.
+/// The signed-in user of the request. Refuses tokens of deleted users and ended sessions, banned users, and tokens that
+/// a third party got from the OAuth server: those act within their scopes and never on the account. Upstream lets them
+/// change the password.
 pub async fn require_user(request: &Request) -> AuthResult<Caller> {
     let caller = require_user_or_client(request).await?;
     if caller.is_client() {
@@ -85,7 +85,7 @@ pub async fn require_user(request: &Request) -> AuthResult<Caller> {
     Ok(caller)
 }
 
-/// Like [`require_user`], for what a client of the OAuth server may do as well.
+/// Like [`require_user`], but also accepts clients of the OAuth server.
 pub async fn require_user_or_client(request: &Request) -> AuthResult<Caller> {
     let claims = claims(request)?;
     let caller = load(request, claims).await?;
@@ -95,8 +95,8 @@ pub async fn require_user_or_client(request: &Request) -> AuthResult<Caller> {
 
 const CLIENT: &str = "OAuth clients are not allowed to perform these actions";
 
-/// Like [`require_user`] for who only looks: of the session nothing is read but that it is there, which spares the
-/// database a quarter of the work.
+/// Like [`require_user`], for reading only: checks only that the session exists, which saves the database a
+/// quarter of the work.
 pub async fn require_reader(request: &Request) -> AuthResult<(Claims, User)> {
     let claims = claims(request)?;
     let (user_id, session_id) = (subject(&claims)?, claims.session());
@@ -148,7 +148,7 @@ async fn load(request: &Request, claims: Claims) -> AuthResult<Caller> {
     Ok(Caller { claims, user, session })
 }
 
-/// The administrator who asks. A token with a session is good only while that session is.
+/// The calling administrator. A token with a session is valid only as long as the session.
 pub async fn require_admin(request: &Request) -> AuthResult<Admin> {
     let claims = claims(request)?;
     let config = &request.auth.config;
@@ -167,7 +167,7 @@ pub async fn require_admin(request: &Request) -> AuthResult<Admin> {
     Ok(Admin { claims })
 }
 
-/// Refuses anonymous users where a real account is needed.
+/// Refuses anonymous users.
 pub fn refuse_anonymous(caller: &Caller) -> AuthResult<()> {
     if caller.claims.is_anonymous {
         return Err(AuthError::forbidden(Code::NoAuthorization, "Anonymous user not allowed to perform these actions"));

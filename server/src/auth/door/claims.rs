@@ -34,7 +34,7 @@ impl Default for Audience {
 }
 
 impl Claims {
-    /// `None` if a claim of an access token has a type it must not have, read here or not.
+    /// `None` if a claim of an access token has a wrong type, even if it is not read here.
     pub fn read(mut claims: Map<String, Value>) -> Option<Self> {
         claims.retain(|_, value| !value.is_null());
         let fits = claims.iter().all(|(name, value)| match name.as_str() {
@@ -49,7 +49,7 @@ impl Claims {
         serde_json::from_value(Value::Object(claims)).ok()
     }
 
-    /// Whether the claim is missing: an empty text is an audience, that of a server without one.
+    /// Whether the claim is missing. An empty text is an audience: that of a server without one.
     pub fn has_no_audience(&self) -> bool {
         matches!(&self.aud, Audience::Many(many) if many.is_empty())
     }
@@ -62,7 +62,7 @@ impl Claims {
         }
     }
 
-    /// The session the token belongs to; the zero uuid is none.
+    /// The session the token belongs to; `None` for the zero uuid.
     pub fn session(&self) -> AuthResult<Option<Uuid>> {
         if self.session_id.is_empty() {
             return Ok(None);

@@ -32,11 +32,11 @@ fn set(response: &mut HttpResponse, name: &'static str, value: &str) {
     }
 }
 
-/// Answers a preflight: 204, with the permission or without.
+/// Answers a preflight: 204, with or without permission.
 ///
-/// In the full server, whatever headers are asked for are allowed, as by Supabase's gateway: clients add their own. Alone,
-/// the API allows its own and those that are configured, and, since the Fetch standard has browsers send header names in
-/// lower case and sorted, others get no permission.
+/// The full server allows all requested headers, as Supabase's gateway does, because clients add their own. On its own,
+/// the API allows only its own and the configured headers. Per the Fetch standard, browsers send the names in lower
+/// case and sorted; other lists get no permission.
 pub fn preflight(headers: &HeaderMap, config: &AuthConfig) -> HttpResponse {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
     let mut response = HttpResponse::build(StatusCode::NO_CONTENT).finish();

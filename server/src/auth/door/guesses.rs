@@ -1,9 +1,9 @@
-//! Guesses are slowed down, and nobody is locked out by somebody else's.
+//! Slows down guessing without locking out the owner.
 //!
-//! Wrong passwords and second factors of an account make the next tries wait, longer each time, one after the other. A client
-//! that the account has signed in from has a lane of its own and does not wait behind strangers; among strangers those go
-//! first who have guessed least. Wrong codes are counted by code and client: a code that was guessed at too often is worth
-//! nothing, while the link of its mail stays good. All of it is counted by this process alone and forgotten with it.
+//! Wrong passwords and second factors of an account delay its next tries, longer each time. Tries are processed one
+//! after the other. A client on which the account has signed in has its own queue and does not wait behind strangers;
+//! among strangers, those with the fewest failures go first. Wrong codes are counted per code and client: after too
+//! many tries a code becomes invalid, while the link in its mail stays valid. The counts exist only in this process.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash, RandomState};
@@ -19,23 +19,23 @@ use crate::config::GuessesConfig;
 /// The first delay; each further failure doubles it.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 
-/// One failure is forgiven after so long.
+/// One failure is forgotten after this time.
 const FORGIVEN: Duration = Duration::from_secs(300);
 
-/// How many tries of one account are judged at a time.
+/// How many tries of one account are checked at a time.
 const AT_ONCE: usize = 8;
 
-/// How many wait for their turn at one account, and how long.
+/// How many may wait for one account, and how long.
 const WAITING: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(7);
 
 /// How many accounts and clients are remembered.
 const REMEMBERED: usize = 100_000;
 
-/// How many times as many wrong codes all clients together may try, within an hour, as one.
+/// All clients together may try this many times as many wrong codes within an hour as one client.
 const TOGETHER: f64 = 10.0;
 
-/// What is guessed at, hashed: the process's random key keeps it from being chosen.
+/// The guessed item, hashed with a random key of the process, so that attackers cannot choose collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target(u64);
 
@@ -44,10 +44,10 @@ struct Lane {
     failures: f64,
     /// When `failures` was last brought up to date.
     seen: Option<Instant>,
-    /// No try before.
+    /// No try before this time.
     next: Option<Instant>,
     running: usize,
-    /// Failures of single clients: who has fewer goes first.
+    /// Failures per client: those with fewer go first.
     clients: HashMap<u64, u32>,
     waiting: Vec<(u32, u64)>,
     wake: Arc<Notify>,
@@ -63,7 +63,7 @@ impl Lane {
     }
 
     fn delay(&self, config: &GuessesConfig) -> Duration {
-        // A failure counts whole until it is forgiven.
+        // A failure counts in full until it is forgotten.
         let beyond = self.failures.ceil() - f64::from(config.free_tries);
         if beyond < 0.0 {
             return Duration::ZERO;
@@ -75,7 +75,7 @@ impl Lane {
         self.failures == 0.0 && self.running == 0 && self.waiting.is_empty()
     }
 
-    /// Takes a turn if there is one now.
+    /// Takes a turn if one is free now.
     fn enter(&mut self, now: Instant, config: &GuessesConfig) -> bool {
         self.forgive(now);
         if self.running >= AT_ONCE || self.next.is_some_and(|next| next > now) {
@@ -93,28 +93,28 @@ struct Tries {
     seen: Instant,
 }
 
-/// The brake of one server.
+/// The throttle of one server.
 pub struct Guesses {
     config: GuessesConfig,
     hashes: RandomState,
     lanes: Mutex<HashMap<Target, Lane>>,
-    /// Which clients proved themselves to which account.
+    /// Which clients have signed in to which account.
     known: Mutex<HashMap<u64, Instant>>,
     codes: Mutex<HashMap<Target, Tries>>,
     /// Wrong codes of an account, whichever code they were tried for.
     wrong: Mutex<HashMap<Target, (f64, Instant)>>,
 }
 
-/// A try under way.
+/// A try in progress.
 pub struct Try<'a> {
     guesses: &'a Guesses,
-    /// `None` where nothing is counted.
+    /// `None` if nothing is counted.
     lane: Option<Target>,
     account: Target,
     client: u64,
 }
 
-/// A place among those who wait; it is given up when dropped.
+/// A place in the queue, given up when dropped.
 struct Place<'a> {
     guesses: &'a Guesses,
     lane: Target,
@@ -144,7 +144,7 @@ impl Drop for Try<'_> {
 }
 
 impl Try<'_> {
-    /// It was wrong: the next ones wait longer.
+    /// The try was wrong: the next ones wait longer.
     pub fn failed(self) {
         let Some(target) = self.lane else { return };
         let now = Instant::now();
@@ -162,7 +162,7 @@ impl Try<'_> {
         if right { self.succeeded() } else { self.failed() }
     }
 
-    /// It was right: its client is known to the account from now on. What others got wrong stays counted.
+    /// The try was right: its client is now known to the account. Failures of others still count.
     pub fn succeeded(self) {
         if self.lane.is_none() {
             return;
@@ -198,8 +198,8 @@ impl Guesses {
         Target(self.hashes.hash_one(what))
     }
 
-    /// Waits for a turn to try at `account`. Whether the account has signed in from the client is asked of `is_known` only
-    /// where others have to wait: without wrong guesses this costs no more than a look.
+    /// Waits for a turn to try `account`. `is_known`, which tells whether the account has signed in on this client, is
+    /// called only if tries have to wait. Without wrong guesses this costs almost nothing.
     ///
     /// Errors: 429 `over_request_rate_limit` when too many wait, or too long.
     pub async fn begin(
@@ -243,7 +243,7 @@ impl Guesses {
             let lane = lanes.entry(target).or_default();
             let tries = lane.clients.get(&client).copied().unwrap_or(0);
             if lane.waiting.len() >= WAITING {
-                // Whoever has guessed most gives way.
+                // The client with the most failures gives way.
                 match lane
                     .waiting
                     .iter()
@@ -264,7 +264,7 @@ impl Guesses {
             let (wake, pause) = {
                 let now = Instant::now();
                 let mut lanes = self.lanes.lock();
-                // Forgotten: nothing speaks against it any more.
+                // Already forgotten, so the try may proceed.
                 let Some(lane) = lanes.get_mut(&target) else { return Ok(()) };
                 if now >= deadline || !lane.waiting.iter().any(|(_, id)| *id == place.id) {
                     return Err(too_many());
@@ -276,12 +276,13 @@ impl Guesses {
                 let until = lane.next.filter(|next| *next > now).unwrap_or(now + Duration::from_millis(20));
                 (Arc::clone(&lane.wake), until.min(deadline).saturating_duration_since(now))
             };
-            // What is missed between the look and this wait is seen when the pause is over.
+            // A wake-up missed before this wait is noticed when the pause is over.
             let _ = tokio::time::timeout(pause.max(Duration::from_millis(1)), wake.notified()).await;
         }
     }
 
-    /// Counts a try of `code` by `client`, before it is judged; whether it may be judged at all. `account` is whose it is.
+    /// Counts a try of `code` by `client` and returns whether it may be checked. Call before checking. `account` owns
+    /// the code.
     pub fn may_try(&self, account: Target, code: Target, client: &str) -> bool {
         if !self.config.enabled {
             return true;
@@ -301,8 +302,8 @@ impl Guesses {
         self.may_try_alone(code, client)
     }
 
-    /// The same without a count of all clients together: where nothing else would let the owner in, what others guess is no
-    /// reason to refuse.
+    /// The same without the count of all clients together: if the code is the owner's only way in, other clients'
+    /// guesses must not block it.
     pub fn may_try_alone(&self, code: Target, client: &str) -> bool {
         if !self.config.enabled {
             return true;
@@ -317,22 +318,22 @@ impl Guesses {
         *count <= self.config.code_tries
     }
 
-    /// The client was right: what was counted for it alone is forgotten, what others tried is not.
+    /// The client was right: forgets its own count, but not those of others.
     pub fn was_right_alone(&self, code: Target, client: &str) {
         if let Some(tries) = self.codes.lock().get_mut(&code) {
             tries.by_client.remove(&self.hashes.hash_one(client));
         }
     }
 
-    /// The code was right: what was counted for its account is forgotten.
+    /// The code was right: forgets the counts of its account.
     pub fn was_right(&self, account: Target, code: Target) {
         self.wrong.lock().remove(&account);
         self.codes.lock().remove(&code);
     }
 }
 
-/// Makes room in a map of `most` entries: what was not seen for an hour goes, and where that is little, the older half. Anybody
-/// may ask about addresses that nobody has, as many as they like.
+/// Makes room in a map of `most` entries: removes entries unused for an hour, and if that is not enough, the older
+/// half. Needed because anybody can ask about any number of unknown addresses.
 fn make_room<V>(map: &mut HashMap<Target, V>, most: usize, now: Instant, seen: impl Fn(&V) -> Instant) {
     if map.len() < most {
         return;
@@ -376,7 +377,7 @@ mod tests {
         }
         assert!(fail(&guesses, account, "stranger").await >= Duration::from_millis(200));
         assert!(fail(&guesses, account, "another stranger").await >= Duration::from_millis(350));
-        // Another account, and the owner where this one has signed in before.
+        // Another account, and the owner on a known client.
         assert!(fail(&guesses, guesses.target("bob"), "stranger").await < Duration::from_millis(240));
         let started = Instant::now();
         guesses.begin(account, "home", async || Ok(true)).await.expect("a turn").succeeded();

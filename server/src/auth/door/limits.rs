@@ -1,5 +1,6 @@
-//! How often: per client address on routes, per user and purpose for messages, globally for all messages.
-//! Reference: supabase/auth `internal/api/apilimiter/`, `internal/ratelimit/`, `internal/api/middleware.go`.
+//! Rate limits: per client address for routes, per user and purpose for messages, and global for all
+//! messages. Reference: supabase/auth `internal/api/apilimiter/`, `internal/ratelimit/`,
+//! `internal/api/middleware.go`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,7 +16,7 @@ use crate::auth::models::store::Db;
 use crate::config::{AuthMode, RateLimits};
 use crate::db::{DbError, Pool};
 
-/// The buckets of routes; each route that is named counts on its own.
+/// The buckets of routes. Each named route counts separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bucket {
     Signup,
@@ -38,7 +39,7 @@ pub enum Bucket {
     OauthClientRegister,
 }
 
-/// What somebody asks to be sent to an address or number that may be nobody's.
+/// A message requested for an address or number, which may be unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ask {
     /// A recovery or a sign-in link.
@@ -48,8 +49,8 @@ pub enum Ask {
     PhoneChange,
 }
 
-/// One client's request about one address or number. Whether anybody has it makes no difference to how soon the client may
-/// ask again.
+/// One client's request about one address or number. The wait until the next request does not depend on whether the
+/// address is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Asked {
     what: Ask,
@@ -62,7 +63,7 @@ impl Asked {
         Self { what, about: about.to_owned(), client: client(request) }
     }
 
-    /// The same client about the same address, for something else.
+    /// The same client and address, for another message.
     pub fn instead(&self, what: Ask) -> Self {
         Self { what, ..self.clone() }
     }
@@ -71,11 +72,11 @@ impl Asked {
 /// The limits of one server.
 pub struct Limits {
     config: RateLimits,
-    /// Until when clients wait who asked for something.
+    /// Until when clients must wait after a request.
     asked: Mutex<HashMap<Asked, Instant>>,
     by_peer: bool,
     buckets: Mutex<HashMap<(Bucket, String), Tokens>>,
-    /// Where messages are counted, for all instances together.
+    /// The database in which all instances count messages.
     counter: Pool,
 }
 
@@ -86,7 +87,7 @@ enum Kind {
     Sms,
 }
 
-/// A token bucket: so many tokens at an instant.
+/// A token bucket: its number of tokens at an instant.
 #[derive(Clone, Copy, Debug)]
 struct Tokens {
     left: f64,
@@ -105,16 +106,17 @@ impl Limits {
         })
     }
 
-    /// Forgets who has asked for what.
+    /// Forgets past requests.
     pub fn forget(&self) {
         self.asked.lock().clear();
         self.buckets.lock().clear();
     }
 
-    /// Tokens per second and how many at once.
+    /// Tokens per second, and the burst size.
     fn pace(&self, bucket: Bucket) -> (f64, f64) {
         let config = &self.config;
-        // A drop-in's bursts are fixed; the full server's, counting addresses that many may share, follow the setting.
+        // A drop-in's burst size is fixed. The full server counts addresses, which many clients may share, so its burst
+        // size follows the setting.
         let burst = |events: f64| if self.by_peer { events.max(30.0) } else { 30.0 };
         let per_five_minutes = |events: f64| (events / 300.0, burst(events));
         match bucket {
@@ -136,8 +138,9 @@ impl Limits {
         }
     }
 
-    /// Takes a token for the request's client; refuses when none is left. Who the client is says the
-    /// configured header; without one a drop-in does not count, and the full server counts addresses.
+    /// Takes a token for the request's client, and refuses if none is left. The configured header
+    /// identifies the client. Without one, a drop-in does not count and the full server counts
+    /// addresses.
     pub fn check(&self, bucket: Bucket, request: &Request) -> AuthResult<()> {
         let key = if request.auth.config.security.sb_forwarded_for && request.sb_forwarded_for().is_some() {
             request.sb_forwarded_for().map(|ip| ip.to_string())
@@ -159,7 +162,7 @@ impl Limits {
         let (pace, burst) = self.pace(bucket);
         let mut buckets = self.buckets.lock();
         if buckets.len() > 100_000 {
-            // Full buckets say nothing: a client without one starts with a full one.
+            // Full buckets can be dropped: a client without one starts with a full one.
             buckets.retain(|(bucket, _), tokens| {
                 let (pace, burst) = self.pace(*bucket);
                 tokens.left + now.duration_since(tokens.at).as_secs_f64() * pace < burst
@@ -175,7 +178,7 @@ impl Limits {
         true
     }
 
-    /// Refuses a client who has asked already and has to wait.
+    /// Refuses a client that must wait after its last request.
     pub fn check_asked(&self, asked: &Asked, code: Code) -> AuthResult<()> {
         match self.asked.lock().get(asked).map(|ready| ready.saturating_duration_since(Instant::now())) {
             Some(left) if !left.is_zero() => Err(too_soon(left.as_secs(), code)),
@@ -188,7 +191,7 @@ impl Limits {
         self.asked.lock().get(asked).is_some_and(|ready| *ready > Instant::now())
     }
 
-    /// Notes that the client was answered and waits for `pause` now.
+    /// Notes that the client was answered and must now wait for `pause`.
     pub fn note_asked(&self, asked: Asked, pause: Duration) {
         let now = Instant::now();
         let mut all = self.asked.lock();
@@ -202,8 +205,8 @@ impl Limits {
         }
     }
 
-    /// What sending a mail to `email` would be refused for, where there is nobody to send it to: it counts all the same,
-    /// else the limit would tell who has an account.
+    /// Counts and refuses like a mail to `email`, for an unknown address. Otherwise the limit would reveal who has an
+    /// account.
     pub async fn count_unsent(&self, request: &Request, email: &str) -> AuthResult<()> {
         let config = &request.auth.config;
         check_authorized(email, &config.external.email_authorized_addresses)?;
@@ -213,7 +216,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Counts a mail; says whether it may be sent.
+    /// Counts a mail and returns whether it may be sent.
     pub async fn allow_email(&self) -> AuthResult<bool> {
         self.allow(Kind::Email).await
     }
@@ -223,13 +226,13 @@ impl Limits {
         self.config.email_sent.events <= 0.0
     }
 
-    /// Counts a text message; says whether it may be sent.
+    /// Counts a text message and returns whether it may be sent.
     pub async fn allow_sms(&self) -> AuthResult<bool> {
         self.allow(Kind::Sms).await
     }
 
-    /// Counts in the database, at once and for all instances: what the request does later, even failing, takes
-    /// nothing back, and no request waits for another's transaction.
+    /// Counts in the database, immediately and for all instances. A later failure of the request does not undo
+    /// the count, and no request waits for another's transaction.
     async fn allow(&self, kind: Kind) -> AuthResult<bool> {
         let (kind, rate) = match kind {
             Kind::Email => ("email", self.config.email_sent),
@@ -246,25 +249,25 @@ impl Limits {
     }
 }
 
-/// Counts one in fixed windows of $3 seconds, $2 in each; a row if there was room.
+/// Counts one in fixed windows of $3 seconds with $2 in each. Returns a row if there was room.
 const WINDOW: &str = "insert into auth.message_counts as c (kind, since, counted) values ($1, now(), 1) \
     on conflict (kind) do update set \
     since = c.since + floor(extract(epoch from now() - c.since) / $3::float8) * make_interval(secs => $3::float8), \
     counted = case when extract(epoch from now() - c.since) >= $3::float8 then 1 else c.counted + 1 end \
     where extract(epoch from now() - c.since) >= $3::float8 or c.counted + 1 <= $2::float8 returning 1";
 
-/// Counts one in a bucket of $2 that gains one every $3 seconds; a row if there was room.
+/// Counts one in a bucket of $2 that gains one every $3 seconds. Returns a row if there was room.
 const BURST: &str = "insert into auth.message_counts as c (kind, since, counted) values ($1, now(), 1) \
     on conflict (kind) do update set since = now(), \
     counted = greatest(c.counted - extract(epoch from now() - c.since) / $3::float8, 0) + 1 \
     where greatest(c.counted - extract(epoch from now() - c.since) / $3::float8, 0) + 1 <= $2::float8 returning 1";
 
-/// Who the request's client is to limits: an address, or of IPv6 a network; `""` when unknown.
+/// The request's client for limits: an IPv4 address or IPv6 network; `""` if unknown.
 pub fn client(request: &Request) -> String {
     client_of(request.client_ip_text())
 }
 
-/// Who a bucket belongs to: of an IPv6 address its network of 64 bits, which is what one client is given.
+/// The owner of a bucket: for an IPv6 address its /64 network, which is what one client gets.
 fn client_of(key: String) -> String {
     match key.parse::<IpAddr>().map(|address| address.to_canonical()) {
         Ok(IpAddr::V6(address)) => {

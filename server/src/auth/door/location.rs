@@ -1,5 +1,5 @@
-//! Where answers that redirect lead: what they say in the query and the fragment of a URL.
-//! Reference: supabase/auth `internal/api/verify.go`, `internal/api/external.go`.
+//! Locations of redirects: the query and fragment of the URL. Reference: supabase/auth
+//! `internal/api/verify.go`, `internal/api/external.go`.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -57,13 +57,13 @@ pub fn with_fragment(target: &str, pairs: &[(&str, &str)]) -> String {
     format!("{}#{}", target.split('#').next().unwrap_or(""), encoded(pairs).replace('%', "%25"))
 }
 
-/// Where a first of two halves leads: `message` tells so.
+/// The location after the first of two confirmations, with `message`.
 pub fn halfway_redirect(target: &str, message: &str, pkce: bool) -> String {
     let target = if pkce { with_query(target, &[("message", message)]) } else { with_query(target, &[]) };
     with_fragment(&target, &[("message", message), ("sb", "")])
 }
 
-/// OAuth's name of a status, where it has one.
+/// OAuth's name for a status, if it has one.
 pub fn oauth_error(status: StatusCode) -> Option<&'static str> {
     Some(match status.as_u16() {
         400 => "invalid_request",
@@ -75,7 +75,7 @@ pub fn oauth_error(status: StatusCode) -> Option<&'static str> {
     })
 }
 
-/// Where an error leads: in the fragment, for PKCE in the query too.
+/// The location for an error: in the fragment, and for PKCE also in the query.
 pub fn error_redirect(error: &AuthError, target: &str, pkce: bool) -> String {
     let mut pairs = Vec::new();
     if let Some(name) = oauth_error(error.status()) {

@@ -1,4 +1,4 @@
-//! What comes in: the request and who makes it, its limits, and where its answer may lead.
+//! The request: the caller, rate limits, and where a redirect may lead.
 
 pub mod address;
 pub mod bearer;

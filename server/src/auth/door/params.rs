@@ -1,7 +1,7 @@
 //! Bodies: JSON objects read field by field, as Go reads them into a struct.
 //!
-//! Names match in any case, unknown fields are ignored, null is absent, and a value of the wrong type refuses
-//! the whole body.
+//! Names are case-insensitive, unknown fields are ignored, null counts as absent, and a value of the wrong
+//! type makes the whole body invalid.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ impl Params {
         Self::parse_as(body, PREFIX)
     }
 
-    /// The same with another beginning of the message for what is not JSON.
+    /// The same, with another prefix for the message about invalid JSON.
     pub fn parse_as(body: &[u8], prefix: &str) -> AuthResult<Self> {
         let bad = |what: &str| AuthError::bad_request(Code::BadJson, format!("{prefix}{what}"));
         if body.iter().all(u8::is_ascii_whitespace) {

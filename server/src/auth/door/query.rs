@@ -1,5 +1,5 @@
-//! Queries and forms as upstream reads them, with Go's `net/url`: a pair with a semicolon or a percent sign that begins no
-//! escape is passed over, the others stand.
+//! Queries and forms as upstream reads them, with Go's `net/url`: a pair with a semicolon or an invalid percent escape
+//! is skipped; the others are kept.
 
 use percent_encoding::percent_decode;
 
@@ -7,7 +7,7 @@ use percent_encoding::percent_decode;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs {
     pub pairs: Vec<(String, String)>,
-    /// Whether a pair was passed over.
+    /// Whether a pair was skipped.
     pub is_malformed: bool,
 }
 

@@ -19,7 +19,7 @@ impl RedirectPolicy {
     /// this machine), loopback addresses, and what the allow-list matches without its fragment.
     pub fn allows(&self, candidate: &str) -> bool {
         let (Some(base), Some(target)) = (Parts::of(&self.site), Parts::of(candidate)) else { return false };
-        // Whatever the list says: these run in the page that follows them.
+        // Never allowed, whatever the list says: browsers run these in the page.
         if is_executable(target.scheme) {
             return false;
         }
@@ -44,8 +44,8 @@ impl RedirectPolicy {
         self.patterns.iter().any(|pattern| pattern.matches(without_fragment))
     }
 
-    /// The first allowed of: header and query `redirect_to`, `Referer`; else the site. A query of which a pair cannot be
-    /// read asks for nothing.
+    /// The first allowed one of: header and query `redirect_to`, `Referer`; else the site. A malformed query is
+    /// ignored.
     pub fn choose(&self, request: &Request) -> String {
         let asked = request
             .header("redirect_to")
@@ -57,7 +57,7 @@ impl RedirectPolicy {
     }
 }
 
-/// Whether a browser takes a URL of this scheme for a script or a page of the site that leads to it.
+/// Whether a browser treats a URL of this scheme as a script or page of the linking site.
 pub fn is_executable(scheme: &str) -> bool {
     ["javascript", "data", "vbscript", "file", "about", "blob"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
@@ -69,7 +69,7 @@ fn is_regular_host(host: &str) -> bool {
         && host.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
 }
 
-/// A URL split as text: nothing is normalised, so that nothing can be smuggled through a normalisation.
+/// A URL split as text, without normalisation, so that normalisation cannot be exploited.
 struct Parts<'a> {
     scheme: &'a str,
     host: &'a str,
@@ -100,7 +100,7 @@ impl<'a> Parts<'a> {
         let (host, port) = match host_port.strip_prefix('[') {
             Some(v6) => {
                 let (host, tail) = v6.split_once(']')?;
-                // Nothing but a port follows: `[::1].evil.example` is a name to whoever reads on.
+                // Only a port may follow: other parsers read `[::1].evil.example` as a name.
                 (host, if tail.is_empty() { "" } else { tail.strip_prefix(':')? })
             }
             None => host_port.split_once(':').unwrap_or((host_port, "")),
@@ -112,8 +112,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A pattern over a whole URL: `*` is a run without `.` or `/`, `**` any run, `?` one character that is
-/// neither, `[a-z]`, `[!a]`, `{a,b}` alternatives, `\` takes the next character as it is.
+/// A pattern for a whole URL: `*` matches a run without `.` or `/`, `**` any run, `?` one character
+/// except these, `[a-z]`, `[!a]`, `{a,b}` alternatives, and `\` escapes the next character.
 struct Glob(Vec<Token>);
 
 enum Token {
@@ -232,8 +232,8 @@ fn alternatives(inner: &[char]) -> Vec<Glob> {
     parts.iter().map(|part| Glob(tokens(part))).collect()
 }
 
-/// Every position at which `tokens`, begun at `start`, can end; sorted, without repeats, so that the work is
-/// bounded by pattern length times text length squared.
+/// Every position at which a match of `tokens` from `start` can end; sorted and without duplicates, so that
+/// the work is bounded by pattern length times text length squared.
 fn ends(tokens: &[Token], text: &[char], start: usize) -> Vec<usize> {
     let mut positions = vec![start];
     for token in tokens {

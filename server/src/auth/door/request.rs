@@ -1,4 +1,4 @@
-//! One request of the authentication API: what was asked, by whom, and what its answer will carry.
+//! One request of the authentication API, with its caller and the headers of its answer.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -22,13 +22,13 @@ use crate::auth::outside::{Away, Memory};
 use crate::config::AuthMode;
 use crate::http::client::{client_address, parse_entry};
 
-/// Bodies may have this many bytes.
+/// The maximum size of a body, in bytes.
 pub const BODY_LIMIT: usize = 1 << 20;
 
 /// A body as it arrived.
 pub enum Body {
     Bytes(Vec<u8>),
-    /// More than [`BODY_LIMIT`] bytes: an error where the body is read, of no interest elsewhere.
+    /// More than [`BODY_LIMIT`] bytes: an error only if the body is read.
     TooLarge,
 }
 
@@ -42,7 +42,7 @@ pub struct Request {
     pub id: String,
     /// Headers that token issuing adds to the answer.
     extra: RefCell<Vec<(HeaderName, String)>>,
-    /// What was asked of the outside, and the connections that have to be given back for that.
+    /// Calls to other services, and the connections to give back before them.
     memory: Arc<Memory>,
 }
 
@@ -84,7 +84,7 @@ impl Request {
         form.get(name).or(self.query(name)).map(str::to_owned)
     }
 
-    /// Whether a pair of the query could not be read.
+    /// Whether a pair of the query was malformed.
     pub fn has_malformed_query(&self) -> bool {
         self.query.is_malformed
     }
@@ -120,13 +120,13 @@ impl Request {
         Db::acquire_for(&self.auth.pool, Arc::clone(&self.memory)).await
     }
 
-    /// The way to the outside, outside of transactions.
+    /// For calls to other services outside of transactions.
     pub fn away(&self) -> Away {
         Away::new(Arc::clone(&self.auth), Arc::clone(&self.memory))
     }
 
-    /// Asks the outside, holding no connection; see [`outside`](crate::auth::outside). `about` names everything that the answer
-    /// depends on: in a repeated transaction an answer about the same is not asked for again.
+    /// Calls another service without holding a connection; see [`outside`](crate::auth::outside). `about` names
+    /// everything that the answer depends on: a repeated transaction reuses the answer with the same `about`.
     pub async fn ask<C>(&self, about: String, call: impl FnOnce(Away) -> C) -> AuthResult<Value>
     where
         C: Future<Output = AuthResult<Value>> + Send + 'static,
@@ -135,17 +135,18 @@ impl Request {
             return answer;
         }
         let away = self.away();
-        // Whoever might ask need not be as large as the call.
+        // Boxed so that callers' futures stay small.
         let call = Box::pin(call(away.clone()));
         if self.memory.give_back() { call.await } else { Err(away.defer(about, call)) }
     }
 
-    /// Draws something that goes out (a code, a session's id), the same in every repetition of a transaction.
+    /// Draws a random value that leaves the server (a code, a session's id). It is the same in every repetition of a
+    /// transaction.
     pub fn once<T: Clone + Send + 'static>(&self, about: &str, draw: impl FnOnce() -> T) -> T {
         self.memory.once(about, draw)
     }
 
-    /// Like [`Request::once`], for what has to be waited for.
+    /// Like [`Request::once`], for asynchronous values.
     pub async fn once_loaded<T: Clone + Send + 'static>(
         &self,
         about: &str,
@@ -159,8 +160,8 @@ impl Request {
         Ok(loaded)
     }
 
-    /// The address the request came from: what trusted proxies say. A drop-in that is told of none believes
-    /// `X-Forwarded-For` from anybody, as upstream does.
+    /// The client's address, according to trusted proxies. A drop-in without configured proxies trusts any
+    /// `X-Forwarded-For`, as upstream does.
     pub fn client_ip(&self) -> Option<IpAddr> {
         if self.auth.config.security.sb_forwarded_for
             && let Some(address) = self.sb_forwarded_for()
@@ -189,7 +190,7 @@ impl Request {
         self.client_ip().map(|ip| ip.to_string()).unwrap_or_default()
     }
 
-    /// What a session opened by this request notes about its client.
+    /// What a session opened by this request stores about its client.
     pub fn grant(&self) -> Grant {
         Grant {
             user_agent: self.header("user-agent").unwrap_or("").to_owned(),
@@ -198,8 +199,8 @@ impl Request {
         }
     }
 
-    /// The audience users are looked up in: `X-JWT-AUD`, else the token's (administrators' tokens have none of
-    /// their own), else the configured one.
+    /// The audience in which users are looked up: `X-JWT-AUD`, else the token's (except for administrators),
+    /// else the configured one.
     pub fn audience(&self, claims: Option<&Claims>) -> String {
         let jwt = &self.auth.config.jwt;
         if let Some(header) = self.header("x-jwt-aud").filter(|value| !value.is_empty()) {
@@ -213,8 +214,8 @@ impl Request {
         }
     }
 
-    /// The URL under which clients reach this API, for links. A forwarded host counts only if it is listed:
-    /// no header steers a link.
+    /// The URL under which clients reach this API, for links. A forwarded host counts only if it is listed,
+    /// so that headers cannot change links.
     pub fn external_url(&self) -> Url {
         let hosts = &self.auth.config.mailer.external_hosts;
         let forwarded = self.header("x-forwarded-host").unwrap_or("");
@@ -228,7 +229,7 @@ impl Request {
         self.auth.external_url.clone()
     }
 
-    /// Where this request wants its user sent afterwards, if that is allowed.
+    /// The requested redirect target, if it is allowed.
     pub fn redirect_target(&self) -> String {
         self.auth.redirects.choose(self)
     }

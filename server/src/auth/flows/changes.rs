@@ -1,5 +1,5 @@
-//! Changes of address and number, once they are proved.
-//! Reference: supabase/auth `internal/api/verify.go`, `internal/api/user.go`.
+//! Changes of address and number after they are proved. Reference: supabase/auth
+//! `internal/api/verify.go`, `internal/api/user.go`.
 
 use serde_json::json;
 
@@ -42,7 +42,8 @@ pub fn flag(name: &str) -> Json {
     updates
 }
 
-/// Where both addresses must confirm and none has: notes the one whose token `is_proven`. Says whether the other is still missing.
+/// If both addresses must confirm and none has, notes the one with the token `is_proven`. Returns whether the other is
+/// still missing.
 pub async fn first_half(
     request: &Request,
     db: &Db,
@@ -86,7 +87,7 @@ pub async fn change_email(request: &Request, db: &Db, user: &mut User) -> AuthRe
     Ok(())
 }
 
-/// Makes the number a confirmed one of somebody who signed up with it.
+/// Confirms the number that a user signed up with.
 pub async fn confirm_phone(request: &Request, db: &Db, user: &mut User) -> AuthResult<()> {
     let log_only = request.auth.config.audit_log_only;
     Entry::of(user, Action::UserSignedUp).with(json!({ "provider": "phone" })).record(db, log_only).await?;
@@ -94,7 +95,7 @@ pub async fn confirm_phone(request: &Request, db: &Db, user: &mut User) -> AuthR
     is_somebody(db, user).await
 }
 
-/// Makes the pending number the user's; says whether an identity was made for it.
+/// Makes the pending number the user's. Returns whether it created an identity.
 pub async fn change_phone(request: &Request, db: &Db, user: &mut User, phone: &str) -> AuthResult<bool> {
     Entry::of(user, Action::UserModified).record(db, request.auth.config.audit_log_only).await?;
     let mut data = flag("phone_verified");
@@ -105,7 +106,7 @@ pub async fn change_phone(request: &Request, db: &Db, user: &mut User, phone: &s
     Ok(created)
 }
 
-/// Whoever has proved a number is anonymous no more.
+/// A user with a proved number is no longer anonymous.
 async fn is_somebody(db: &Db, user: &mut User) -> AuthResult<()> {
     if user.is_anonymous {
         user.is_anonymous = false;

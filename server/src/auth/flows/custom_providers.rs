@@ -61,7 +61,7 @@ const COLUMNS: &str = "id, provider_type, identifier, name, client_id, acceptabl
     created_at, updated_at";
 
 impl CustomProvider {
-    /// A provider of which nothing is said yet: on, with PKCE, and an address wanted.
+    /// A provider with the defaults: enabled, with PKCE, and an address required.
     pub fn new(provider_type: String, identifier: String) -> Self {
         let now = now();
         Self {
@@ -264,7 +264,7 @@ pub async fn delete(request: &Request, identifier: &str) -> AuthResult<HttpRespo
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// Parameters of the authorization request that are the server's alone.
+/// Parameters of the authorization request that only the server sets.
 const RESERVED: [&str; 9] = [
     "client_id",
     "client_secret",
@@ -277,7 +277,7 @@ const RESERVED: [&str; 9] = [
     "nonce",
 ];
 
-/// What no provider may say about a user.
+/// Claims that no provider may set.
 const PROTECTED: [&str; 13] = [
     "id",
     "aud",
@@ -364,7 +364,7 @@ impl Fields {
         Ok(())
     }
 
-    /// What a provider of that type cannot be without.
+    /// Requires the fields of that type of provider.
     fn require(&self, oidc: bool) -> AuthResult<()> {
         let common = [("name", &self.name), ("client_id", &self.client_id), ("client_secret", &self.client_secret)];
         if let Some((name, _)) = common.iter().find(|(_, value)| value.is_empty()) {
@@ -399,7 +399,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Overwrites what is given.
+    /// Overwrites the given fields.
     fn apply(self, provider: &mut CustomProvider) {
         fn set<T>(field: &mut T, value: Option<T>) {
             if let Some(value) = value {
@@ -433,7 +433,7 @@ impl Fields {
     }
 }
 
-/// Adds a provider: 201. The document of an OpenID Connect provider is read before it is believed.
+/// Adds a provider: 201. Fetches and checks the document of an OpenID Connect provider first.
 ///
 /// Errors: 400 `validation_failed`, `over_custom_provider_quota`, `conflict`.
 pub async fn create(request: &Request) -> AuthResult<HttpResponse> {
@@ -510,15 +510,15 @@ pub async fn update(request: &Request, identifier: &str) -> AuthResult<HttpRespo
     ok(&provider)
 }
 
-/// A field that the table does not take is named; what the database says of it would show the whole row, secret
-/// included (upstream shows it).
+/// Names a field that the table refuses. The database's message would show the whole row with its secret
+/// (upstream shows it).
 fn refused_by_table(error: AuthError, message: &str) -> AuthError {
     let broken = error.fault().filter(|fault| fault.sqlstate() == Some("23514")).and_then(Fault::constraint);
     let rule = broken.and_then(|name| name.strip_prefix("custom_oauth_providers_")?.rsplit_once('_'));
     if let Some((field, rule)) = rule {
         return AuthError::invalid(format!("{field} has an invalid {rule}"));
     }
-    // The message alone, for the log: with the rest the answer would show the fault.
+    // Only the message, for the log: with the rest the answer would show the fault.
     let cause = error.fault().map(ToString::to_string).unwrap_or_default();
     error.internal_unless_unstorable(message).caused_by(Fault::new(cause))
 }

@@ -1,5 +1,5 @@
-//! What clients ask before anything else: health, settings, keys and metadata.
-//! Reference: supabase/auth `internal/api/settings.go`, `internal/api/jwks.go`.
+//! Discovery for clients: health, settings, keys and metadata. Reference: supabase/auth
+//! `internal/api/settings.go`, `internal/api/jwks.go`.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::auth::door::request::{Request, ok};
 use crate::auth::error::AuthResult;
 
-/// `GET /health`: no database is asked.
+/// `GET /health`: does not use the database.
 pub fn health() -> AuthResult<HttpResponse> {
     ok(&json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -16,7 +16,7 @@ pub fn health() -> AuthResult<HttpResponse> {
     }))
 }
 
-/// `GET /settings`: what is switched on.
+/// `GET /settings`: the enabled features.
 pub fn settings(request: &Request) -> AuthResult<HttpResponse> {
     const LISTED: [&str; 23] = [
         "apple",
@@ -58,9 +58,9 @@ pub fn settings(request: &Request) -> AuthResult<HttpResponse> {
         "mailer_autoconfirm": config.mailer.autoconfirm,
         "phone_autoconfirm": config.sms.autoconfirm,
         "sms_provider": config.sms.provider,
-        // Whatever the settings say: everything below `/sso` answers so too.
+        // Always false, in line with everything below `/sso`.
         "saml_enabled": false,
-        // Upstream reports so whether or not there is a next key.
+        // Upstream reports this whether or not there is a next key.
         "saml_private_key_next_configured": true,
         "passkeys_enabled": config.webauthn.passkey_enabled,
     }))

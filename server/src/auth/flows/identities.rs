@@ -22,9 +22,9 @@ pub fn require_enabled(request: &Request) -> AuthResult<()> {
     Err(AuthError::not_found(Code::ManualLinkingDisabled, "Manual linking is disabled"))
 }
 
-/// `DELETE /user/identities/{id}`. If the address went with it, another identity's takes its place.
+/// `DELETE /user/identities/{id}`. If its address goes too, another identity's takes its place.
 ///
-/// Errors: 404 `validation_failed` for what is no uuid, 422 `single_identity_not_deletable`,
+/// Errors: 404 `validation_failed` if it is not a uuid, 422 `single_identity_not_deletable`,
 /// `identity_not_found` and `email_conflict_identity_not_deletable`.
 pub async fn unlink(request: &Request, caller: Caller, id: &str) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
@@ -45,7 +45,7 @@ pub async fn unlink(request: &Request, caller: Caller, id: &str) -> AuthResult<H
     let (user, provider) = db
         .transaction(async |db| {
             let mut user = user.clone();
-            // Locked and read again: two requests do not unlink each the other's last identity.
+            // Lock and read again, so that two requests cannot unlink the last two identities at once.
             user::lock(db, user.id).await?;
             let identities = identity::of_user(db, user.id).await?;
             if identities.len() <= 1 {

@@ -10,7 +10,7 @@ use crate::auth::models::session;
 
 /// Ends sessions: all of the user's (`global`, the default), this one (`local`) or all but this (`others`).
 ///
-/// A client of the OAuth server ends its own session only, whatever it asks for.
+/// A client of the OAuth server can only end its own session.
 pub async fn logout(request: &Request, caller: Caller) -> AuthResult<HttpResponse> {
     let scope = match request.query("scope").unwrap_or("") {
         "" => "global",

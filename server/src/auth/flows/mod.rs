@@ -1,4 +1,4 @@
-//! What is asked of the API, a file per flow.
+//! The flows of the API, one file each.
 
 pub mod admin;
 pub mod changes;

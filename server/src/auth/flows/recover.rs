@@ -1,4 +1,4 @@
-//! `POST /recover`, `/otp`, `/magiclink`, `/resend` and `GET /reauthenticate`: what sends codes and links.
+//! `POST /recover`, `/otp`, `/magiclink`, `/resend` and `GET /reauthenticate`: requests that send codes and links.
 //! Reference: supabase/auth `internal/api/recover.go`, `otp.go`, `magic_link.go`, `resend.go`, `reauthenticate.go`.
 
 use actix_web::HttpResponse;
@@ -64,7 +64,8 @@ pub async fn recover(request: &Request) -> AuthResult<HttpResponse> {
     };
     if is_too_soon(user.recovery_sent_at, pause) {
         drop(db);
-        // Only who asked is told to wait. Upstream tells everybody, and with it that the address is known.
+        // Only the client that asked before is told to wait. Upstream tells everybody and so reveals that the address
+        // is known.
         limits.check_asked(&asked, Code::OverEmailSendRateLimit)?;
         mailer::wait_as_if_sent(request, Mail::Recovery { otp: "" }).await?;
         limits.note_asked(asked, pause);
@@ -142,7 +143,7 @@ pub async fn otp(request: &Request) -> AuthResult<HttpResponse> {
     }
 }
 
-/// Whether somebody has the address or number; what is neither belongs to nobody.
+/// Whether an account has the address or number; false for invalid ones.
 async fn is_known(request: &Request, email: &str, phone: &str) -> AuthResult<bool> {
     let aud = request.audience(None);
     let db = request.db().await?;
@@ -196,7 +197,7 @@ async fn email_link(request: &Request, params: &Params) -> AuthResult<HttpRespon
     let limits = &request.auth.limits;
     let (asked, pause) = (Asked::new(request, Ask::Recovery, &email), config.smtp.max_frequency);
     let mut found = find().await?;
-    // What somebody else was sent a moment ago is no business of this client: it is answered like everybody.
+    // A mail requested by another client a moment ago must not show in the answer.
     let sent_at = found.as_ref().and_then(|user| match user.is_confirmed() {
         true => user.recovery_sent_at,
         false => user.confirmation_sent_at.filter(|_| !limits.has_asked(&asked.instead(Ask::Confirmation))),
@@ -289,7 +290,7 @@ async fn phone_code(request: &Request, params: &Params) -> AuthResult<HttpRespon
     message(&id)
 }
 
-/// Sends a confirmation once more. Nothing to confirm, or nobody, is 200 `{}` as well.
+/// Sends a confirmation again. Also answers 200 `{}` if there is nothing to confirm or no such user.
 pub async fn resend(request: &Request) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
     request.auth.limits.check(Bucket::Resend, request)?;
@@ -430,7 +431,7 @@ pub async fn resend(request: &Request) -> AuthResult<HttpResponse> {
     message(&id)
 }
 
-/// Begins a change of address: mails to the new one and, where changes are secure, to the current one.
+/// Starts a change of address: mails to the new one and, if secure changes are on, to the current one.
 pub async fn send_email_change(
     request: &Request,
     db: &Db,
@@ -465,7 +466,7 @@ pub async fn send_email_change(
     Ok(())
 }
 
-/// `GET /reauthenticate`: sends a code by mail, or by text message where there is no address.
+/// `GET /reauthenticate`: sends a code by mail, or by text message if there is no address.
 pub async fn reauthenticate(request: &Request, caller: Caller) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
     let user = caller.user;

@@ -25,7 +25,7 @@ use crate::auth::models::{Json, now};
 use crate::auth::outside::mailer::{self, Mail};
 use crate::auth::outside::{hooks, sms};
 
-/// What somebody signs up with.
+/// The fields of a sign-up.
 #[derive(Clone, Debug, Default)]
 pub struct Signup {
     pub email: String,
@@ -37,11 +37,11 @@ pub struct Signup {
     pub code_challenge_method: String,
 }
 
-/// What signing up came to.
+/// The result of a sign-up.
 pub enum SignedUp {
     /// Confirmed at once: a session.
     Session(Box<tokens::SessionAnswer>),
-    /// To be confirmed, or nobody (the address was taken): a user object.
+    /// Not confirmed yet, or the address was taken: a user object.
     User(Box<User>),
 }
 
@@ -71,19 +71,19 @@ impl Signup {
         if self.email.is_empty() { "phone" } else { "email" }
     }
 
-    /// The request, to those who count them.
+    /// The request, for rate limits.
     fn asked(&self, request: &Request) -> Asked {
         Asked::new(request, Ask::Confirmation, if self.email.is_empty() { &self.phone } else { &self.email })
     }
 
-    /// Notes that its client was answered.
+    /// Starts the client's wait until the next request.
     fn note(&self, request: &Request) {
         let config = &request.auth.config;
         let pause = if self.email.is_empty() { config.sms.max_frequency } else { config.smtp.max_frequency };
         request.auth.limits.note_asked(self.asked(request), pause);
     }
 
-    /// What an identity and the metadata of user `id` say after this sign-up.
+    /// The claims for the identity and metadata of user `id`.
     fn claims(&self, id: Uuid) -> Json {
         let mut claims = identity::claims(id, &self.email, "");
         for (key, value) in &self.data {
@@ -92,8 +92,7 @@ impl Signup {
         claims
     }
 
-    /// A user that has just signed up so, made of nothing but the request; `identity` is the id of its identity, if it is
-    /// to have one.
+    /// An unconfirmed user built only from the request; `identity` is the id of its identity, if it gets one.
     fn waiting(&self, request: &Request, id: Uuid, aud: &str, identity: Option<Uuid>) -> User {
         let now = now();
         let claims = self.claims(id);
@@ -118,7 +117,7 @@ impl Signup {
     }
 }
 
-/// Answers with a session, with a user to be confirmed, or as if with one: an address that is taken is not told.
+/// Answers with a session or an unconfirmed user. A taken address gets the same answer, so that it is not revealed.
 ///
 /// Errors: 422 `signup_disabled`, 400 `validation_failed`, 422 `weak_password`, 400 `*_provider_disabled`,
 /// 422 `user_already_exists` (with autoconfirm), 429 `over_*_rate_limit`.
@@ -141,8 +140,8 @@ fn disabled() -> AuthError {
     AuthError::unprocessable(Code::SignupDisabled, "Signups not allowed for this instance")
 }
 
-/// Signs up for `/otp` and `/magiclink`, where a code that is sent proves the address later: nobody knows the
-/// password, and no session is given.
+/// Signs up for `/otp` and `/magiclink`, where a code proves the address later. Gives a random password and
+/// no session.
 pub async fn run_unproven(request: &Request, signup: Signup) -> AuthResult<()> {
     match attempt(request, signup, false).await {
         Ok(_) => Ok(()),
@@ -198,16 +197,16 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
     }
     .or_internal("Database error finding user")?;
 
-    // Of an address that waits the account itself knows when it was mailed; all others are as soon to be asked about again.
+    // For an unconfirmed address the account stores when it was mailed. All others have the same wait.
     let confirmed = |user: &User| if provider == "email" { user.is_confirmed() } else { user.is_phone_confirmed() };
     let autoconfirm = if provider == "email" { config.mailer.autoconfirm } else { config.sms.autoconfirm };
     if proves && !autoconfirm && existing.as_ref().is_none_or(confirmed) {
         let too_soon = if provider == "email" { Code::OverEmailSendRateLimit } else { Code::OverSmsSendRateLimit };
         auth.limits.check_asked(&signup.asked(request), too_soon)?;
     }
-    // The password is hashed whether or not the address is taken: the time tells nothing.
+    // The password is always hashed, so that the response time does not reveal a taken address.
     let hash = password::hash(&request.away(), &limits::client(request), &signup.password).await?;
-    // Found by an identity that its provider vouches for, under another address of its own: somebody's all the same.
+    // Found by a verified identity of an account with another address: taken all the same.
     let elsewhere = |user: &User| provider == "email" && !user.email.eq_ignore_ascii_case(&signup.email);
     if let Some(user) = existing.as_ref().filter(|user| confirmed(user) || elsewhere(user)) {
         return taken(request, user, &signup, &aud).await;
@@ -225,15 +224,15 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
             user
         }
     };
-    // A code for an address that waits says nothing about who it is, unless its request does.
+    // A code for an unconfirmed address carries no metadata, unless the request has some.
     let says = proves || !signup.data.is_empty();
     let brings = if is_new {
         Brings::Account
     } else {
         Brings::Own { encrypted_password: Some(sealed(&user)?), user_metadata: says.then(|| signup.claims(user.id)) }
     };
-    // Upstream confirms an address that waits for its confirmation as soon as autoconfirm is on, whoever asks.
-    // Only who knows its password may have the session.
+    // With autoconfirm on, upstream confirms an unconfirmed address for anybody. Here only the right password
+    // gets the session.
     if autoconfirm && !is_new && proves {
         let stored = user.encrypted_password.as_deref().unwrap_or("");
         let hash = encryption::open(&config.security.encryption, &user.id.to_string(), stored)?;
@@ -250,7 +249,7 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
         })
         .await;
     let mut user: User = match stored {
-        // Somebody else took the address meanwhile, or has it for another audience.
+        // Another request took the address, or it exists for another audience.
         Err(error) if is_new && matches!(error.code(), Some(Code::EmailExists | Code::PhoneExists)) => {
             return concurrent(request, &db, &signup, &aud).await;
         }
@@ -270,14 +269,14 @@ async fn attempt(request: &Request, mut signup: Signup, proves: bool) -> AuthRes
                 tokens::issue(request, db, user.clone(), "password", &grant).await
             })
             .await?;
-        // Upstream tells of new users only where they still have to confirm themselves.
+        // Upstream calls the hook only for new users that still have to confirm.
         return Ok(SignedUp::Session(Box::new(answer)));
     }
     if is_new {
         hooks::after_user_created(request, &db, &user).await.or_internal("Error invoking hook")?;
         return Ok(SignedUp::User(Box::new(user)));
     }
-    // Nothing that is stored shows: this address is answered like one that nobody had.
+    // No stored data is shown: the answer is the same as for an unknown address.
     let identity = user.identities.take().into_iter().flatten().find(|identity| identity.provider == provider);
     Ok(SignedUp::User(Box::new(signup.waiting(request, user.id, &aud, identity.map(|identity| identity.id)))))
 }
@@ -301,7 +300,7 @@ pub async fn create_user(request: &Request, db: &Db, mut user: User) -> AuthResu
     Ok(user)
 }
 
-/// A sign-up about to be stored.
+/// A sign-up before it is stored.
 struct Attempt<'a> {
     signup: &'a Signup,
     is_new: bool,
@@ -317,7 +316,7 @@ async fn store(request: &Request, db: &Db, user: User, attempt: &Attempt<'_>) ->
     let mut user = if is_new {
         create_user(request, db, user).await?
     } else {
-        // Another attempt may be proved right now.
+        // Another attempt may be confirmed concurrently.
         user::lock(db, user.id).await?;
         user
     };
@@ -325,7 +324,7 @@ async fn store(request: &Request, db: &Db, user: User, attempt: &Attempt<'_>) ->
     let identity = match found {
         Some(identity) => identity,
         None => {
-            // Hooks are told of it, and the transaction may be repeated after them.
+            // Hooks see the id, and the transaction may be repeated after them.
             let id = request.once(&format!("identity of {}", user.id), Uuid::new_v4);
             let identity = identity::create_as(db, id, user.id, provider, signup.claims(user.id)).await?;
             if is_new {
@@ -345,7 +344,7 @@ async fn store(request: &Request, db: &Db, user: User, attempt: &Attempt<'_>) ->
         if config.mailer.autoconfirm {
             Entry::of(&user, Action::UserSignedUp).with(traits).record(db, config.audit_log_only).await?;
             user.confirm(db).await.or_internal("Database error updating user")?;
-            // The answer shows what the identity's mailbox counts as from now on.
+            // The answer shows the identity as confirmed.
             if let Some(identity) = user.identities.iter_mut().flatten().find(|i| Some(i.id) == fresh)
                 && let Some(data) = &mut identity.identity_data
             {
@@ -361,7 +360,7 @@ async fn store(request: &Request, db: &Db, user: User, attempt: &Attempt<'_>) ->
                 }
                 None => None,
             };
-            // The mail speaks of who asked for it.
+            // The mail uses the metadata of this attempt.
             let stored = user.user_metadata.clone();
             if let Brings::Own { user_metadata: Some(metadata), .. } = brings {
                 user.user_metadata = Some(metadata.clone());
@@ -401,7 +400,7 @@ pub async fn send_confirmation(
     user.save_token(db, Purpose::Confirmation, hash).await.or_internal("Error sending confirmation email")
 }
 
-/// The address belongs to somebody who confirmed it: an answer like that of a new user, about nobody.
+/// The address is confirmed by somebody: answers like for a new user, without stored data.
 async fn taken(request: &Request, user: &User, signup: &Signup, aud: &str) -> AuthResult<SignedUp> {
     let config = &request.auth.config;
     let db = request.db().await?;
@@ -421,13 +420,13 @@ async fn taken(request: &Request, user: &User, signup: &Signup, aud: &str) -> Au
     nobody(request, signup, aud)
 }
 
-/// The answer about an address that is somebody else's.
+/// The answer for a taken address.
 fn nobody(request: &Request, signup: &Signup, aud: &str) -> AuthResult<SignedUp> {
     let config = &request.auth.config;
     if config.mailer.autoconfirm || config.sms.autoconfirm {
         return Err(AuthError::unprocessable(Code::UserAlreadyExists, "User already registered"));
     }
-    // Applications tell people by the missing identity that they have an account; nothing else differs.
+    // Only the missing identity differs; applications use it to tell people that they have an account.
     Ok(SignedUp::User(Box::new(signup.waiting(request, Uuid::new_v4(), aud, None))))
 }
 
@@ -439,7 +438,7 @@ async fn find_existing(db: &Db, signup: &Signup, aud: &str) -> AuthResult<Option
     })
 }
 
-/// Several requests signed up one address at once; the others answer as if they had come later.
+/// Another request signed up the same address at once; this one answers as if it had come later.
 async fn concurrent(request: &Request, db: &Db, signup: &Signup, aud: &str) -> AuthResult<SignedUp> {
     let existing = find_existing(db, signup, aud).await?;
     match existing {
@@ -454,7 +453,7 @@ async fn concurrent(request: &Request, db: &Db, signup: &Signup, aud: &str) -> A
             Ok(SignedUp::User(Box::new(signup.waiting(request, user.id, aud, identity))))
         }
         Some(user) => taken(request, &user, signup, aud).await,
-        // Somebody's of another audience.
+        // The address belongs to another audience.
         None => nobody(request, signup, aud),
     }
 }

@@ -1,5 +1,5 @@
-//! `GET|PUT /user`: the signed-in user, and what they change about themselves.
-//! Reference: supabase/auth `internal/api/user.go`.
+//! `GET|PUT /user`: reads and changes the signed-in user. Reference: supabase/auth
+//! `internal/api/user.go`.
 
 use actix_web::HttpResponse;
 use chrono::{Duration, Utc};
@@ -175,7 +175,7 @@ fn is_group_admin(request: &Request, user: &User) -> bool {
     user.aud == jwt.aud && user.role == jwt.admin_group_name
 }
 
-/// What the level of the session, anonymity or single sign-on forbid.
+/// Refuses changes that the session's level, anonymity or single sign-on forbid.
 fn refuse_by_state(caller: &Caller, update: &Update) -> AuthResult<()> {
     let user = &caller.user;
     let sensitive = update.new_password().is_some() || update.changes_email(user) || update.changes_phone(user);
@@ -261,7 +261,7 @@ async fn prepare_password(request: &Request, db: &Db, caller: Caller, update: &U
     Ok(user)
 }
 
-/// Gives a user without one, who has just got a first password or proved the address, an e-mail identity.
+/// Creates a missing e-mail identity for a user with a first password or a newly proved address.
 pub async fn ensure_email_identity(db: &Db, user: &mut User) -> AuthResult<()> {
     let has_one = user.identities().iter().any(|identity| identity.provider == "email");
     if user.is_sso_user || user.is_anonymous || user.email.is_empty() || !user.is_confirmed() || has_one {

@@ -1,5 +1,5 @@
-//! `GET|POST /verify`: a link that was followed or a code that was typed. Each proves a mailbox or phone once.
-//! Reference: supabase/auth `internal/api/verify.go`.
+//! `GET|POST /verify`: a followed link or a typed code. Each proves a mailbox or phone once. Reference:
+//! supabase/auth `internal/api/verify.go`.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// The purposes whose hashes it opens; none for codes that come by phone.
+    /// The purposes of its hashes; none for codes sent by phone.
     fn purposes(self) -> &'static [Purpose] {
         match self {
             Self::Signup | Self::Invite => &[Purpose::Confirmation],
@@ -136,7 +136,7 @@ async fn follow(request: &Request, kind: &str, token: &str, target: &str, pkce: 
                 return Ok((halfway_redirect(target, HALFWAY, pkce), None));
             };
             if pkce {
-                // A state belongs to the method the mail was asked for.
+                // A flow state belongs to the method for which the mail was requested.
                 let method = if kind == "signup" { "email/signup" } else { kind };
                 let code = flow_state::issue_auth_code(db, verified.user.id, method, verified.flow).await?;
                 let location = with_query(target, &[("code", &code)]);
@@ -156,7 +156,7 @@ async fn follow(request: &Request, kind: &str, token: &str, target: &str, pkce: 
 
 /// `POST /verify`: answers with a session.
 ///
-/// Errors: 403 `otp_expired` for whatever does not match, 403 `user_banned`, 400 `validation_failed`.
+/// Errors: 403 `otp_expired` if anything does not match, 403 `user_banned`, 400 `validation_failed`.
 pub async fn post(request: &Request) -> AuthResult<HttpResponse> {
     request.auth.limits.check(Bucket::Verify, request)?;
     let params = request.params()?;
@@ -206,7 +206,7 @@ pub async fn post(request: &Request) -> AuthResult<HttpResponse> {
         })
         .await?;
     let Some((answer, notices)) = outcome else {
-        // The code is a text here: clients read it as one.
+        // A text, because clients expect one here.
         return ok(&json!({ "msg": HALFWAY, "code": "200" }));
     };
     notices.send(request, &db, &answer.user).await;
@@ -216,14 +216,15 @@ pub async fn post(request: &Request) -> AuthResult<HttpResponse> {
 /// A proof that was accepted.
 struct Verified {
     user: User,
-    /// What it turned out to prove.
+    /// What it proved.
     kind: Kind,
     notices: Notices,
     /// The PKCE flow that began with it, if that is known.
     flow: Option<Uuid>,
 }
 
-/// Checks the proof and does what it allows; `None` for the first half of a change both addresses confirm.
+/// Checks the proof and carries out its purpose. `None` for the first confirmation of a change that both addresses
+/// confirm.
 async fn verify(
     request: &Request,
     db: &Db,
@@ -263,7 +264,7 @@ async fn verify(
     Ok(Some(Verified { user, kind, notices, flow: attempt.and_then(|attempt| attempt.flow_state_id) }))
 }
 
-/// Whose proof it is, and which attempt to sign up it was sent for.
+/// The user of the proof, and the sign-up attempt that it was sent for.
 struct Found {
     user: User,
     kind: Kind,
@@ -281,7 +282,7 @@ fn refuse_banned(user: &User) -> AuthResult<()> {
     Ok(())
 }
 
-/// The user of a link. The user's row stays locked, so a link is followed once.
+/// The user of a link. The user's row stays locked, so a link works once.
 async fn by_hash(request: &Request, db: &Db, kind: Option<Kind>, hash: &str) -> AuthResult<Found> {
     let config = &request.auth.config.mailer;
     let kind = kind
@@ -319,11 +320,11 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
     let Proof::Code { email, phone, code, hash, plain } = proof else { return Err(expired(CODE_EXPIRED)) };
     let guesses = &request.auth.guesses;
     let client = limits::client(request);
-    // A change of address is found by its code, which several accounts may await at one address: here the address is what
-    // is guessed at, for an hour.
+    // A change of address is found by its code, and several accounts may await one at the same address. So tries are
+    // counted per address and hour.
     let hour = chrono::Utc::now().timestamp() / 3600;
     let by_address = (guesses.target(("changes", email)), guesses.target(("changes", email, hour)));
-    // Once, however often the transaction is repeated.
+    // Only once, even if the transaction is repeated.
     let may_change = || guesses.may_try(by_address.0, by_address.1, &client);
     if kind == Some(Kind::EmailChange) && !request.once("a try of a change", may_change) {
         return Err(expired(CODE_EXPIRED));
@@ -350,8 +351,8 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
     };
     let found = found.or_internal("Database error finding user")?.ok_or_else(|| expired(CODE_EXPIRED))?;
     let user = user::find_and_lock(db, found.id).await?.ok_or_else(|| expired(CODE_EXPIRED))?;
-    // Counted before it is judged. What was sent last is what is guessed at: a new code has tries of its own, and the
-    // links stay good however often codes are guessed.
+    // Counted before the check, per sent code: a new code has its own tries, and links stay valid however often codes
+    // are guessed.
     let account = guesses.target(("codes", user.id));
     let target = guesses.target((
         user.id,
@@ -372,7 +373,7 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
         Some(Kind::Email | Kind::Signup | Kind::Invite | Kind::Sms) => confirmation::find(db, user.id, hash).await?,
         _ => None,
     };
-    // The newest token is the user's own; those of other attempts stay good beside it.
+    // The newest token is the user's; tokens of other attempts stay valid beside it.
     let is_newest = pkce::bare(&user.confirmation_token) == hash;
     let earlier = attempt.as_ref().filter(|_| !is_newest).map(|attempt| attempt.sent_at);
     let confirmation = |validity| {
@@ -392,8 +393,8 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
         Some(kind @ (Kind::Sms | Kind::PhoneChange)) => {
             let test = config.sms.test_otp(phone, chrono::Utc::now()) == Some(code.as_str());
             let stored = if kind == Kind::Sms { &user.confirmation_token } else { &user.phone_change_token };
-            // A provider that makes the codes says how long they live. One that nobody asked for here opens nothing:
-            // upstream leaves that to the provider, who knows the number but not what the code was for.
+            // A provider that makes the codes decides how long they live. A code that was not requested here is
+            // refused. Upstream leaves that to the provider, which knows the number but not the code's purpose.
             let right = if test || stored.is_empty() {
                 test
             } else if let Some(approved) = sms::check_code(request, phone, code).await? {
@@ -410,7 +411,7 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
     let kind = accepted.ok_or_else(|| expired(CODE_EXPIRED))?;
     guesses.was_right(account, target);
     guesses.was_right(by_address.0, by_address.1);
-    // Upstream tells of a ban to whoever names the address.
+    // Upstream reveals a ban to anybody who names the address.
     refuse_banned(&user)?;
     if kind == Kind::Sms && attempt.is_none() {
         // The provider made the code: it was sent for the newest attempt.
@@ -419,12 +420,12 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
     Ok(Found { user, kind, attempt })
 }
 
-/// Confirms the address. Somebody invited without a password gets one nobody knows.
+/// Confirms the address. An invited user without a password gets a random one.
 async fn confirm_signup(request: &Request, db: &Db, user: &mut User) -> AuthResult<()> {
     let auth = &request.auth;
     if !user.has_password() && user.invited_at.is_some() {
         let client = limits::client(request);
-        // The user's row is locked here: hashing waits for its turn outside, and the transaction begins again.
+        // The user's row is locked here, so hashing happens outside and the transaction runs again.
         let hash = request.ask(format!("password of {}", user.id), |away| async move {
             let password = otp::unknown_password(&[]);
             password::hash(&away, &client, &password).await.map(Value::from)
@@ -453,7 +454,7 @@ async fn confirm_signup(request: &Request, db: &Db, user: &mut User) -> AuthResu
 async fn confirm_recovery(request: &Request, db: &Db, user: &mut User) -> AuthResult<()> {
     let log_only = request.auth.config.audit_log_only;
     user.recover(db).await?;
-    // Whoever gave the account something before the address was proved may be anybody.
+    // Anything added to the account before the address was proved may come from anybody.
     let was_claimed = user.has_claimed_email(db).await?;
     if was_claimed {
         user.hand_over(db).await?;

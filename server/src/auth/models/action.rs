@@ -1,4 +1,4 @@
-//! What the audit log notes: the names of actions, and of their kinds.
+//! The audit log's actions and their kinds.
 
 macro_rules! actions {
     ($($name:ident = $text:literal in $kind:literal,)*) => {

@@ -48,8 +48,7 @@ impl<'a> Entry<'a> {
         self
     }
 
-    /// Its names in order, as upstream writes them. Refreshes in the common case are noted in SQL, in this shape
-    /// (`token/rotations.sql`).
+    /// With its fields in upstream's order. Batched refreshes write this shape in SQL (`token/rotations.sql`).
     fn payload(&self) -> Value {
         let (id, name, via_sso, full_name) = match self.actor {
             Actor::User(user) => {
@@ -77,12 +76,12 @@ impl<'a> Entry<'a> {
         self.action.log();
     }
 
-    /// What is to be written into the database; `None` if `log_only` says that the process's log is enough.
+    /// The entry to store in the database; `None` if `log_only`.
     pub fn stored(&self, log_only: bool) -> Option<Value> {
         (!log_only).then(|| self.payload())
     }
 
-    /// Notes the entry and writes it into the database, unless `log_only` says that the process's log is enough.
+    /// Logs the entry, and stores it in the database unless `log_only`.
     pub async fn record(self, db: &Db, log_only: bool) -> Result<(), Fault> {
         db.note(self.action);
         let Some(payload) = self.stored(log_only) else { return Ok(()) };

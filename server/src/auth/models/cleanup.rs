@@ -1,6 +1,6 @@
-//! Removes what has outlived its use: `GOTRUE_DB_CLEANUP_ENABLED`.
-//! Reference: supabase/auth `internal/models/cleanup.go`, which runs one statement after each request that writes;
-//! here a task of the server runs them all once a minute, and no request pays for it.
+//! Removes expired rows: `GOTRUE_DB_CLEANUP_ENABLED`. Reference: supabase/auth `internal/models/cleanup.go`, which
+//! runs one statement after each writing request. Here a background task runs them all once a minute, so requests
+//! are not slowed down.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use crate::auth::Auth;
 use crate::auth::error::AuthResult;
 use crate::auth::models::store::Db;
 
-/// How often the task looks.
+/// The interval of the task.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Rows a statement removes at once: it holds no lock for long.
+/// Rows per statement, so that no lock is held for long.
 const PORTION: u64 = 100;
 
-/// Tokens that were revoked long ago. When they were made comes first: that has an index, which the revocation of a
-/// token need not touch.
+/// Tokens that were revoked long ago. The condition starts with the creation time, which has an index that
+/// revocations do not have to update.
 const SPENT: &str = "(r.created_at < now() - interval '24 hours' or r.created_at is null) \
     and r.revoked and r.updated_at < now() - interval '24 hours'";
 
 impl Auth {
-    /// Removes what is due; how many rows that were. Nothing if the setting is off.
+    /// Removes expired rows and returns their number. Does nothing if the setting is off.
     ///
-    /// Instances may do so at the same time: each leaves the rows to the other that it has locked.
+    /// Instances may do so at the same time: each skips rows that another has locked.
     pub async fn clean_up(&self) -> AuthResult<u64> {
         if !self.config.cleanup_enabled {
             return Ok(0);
@@ -47,7 +47,7 @@ impl Auth {
             ));
         }
         if let Some(limit) = seconds(sessions.inactivity_timeout) {
-            // Sessions of old releases do not note when they were refreshed; their living tokens do.
+            // Sessions of old releases do not record when they were refreshed; their active tokens do.
             let idle = "coalesce(r.refreshed_at at time zone 'UTC', (select max(t.updated_at) from auth.refresh_tokens t \
                 where t.session_id = r.id and not t.revoked), r.created_at) + make_interval(secs => $1) \
                 < now() - interval '24 hours'";
@@ -80,7 +80,7 @@ impl Auth {
     }
 }
 
-/// Looks now and then, for as long as the server lives.
+/// Runs the clean-up periodically for the life of the server.
 pub fn keep_clean(auth: &Arc<Auth>) {
     if !auth.config.cleanup_enabled {
         return;

@@ -1,5 +1,5 @@
-//! What the use of a confirmation brings along: every attempt to sign up with an address keeps its password and metadata
-//! beside the link and code that were sent for it. Upstream keeps those of whoever came first.
+//! Sign-up attempts: each attempt with an address stores its password and metadata together with its link and code, and
+//! confirming it applies them. Upstream keeps only those of the first attempt.
 
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
@@ -11,36 +11,36 @@ use crate::auth::credentials::pkce;
 use crate::auth::error::Fault;
 use crate::auth::models::store::Db;
 
-/// How many attempts a waiting account keeps; the oldest give way.
+/// How many attempts an unconfirmed account keeps; the oldest are dropped.
 const KEPT: i64 = 10;
 
-/// An attempt that waits for its proof.
+/// An unconfirmed attempt.
 #[derive(Clone, Debug)]
 pub struct Confirmation {
     pub id: Uuid,
     pub sent_at: DateTime<Utc>,
-    /// Who asked for it, as [`client_of`](crate::auth::door::limits::client_of) names clients.
+    /// Its client, as named by [`client_of`](crate::auth::door::limits::client_of).
     pub client: String,
     pub brings: Brings,
     /// The PKCE flow that began with it.
     pub flow_state_id: Option<Uuid>,
 }
 
-/// What takes the place of what an account was given before its address was proved.
+/// What replaces the account's data when the address is proved.
 #[derive(Clone, Debug)]
 pub enum Brings {
-    /// What the account has: it was made by this attempt.
+    /// The account's own data, because this attempt created it.
     Account,
     Own {
-        /// As it is stored; `None` for proofs that know no password.
+        /// As stored; `None` for proofs without a password.
         encrypted_password: Option<String>,
-        /// `None` to leave what the account has.
+        /// `None` keeps the account's.
         user_metadata: Option<Json>,
     },
 }
 
 impl Brings {
-    /// Of what proves the address and says nothing else: an invitation, a recovery.
+    /// For proofs of the address alone: an invitation, a recovery.
     pub const PROOF: Self = Self::Own { encrypted_password: None, user_metadata: None };
 }
 
@@ -49,9 +49,9 @@ impl Brings {
 pub enum Origin {
     /// A new one.
     New(Brings),
-    /// One that is there: the new token takes the place of its old one.
+    /// An existing one: the new token replaces its old one.
     Again(Uuid),
-    /// None: its use brings nothing and ends nothing.
+    /// None: using it replaces nothing.
     Account,
 }
 
@@ -76,7 +76,7 @@ impl Confirmation {
     }
 }
 
-/// Keeps what the use of `token_hash`, which was just sent, will bring.
+/// Records the attempt of `token_hash`, which was just sent.
 pub async fn record(
     db: &Db,
     user_id: Uuid,
@@ -138,13 +138,13 @@ pub async fn find(db: &Db, user_id: Uuid, hash: &str) -> Result<Option<Confirmat
     db.query_opt(&sql, &[&user_id, &hash, &prefixed]).await?.as_ref().map(Confirmation::from_row).transpose()
 }
 
-/// Whether the last attempt is this client's: all instances know whom to tell to wait.
+/// Whether the last attempt is this client's, so that every instance can tell it to wait.
 pub async fn was_asked_by(db: &Db, user_id: Uuid, client: &str) -> Result<bool, Fault> {
     let sql = "select client = $2 from auth.pending_confirmations where user_id = $1 order by sent_at desc limit 1";
     Ok(db.query_opt(sql, &[&user_id, &client]).await?.map(|row| row.try_get(0)).transpose()?.unwrap_or(false))
 }
 
-/// An invitation to the user: the new token takes the place of an earlier one's.
+/// An invitation to the user; its token replaces that of an earlier one.
 pub async fn invitation(db: &Db, user_id: Uuid) -> Result<Origin, Fault> {
     let sql = "select id from auth.pending_confirmations where user_id = $1 and client = '' and not made_account \
         and encrypted_password is null and user_metadata is null order by sent_at desc limit 1";
@@ -152,8 +152,8 @@ pub async fn invitation(db: &Db, user_id: Uuid) -> Result<Origin, Fault> {
     Ok(known.map_or_else(|| Origin::New(Brings::PROOF), Origin::Again))
 }
 
-/// For which attempt a message is sent that nobody gives a password with: the only one there is, or the last that came from
-/// this client. Of several by others none can be told to be the asker's: the message then proves the address alone.
+/// The attempt for a message without a password: the only one, or the last one by this client. If there are several by
+/// others, it is unclear which is the caller's, and the message only proves the address.
 pub async fn resumed(db: &Db, user_id: Uuid, client: &str) -> Result<Origin, Fault> {
     let sql = format!("select {COLUMNS} from auth.pending_confirmations where user_id = $1 order by sent_at desc, id");
     let rows = db.query(&sql, &[&user_id]).await?;

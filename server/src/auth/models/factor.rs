@@ -1,5 +1,5 @@
-//! Second factors and the challenges put to them. What the wire shows of a factor is [`super::user::Factor`].
-//! Reference: supabase/auth `internal/models/factor.go`, `challenge.go`.
+//! Second factors and their challenges. Answers show factors as [`super::user::Factor`]. Reference:
+//! supabase/auth `internal/models/factor.go`, `challenge.go`.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -79,7 +79,7 @@ pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Removes what else the user began to enrol, of one type or (`None`) of all.
+/// Removes the user's other unverified factors, of one type or (`None`) of all.
 pub async fn delete_unverified(db: &Db, user_id: Uuid, factor_type: Option<&str>) -> Result<(), Fault> {
     db.execute(
         "delete from auth.mfa_factors where user_id = $1 and status = 'unverified' \
@@ -90,7 +90,7 @@ pub async fn delete_unverified(db: &Db, user_id: Uuid, factor_type: Option<&str>
     Ok(())
 }
 
-/// Makes it count; whether it is still there.
+/// Marks it as verified; returns whether it still exists.
 pub async fn mark_verified(db: &Db, id: Uuid) -> Result<bool, Fault> {
     let marked = db
         .execute("update auth.mfa_factors set status = 'verified', updated_at = $2 where id = $1", &[&id, &now()])
@@ -123,7 +123,7 @@ pub async fn set_secret(db: &Db, id: Uuid, secret: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Notes the step of time whose code was accepted; whether it is later than every one before. Steps only move
+/// Stores the time step of the accepted code and returns whether it is later than all before. Steps only move
 /// forward (RFC 6238, section 5.2).
 pub async fn advance_step(db: &Db, id: Uuid, step: u64) -> Result<bool, Fault> {
     let step = i64::try_from(step).unwrap_or(i64::MAX);
@@ -163,7 +163,7 @@ pub async fn save_credential(db: &Db, id: Uuid, credential: &Credential) -> Resu
     Ok(())
 }
 
-/// Keeps the last ceremony for whoever investigates.
+/// Stores the last ceremony for investigations.
 pub async fn save_last_ceremony(db: &Db, id: Uuid, ceremony: &Value) -> Result<(), Fault> {
     db.execute(
         "update auth.mfa_factors set last_webauthn_challenge_data = $2, updated_at = $3 where id = $1",
@@ -173,7 +173,7 @@ pub async fn save_last_ceremony(db: &Db, id: Uuid, ceremony: &Value) -> Result<(
     Ok(())
 }
 
-/// Takes what a factor gave to sessions away from them: its method and the second level.
+/// Removes from sessions what the factor gave them: its method and the second level.
 pub async fn downgrade_sessions(db: &Db, factor: &Factor, user_id: Uuid) -> Result<(), Fault> {
     let method = method_of(&factor.factor_type);
     db.execute(
@@ -199,7 +199,7 @@ pub fn method_of(factor_type: &str) -> &'static str {
     }
 }
 
-/// A challenge put to a factor.
+/// A challenge of a factor.
 #[derive(Clone, Debug)]
 pub struct Challenge {
     pub id: Uuid,
@@ -253,7 +253,7 @@ impl Challenge {
         chrono::Duration::from_std(validity).map_or(self.created_at, |validity| self.created_at + validity)
     }
 
-    /// Spends it; whether it was still unspent. Of several requests with one challenge a single one succeeds.
+    /// Spends it and returns whether it was unspent. Only one of several requests with a challenge succeeds.
     pub async fn spend(&self, db: &Db) -> Result<bool, Fault> {
         let spent = db
             .execute(
@@ -264,7 +264,7 @@ impl Challenge {
         Ok(spent == 1)
     }
 
-    /// Removes it; whether it was still there.
+    /// Removes it and returns whether it existed.
     pub async fn delete(&self, db: &Db) -> Result<bool, Fault> {
         Ok(db.execute("delete from auth.mfa_challenges where id = $1", &[&self.id]).await? == 1)
     }

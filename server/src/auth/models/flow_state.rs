@@ -1,5 +1,5 @@
-//! States of flows that end elsewhere than they began: PKCE links and sign-ins through others.
-//! Reference: supabase/auth `internal/models/flow_state.go`, `internal/api/pkce.go`.
+//! States of flows that span several requests: PKCE links and sign-ins at providers. Reference:
+//! supabase/auth `internal/models/flow_state.go`, `internal/api/pkce.go`.
 
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
@@ -37,7 +37,7 @@ const COLUMNS: &str = "f.id, f.user_id, f.auth_code, f.code_challenge_method::te
     f.linking_target_id, f.email_optional";
 
 impl FlowState {
-    /// A new state; with a challenge it gets the auth code that is handed out at the end.
+    /// A new state. With a challenge it gets an auth code, which is issued at the end.
     pub fn new(provider_type: &str, method: &str, user_id: Option<Uuid>, challenge: Option<&Challenge>) -> Self {
         Self {
             id: Uuid::new_v4(),
@@ -101,7 +101,7 @@ impl FlowState {
         Ok(())
     }
 
-    /// Writes what the end of a flow brings: the user, the provider's tokens, when the code was handed out.
+    /// Writes the result of a flow: the user, the provider's tokens, when the code was issued.
     pub async fn update(&self, db: &Db) -> Result<(), Fault> {
         db.execute(
             "update auth.flow_state set user_id = $2, provider_access_token = $3, provider_refresh_token = $4, \
@@ -123,8 +123,8 @@ impl FlowState {
         self.code_challenge.as_deref().is_some_and(|challenge| !challenge.is_empty())
     }
 
-    /// States live `expiry` from their making. Those whose code was handed out later, by a mail that was
-    /// followed later, live from then on: upstream does so for magic links only, and lets other mails fail.
+    /// States expire `expiry` after their creation, or after their code was issued, which happens when a
+    /// mail's link is followed. Upstream does the latter for magic links only; other mails fail.
     pub fn is_expired(&self, expiry: std::time::Duration) -> bool {
         let start = self.auth_code_issued_at.unwrap_or(self.created_at);
         chrono::Duration::from_std(expiry).is_ok_and(|expiry| Utc::now() > start + expiry)
@@ -166,21 +166,21 @@ pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Forgets the states whose auth code is handed out and not yet exchanged.
+/// Deletes states whose auth code was issued but not exchanged.
 pub async fn delete_issued(db: &Db, user_id: Uuid) -> Result<(), Fault> {
     db.execute("delete from auth.flow_state where user_id = $1 and auth_code_issued_at is not null", &[&user_id])
         .await?;
     Ok(())
 }
 
-/// Forgets the states that would link an identity to the user.
+/// Deletes states that would link an identity to the user.
 pub async fn delete_linking(db: &Db, user_id: Uuid) -> Result<(), Fault> {
     db.execute("delete from auth.flow_state where linking_target_id = $1", &[&user_id]).await?;
     Ok(())
 }
 
-/// Hands out the auth code of the state that began with the proof or, where that is not known, of the newest state of
-/// (user, method), noting when.
+/// Issues the auth code of the state that belongs to the proof or, if unknown, of the newest state of (user, method),
+/// and stores the time.
 pub async fn issue_auth_code(db: &Db, user_id: Uuid, method: &str, own: Option<Uuid>) -> AuthResult<String> {
     let lost = |text: &str| {
         let message = format!("No associated flow state found. 422: {text}");
@@ -205,7 +205,7 @@ pub async fn issue_auth_code(db: &Db, user_id: Uuid, method: &str, own: Option<U
     Ok(code)
 }
 
-/// Takes a state out; whether it was still there.
+/// Removes a state and returns whether it existed.
 pub async fn take(db: &Db, id: Uuid) -> Result<bool, Fault> {
     Ok(db.execute("delete from auth.flow_state where id = $1", &[&id]).await? == 1)
 }

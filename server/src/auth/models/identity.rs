@@ -10,8 +10,8 @@ use super::{Json, changes, merged, now};
 use crate::auth::error::Fault;
 use crate::auth::models::store::Db;
 
-/// An identity as the wire shows it. Mind the swap: its `id` there is the provider's id of the user, the row's
-/// key is `identity_id`.
+/// An identity as answers show it. Note the swap: there `id` is the provider's id of the user, and
+/// `identity_id` is the row's key.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub id: Uuid,
@@ -22,7 +22,7 @@ pub struct Identity {
     pub last_sign_in_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
-    /// That of `identity_data` in lower case.
+    /// The address in `identity_data`, in lower case.
     pub email: String,
 }
 
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for Identity {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let record = Record::deserialize(deserializer)?;
         let created_at = record.created_at.unwrap_or_default();
-        // The generated column folds what other alphabets hold, too; addresses are equal when ASCII's letters are.
+        // The generated column folds other alphabets, too; addresses are compared with ASCII folding only.
         let email = record.identity_data.as_ref().and_then(|data| data.get("email")?.as_str());
         let email = email.map(str::to_ascii_lowercase);
         Ok(Self {
@@ -137,7 +137,7 @@ pub async fn create(db: &Db, user_id: Uuid, provider: &str, data: Json) -> Resul
     create_as(db, Uuid::new_v4(), user_id, provider, data).await
 }
 
-/// Like [`create`], under an id that is there already: what somebody outside was told in a transaction that is repeated.
+/// Like [`create`], with a given id: one that another service was told before the transaction was repeated.
 pub async fn create_as(db: &Db, id: Uuid, user_id: Uuid, provider: &str, mut data: Json) -> Result<Identity, Fault> {
     let now = now();
     let provider_id = match data.get("sub") {
@@ -215,8 +215,7 @@ pub async fn delete(db: &Db, id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The identities, of whomever, whose provider vouches for one of these addresses. What a provider does not vouch for is a
-/// claim that anybody can make about anybody's address.
+/// All identities whose provider has verified one of these addresses. Anybody can claim an unverified address.
 pub async fn verified_by_emails(db: &Db, emails: &[String]) -> Result<Vec<Identity>, Fault> {
     let rows = db
         .query(
@@ -230,7 +229,7 @@ pub async fn verified_by_emails(db: &Db, emails: &[String]) -> Result<Vec<Identi
 }
 
 impl Identity {
-    /// Replaces what the provider says about its user.
+    /// Replaces the provider's data about the user.
     pub async fn replace_data(&mut self, db: &Db, data: Json) -> Result<(), Fault> {
         self.email = data.get("email").and_then(Value::as_str).unwrap_or("").to_ascii_lowercase();
         self.identity_data = Some(data);

@@ -37,7 +37,7 @@ pub fn merged(column: &str) -> String {
     format!("(case when jsonb_typeof({column}) = 'object' then {column} else '{{}}' end || $3::jsonb) - $4::text[]")
 }
 
-/// What updates set, and the keys that they remove: a null removes its key.
+/// The values that updates set, and the keys that they remove (those with null).
 pub fn changes(updates: &Json) -> (Json, Vec<&str>) {
     let set = updates.iter().filter(|(_, value)| !value.is_null());
     let removed = updates.iter().filter(|(_, value)| value.is_null()).map(|(key, _)| key.as_str());

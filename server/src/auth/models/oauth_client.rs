@@ -1,5 +1,5 @@
-//! Clients of the OAuth server, what they ask for and what users granted them.
-//! Reference: supabase/auth `internal/models/oauth_client.go`, `oauth_authorization.go`, `oauth_consent.go`.
+//! Clients of the OAuth server, their authorizations and users' consents. Reference: supabase/auth
+//! `internal/models/oauth_client.go`, `oauth_authorization.go`, `oauth_consent.go`.
 
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
@@ -129,7 +129,7 @@ pub async fn all(db: &Db) -> Result<Vec<OAuthClient>, Fault> {
 #[derive(Clone, Debug)]
 pub struct Authorization {
     pub id: Uuid,
-    /// What the consent page names it by.
+    /// The id used by the consent page.
     pub authorization_id: String,
     pub client_id: Uuid,
     pub user_id: Option<Uuid>,
@@ -209,7 +209,7 @@ impl Authorization {
         Ok(())
     }
 
-    /// Its first viewer owns it.
+    /// Assigns it to its first viewer.
     pub async fn set_user(&mut self, db: &Db, user_id: Uuid) -> Result<(), Fault> {
         self.user_id = Some(user_id);
         db.execute("update auth.oauth_authorizations set user_id = $2 where id = $1", &[&self.id, &user_id]).await?;
@@ -261,7 +261,7 @@ pub async fn find_by_code(db: &Db, code: &str) -> Result<Option<Authorization>, 
     db.query_opt(&sql, &[&code]).await?.as_ref().map(Authorization::from_row).transpose()
 }
 
-/// Remembers that a code opened a session.
+/// Records that a code opened a session.
 pub async fn note_spent(db: &Db, code: &str, client_id: Uuid, session_id: Uuid) -> Result<(), Fault> {
     db.execute(
         "insert into auth.oauth_spent_codes (code_hash, client_id, session_id) values (sha256(convert_to($1, 'UTF8')), $2, $3) \
@@ -315,7 +315,7 @@ impl Consent {
     }
 }
 
-/// The consents of a user that hold, newest first.
+/// The valid consents of a user, newest first.
 pub async fn consents_of(db: &Db, user_id: Uuid) -> Result<Vec<Consent>, Fault> {
     let sql = format!(
         "select {CONSENT} from auth.oauth_consents where user_id = $1 and revoked_at is null order by granted_at desc"
@@ -330,7 +330,7 @@ pub async fn find_consent(db: &Db, user_id: Uuid, client_id: Uuid) -> Result<Opt
     db.query_opt(&sql, &[&user_id, &client_id]).await?.as_ref().map(Consent::from_row).transpose()
 }
 
-/// Stores what a user grants a client; it replaces what was granted before.
+/// Stores a user's grant to a client, replacing an earlier one.
 pub async fn grant(db: &Db, user_id: Uuid, client_id: Uuid, scopes: &str) -> Result<(), Fault> {
     db.execute(
         "insert into auth.oauth_consents (id, user_id, client_id, scopes, granted_at) values ($1, $2, $3, $4, $5) \

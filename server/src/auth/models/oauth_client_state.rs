@@ -1,4 +1,4 @@
-//! Verifiers for providers that want proof keys of this server. Reference: supabase/auth
+//! PKCE verifiers for providers that require them from this server. Reference: supabase/auth
 //! `internal/models/oauth_client_state.go`.
 
 use chrono::{DateTime, Duration, Utc};
@@ -15,7 +15,7 @@ pub struct OAuthClientState {
 }
 
 impl OAuthClientState {
-    /// They live five minutes.
+    /// They expire after five minutes.
     pub fn is_expired(&self) -> bool {
         Utc::now() > self.created_at + Duration::minutes(5)
     }
@@ -31,7 +31,7 @@ pub async fn store(db: &Db, provider_type: &str, code_verifier: &str) -> Result<
     Ok(id)
 }
 
-/// Takes a verifier out: it is used once.
+/// Removes a verifier, so that it is used once.
 pub async fn take(db: &Db, id: Uuid) -> Result<Option<OAuthClientState>, Fault> {
     let row = db
         .query_opt(

@@ -43,7 +43,7 @@ pub async fn create(db: &Db, user_id: Uuid, purpose: Purpose, relates_to: &str, 
     Ok(())
 }
 
-/// Spends the user's token of one purpose; says whether there was one.
+/// Spends the user's token of one purpose and returns whether there was one.
 pub async fn clear(db: &Db, user_id: Uuid, purpose: Purpose) -> Result<bool, Fault> {
     let deleted = db
         .execute(
@@ -54,7 +54,7 @@ pub async fn clear(db: &Db, user_id: Uuid, purpose: Purpose) -> Result<bool, Fau
     Ok(deleted > 0)
 }
 
-/// Spends all the user's tokens, those of earlier attempts to sign up among them.
+/// Spends all the user's tokens, including those of earlier sign-up attempts.
 pub async fn clear_all(db: &Db, user_id: Uuid) -> Result<(), Fault> {
     db.execute(
         "with attempts as (delete from auth.pending_confirmations where user_id = $1) \

@@ -1,5 +1,5 @@
-//! Passkeys and the ceremonies that wait for an answer.
-//! Reference: supabase/auth `internal/models/webauthn_credential.go`, `webauthn_challenge.go`.
+//! Passkeys and pending ceremonies. Reference: supabase/auth
+//! `internal/models/webauthn_credential.go`, `webauthn_challenge.go`.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -172,7 +172,7 @@ pub async fn store_ceremony(
     Ok(id)
 }
 
-/// Takes a ceremony out: whoever takes it first has it. The answer says whether it has expired.
+/// Removes a ceremony, so that only the first request gets it. Returns whether it has expired.
 pub async fn take_ceremony(
     db: &Db,
     id: Uuid,

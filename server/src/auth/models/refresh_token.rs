@@ -74,7 +74,7 @@ pub async fn revoke_session(db: &Db, session_id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Deletes every token of a session: none of them is known any more.
+/// Deletes every token of a session.
 pub async fn delete_session(db: &Db, session_id: Uuid) -> Result<(), Fault> {
     db.execute("delete from auth.refresh_tokens where session_id = $1", &[&session_id]).await?;
     Ok(())

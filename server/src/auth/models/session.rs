@@ -54,7 +54,7 @@ impl Method {
     }
 }
 
-/// What a new session is told by the request and the flow that opens it.
+/// Data of a new session from the request and the flow that opens it.
 #[derive(Clone, Debug, Default)]
 pub struct Grant {
     pub factor_id: Option<Uuid>,
@@ -66,7 +66,7 @@ pub struct Grant {
     pub ip: Option<IpAddr>,
 }
 
-/// Why a session no longer refreshes.
+/// Why a session cannot be refreshed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
     PastNotAfter,
@@ -156,7 +156,7 @@ impl Session {
         Ok(())
     }
 
-    /// Notes a method, or that it was used again now.
+    /// Records a method, or that it was used again.
     pub async fn add_method(&mut self, db: &Db, method: &str) -> Result<(), Fault> {
         let now = now();
         db.execute(
@@ -180,7 +180,7 @@ impl Session {
         self.amr.iter().any(|m| matches!(m.authentication_method.as_str(), "otp" | "magiclink" | "recovery"))
     }
 
-    /// The level its methods reach, and the `amr` claim: newest first.
+    /// The level of its methods, and the `amr` claim, newest first.
     pub fn aal_and_amr(&self, user: &User) -> (&'static str, Value) {
         let aal = if self.amr.iter().any(Method::raises_to_aal2) { "aal2" } else { "aal1" };
         let mut methods: Vec<&Method> = self.amr.iter().collect();
@@ -204,7 +204,7 @@ impl Session {
         self.refreshed_at.unwrap_or_else(|| token_time.map_or(self.created_at, |time| time.max(self.created_at)))
     }
 
-    /// What the limits of `config` say about it at `now`; `reachable` is the level its user could reach.
+    /// Checks the limits of `config` at `now`; `reachable` is the level its user could reach.
     pub fn check(
         &self,
         config: &SessionsConfig,
@@ -228,7 +228,7 @@ impl Session {
         }
     }
 
-    /// Its tag among the configured ones; the first stands for all others.
+    /// Its tag among the configured ones; the first one is used for all others.
     pub fn tag_among<'a>(&self, tags: &'a [String]) -> &'a str {
         let own = self.tag.as_deref().unwrap_or("");
         tags.iter().find(|tag| *tag == own).or(tags.first()).map_or("", String::as_str)
@@ -257,10 +257,10 @@ pub async fn of_user(db: &Db, user_id: Uuid) -> Result<Vec<Session>, Fault> {
     db.query(&sql, &[&user_id]).await?.iter().map(|row| Session::from_row(row, 0)).collect()
 }
 
-/// Whether a user has a session, of the second level if asked so, that was opened or refreshed by this client, as
-/// [`client_of`](crate::auth::door::limits::client_of) names clients.
+/// Whether a user has a session (of the second level, if required) that was opened or refreshed by this client,
+/// as [`client_of`](crate::auth::door::limits::client_of) names clients.
 pub async fn exists_from(db: &Db, user_id: Uuid, client: &str, second_level: bool) -> Result<bool, Fault> {
-    // An address, or a network of IPv6; what is neither is no client's.
+    // An address or an IPv6 network; anything else is not a client.
     let is_network = client.split('/').next().is_some_and(|address| address.parse::<IpAddr>().is_ok());
     if !is_network {
         return Ok(false);
@@ -296,7 +296,7 @@ pub async fn delete_below_aal2(db: &Db, user_id: Uuid) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Notes the level a session reached, and by which factor.
+/// Stores the level a session reached, and by which factor.
 pub async fn set_level(db: &Db, id: Uuid, aal: &str, factor_id: Option<Uuid>) -> Result<(), Fault> {
     db.execute(
         "update auth.sessions set aal = $2::text::auth.aal_level, factor_id = $3, updated_at = $4 where id = $1",

@@ -1,5 +1,5 @@
-//! Identity providers of single sign-on, their domains and what their SAML metadata says.
-//! Reference: supabase/auth `internal/models/sso.go`.
+//! Identity providers of single sign-on, with their domains and SAML metadata. Reference:
+//! supabase/auth `internal/models/sso.go`.
 
 use chrono::{DateTime, Utc};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -15,11 +15,11 @@ use crate::auth::models::store::Db;
 #[derive(Clone, Debug)]
 pub struct SsoProvider {
     pub id: Uuid,
-    /// What administrators call it; unique in any case of letters.
+    /// A name given by administrators; unique ignoring case.
     pub resource_id: Option<String>,
     pub disabled: Option<bool>,
     pub saml: SamlProvider,
-    /// Addresses of these sign in there.
+    /// Addresses in these domains sign in there.
     pub domains: Vec<String>,
     pub created_at: Option<DateTime<Utc>>,
     pub updated_at: Option<DateTime<Utc>>,
@@ -119,7 +119,7 @@ impl SsoProvider {
         self.insert_domains(db, &self.domains).await
     }
 
-    /// In their order: what is told first was made first.
+    /// In order, because answers list them by creation.
     async fn insert_domains(&self, db: &Db, domains: &[String]) -> Result<(), Fault> {
         db.execute(
             "insert into auth.sso_domains (id, sso_provider_id, domain, created_at, updated_at) \
@@ -131,7 +131,7 @@ impl SsoProvider {
         Ok(())
     }
 
-    /// Writes everything; domains that it has no more go, those that are new come.
+    /// Writes everything, deletes removed domains and inserts new ones.
     pub async fn update(&mut self, db: &Db) -> Result<(), Fault> {
         let now = now();
         db.execute(
@@ -173,7 +173,7 @@ impl SsoProvider {
     }
 }
 
-/// Whom somebody asks for.
+/// How a provider is looked up.
 #[derive(Clone, Debug)]
 pub enum Key {
     Id(Uuid),
@@ -193,12 +193,12 @@ pub async fn find(db: &Db, key: &Key) -> Result<Option<SsoProvider>, Fault> {
     find_by(db, key, "").await
 }
 
-/// The same, whose row nobody else changes until the transaction ends.
+/// The same, with its row locked until the transaction ends.
 pub async fn find_to_change(db: &Db, key: &Key) -> Result<Option<SsoProvider>, Fault> {
     find_by(db, key, " for update of p").await
 }
 
-/// All that the filters take, oldest first; without metadata, which would be long.
+/// All that match the filters, oldest first; without the metadata, which is long.
 pub async fn all(db: &Db, resource_id: &str, prefix: &str) -> Result<Vec<SsoProvider>, Fault> {
     let sql = format!(
         "{SELECT} where ($1 = '' or p.resource_id = $1) and ($1 <> '' or starts_with(coalesce(p.resource_id, ''), $2)) \
@@ -215,12 +215,12 @@ pub async fn all(db: &Db, resource_id: &str, prefix: &str) -> Result<Vec<SsoProv
         .collect())
 }
 
-/// Whether a provider of this entity is there.
+/// Whether a provider of this entity exists.
 pub async fn has_entity(db: &Db, entity_id: &str) -> Result<bool, Fault> {
     Ok(db.query_opt("select 1 from auth.saml_providers where entity_id = $1", &[&entity_id]).await?.is_some())
 }
 
-/// Whose domain it is, in any case of letters.
+/// The provider of a domain, ignoring case.
 pub async fn owner_of_domain(db: &Db, domain: &str) -> Result<Option<Uuid>, Fault> {
     let sql = "select sso_provider_id from auth.sso_domains where lower(domain) = lower($1)";
     Ok(db.query_opt(sql, &[&domain]).await?.map(|row| row.try_get(0)).transpose()?)

@@ -1,11 +1,11 @@
-//! Addresses that count as confirmed although nobody proved them: autoconfirm took them from a provider that did not verify them.
+//! Addresses that count as confirmed without proof: autoconfirm accepted them from a provider that did not verify them.
 
 use uuid::Uuid;
 
 use crate::auth::error::Fault;
 use crate::auth::models::store::Db;
 
-/// Notes that the user's address is one.
+/// Records that the user's address is one.
 pub async fn note(db: &Db, user_id: Uuid, email: &str) -> Result<(), Fault> {
     db.execute(
         "insert into auth.unproved_addresses (user_id, email) values ($1, $2) \
@@ -22,7 +22,7 @@ pub async fn is_of(db: &Db, user_id: Uuid, email: &str) -> Result<bool, Fault> {
     Ok(db.query_opt(sql, &[&user_id, &email]).await?.is_some())
 }
 
-/// The address was proved, or somebody with a right to vouches for it.
+/// The address was proved, or somebody authorised confirmed it.
 pub async fn forget(db: &Db, user_id: Uuid) -> Result<(), Fault> {
     db.execute("delete from auth.unproved_addresses where user_id = $1", &[&user_id]).await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Proof that a person asks. Reference: supabase/auth `internal/security/captcha.go`.
+//! Captchas. Reference: supabase/auth `internal/security/captcha.go`.
 
 use serde::Deserialize;
 
@@ -13,9 +13,9 @@ struct Verdict {
     error_codes: Vec<String>,
 }
 
-/// Checks `gotrue_meta_security.captcha_token` of the body where captchas are on; administrators need none.
+/// Checks `gotrue_meta_security.captcha_token` of the body if captchas are on; administrators need none.
 ///
-/// Errors: 400 `captcha_failed`, 500 when the provider cannot be asked.
+/// Errors: 400 `captcha_failed`, 500 if the provider cannot be reached.
 pub async fn check(request: &Request) -> AuthResult<()> {
     let Some(captcha) = &request.auth.config.security.captcha else { return Ok(()) };
     if bearer::require_admin(request).await.is_ok() {

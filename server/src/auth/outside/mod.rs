@@ -1,12 +1,12 @@
-//! Calls to the outside: providers, hooks, captchas, leaked passwords, text messages, mail servers. No request holds a
-//! connection meanwhile, so that somebody who answers slowly keeps nobody else from the database.
+//! Calls to other services: providers, hooks, captchas, leaked passwords, text messages, mail servers. No request
+//! holds a connection during a call, so that a slow service cannot block the database pool.
 //!
-//! Where no transaction is open, [`Away::leave`] gives the request's connections back, and the next statement takes one
-//! again. Inside a transaction [`Request::ask`](crate::auth::door::request::Request::ask) cannot call: it notes the question, the
-//! transaction is rolled back, the question asked, and the transaction runs again from its beginning
-//! ([`Db::transaction`](crate::auth::models::store::Db::transaction)), where it finds the answer. What it reads is read anew; an answer
-//! belongs to what was asked about, so that whatever has changed in between is asked about again. What a flow draws
-//! for the way out (a code, a session's id) is drawn once for all repetitions.
+//! Outside of a transaction, [`Away::leave`] returns the request's connections to the pool, and the next statement
+//! leases one again. Inside a transaction [`Request::ask`](crate::auth::door::request::Request::ask) cannot call: it
+//! records the question, the transaction is rolled back, the call made, and the transaction runs again from its
+//! beginning ([`Db::transaction`](crate::auth::models::store::Db::transaction)), where it finds the answer. It reads
+//! fresh rows. Answers are stored by their question, so that a changed question is asked again. Random values that
+//! leave the server (a code, a session's id) are drawn once for all repetitions.
 
 pub mod captcha;
 pub mod hooks;
@@ -29,7 +29,7 @@ use crate::auth::error::{AuthError, AuthResult, Fault};
 use crate::auth::models::slot::Slot;
 use crate::auth::outside::outbound::Outbound;
 
-/// What a request has asked and drawn, and the connections that it holds.
+/// A request's answers and drawn values, and the connections that it holds.
 #[derive(Default)]
 pub struct Memory {
     slots: Mutex<Vec<Weak<Slot>>>,
@@ -45,14 +45,14 @@ pub struct Pending {
 }
 
 impl Memory {
-    /// Notes where a connection of the request may be.
+    /// Registers a place that may hold a connection of the request.
     pub fn watch(&self, slot: &Arc<Slot>) {
         let mut slots = self.slots.lock();
         slots.retain(|slot| slot.strong_count() > 0);
         slots.push(Arc::downgrade(slot));
     }
 
-    /// Gives back what is not in a transaction; says whether nothing is held now.
+    /// Returns all connections without an open transaction; true if none is held now.
     pub fn give_back(&self) -> bool {
         let held = self.slots.lock().iter().filter_map(Weak::upgrade).filter(|slot| !slot.give_back()).count();
         held == 0
@@ -66,7 +66,7 @@ impl Memory {
         self.pending.lock().take()
     }
 
-    /// Asks the question, whose answer the next attempt finds.
+    /// Makes the call and stores its answer for the next attempt.
     pub async fn settle(&self, pending: Pending) {
         let answer = pending.call.await;
         self.answers.lock().insert(pending.about, answer);
@@ -76,7 +76,7 @@ impl Memory {
         self.answers.lock().get(about).cloned()
     }
 
-    /// What was drawn for `about` before, or what `draw` makes now.
+    /// The value drawn for `about` before, or a new one from `draw`.
     pub fn once<T: Clone + Send + 'static>(&self, about: &str, draw: impl FnOnce() -> T) -> T {
         if let Some(drawn) = self.recall(about) {
             return drawn;
@@ -95,7 +95,7 @@ impl Memory {
     }
 }
 
-/// The way out for one request. Whoever calls the outside wants one.
+/// Needed for every call to another service; one per request.
 #[derive(Clone)]
 pub struct Away {
     auth: Arc<Auth>,
@@ -109,8 +109,8 @@ impl Away {
 
     /// Gives the request's connections back.
     ///
-    /// Errors: one of them is in a transaction, whose locks would be held for as long as the other side likes. That is a
-    /// mistake in the flow, which should use [`Request::ask`](crate::auth::door::request::Request::ask).
+    /// Errors: one of them is in a transaction, whose locks would be held during the call. That is a bug in the flow,
+    /// which should use [`Request::ask`](crate::auth::door::request::Request::ask).
     pub fn leave(&self) -> Result<(), Fault> {
         if self.memory.give_back() {
             return Ok(());
@@ -119,7 +119,7 @@ impl Away {
         Err(Fault::new("a call to the outside in a transaction"))
     }
 
-    /// Notes a question for when the transaction is over.
+    /// Records a call for after the transaction.
     pub fn defer(&self, about: String, call: BoxFuture<'static, AuthResult<Value>>) -> AuthError {
         self.memory.pending.lock().get_or_insert(Pending { about, call });
         Fault::new("an answer from the outside is awaited").into()
@@ -135,18 +135,18 @@ impl Away {
         Ok(&self.auth.http)
     }
 
-    /// The way to the providers of the settings.
+    /// The client for providers in the settings.
     pub fn providers(&self) -> Providers<'_> {
         Providers { outbound: &self.auth.providers, away: self }
     }
 
-    /// The way to providers that administrators entered.
+    /// The client for providers entered by administrators.
     pub fn custom_providers(&self) -> Providers<'_> {
         Providers { outbound: &self.auth.custom_providers, away: self }
     }
 }
 
-/// The way to providers; each call gives the request's connections back first.
+/// A client for providers; each call first returns the request's connections.
 #[derive(Clone, Copy)]
 pub struct Providers<'a> {
     outbound: &'a Outbound,
@@ -166,7 +166,7 @@ impl Providers<'_> {
         self.outbound.post(url)
     }
 
-    /// Whether `url` may be asked; asks name servers.
+    /// Whether `url` may be requested; resolves its name.
     pub async fn check(&self, url: &str) -> AuthResult<()> {
         self.away.leave()?;
         self.outbound.check(url).await

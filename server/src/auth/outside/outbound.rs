@@ -1,10 +1,10 @@
-//! The way out to providers: those that administrators enter at run time are reached at public addresses only, or at
-//! what [`OutboundAllow`] opens.
+//! The HTTP client for providers. Those that administrators enter at run time are reached only at public addresses,
+//! or at those in [`OutboundAllow`].
 //!
-//! Every request asks for itself, so that a document that names new endpoints, or a row that came with a dump, leads
-//! nowhere else than a URL that was entered and checked. Names are judged when they are resolved for the connection: a
-//! second answer of a name server cannot lead elsewhere. No redirect is followed.
-//! Reference: supabase/auth `internal/utilities/url_validator.go`, which asks when a provider is entered.
+//! Every request is checked, not only the entered URL, so that new endpoints in a document or a row from a dump cannot
+//! bypass the check. Names are checked when they are resolved for the connection, so a changed DNS answer cannot
+//! either. Redirects are not followed. Reference: supabase/auth `internal/utilities/url_validator.go`, which checks
+//! when a provider is entered.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -33,7 +33,7 @@ pub fn authorities(file: &Path) -> anyhow::Result<Vec<Certificate>> {
 /// Resolves a name.
 type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
-/// Where providers are asked from.
+/// Sends requests to providers.
 pub struct Outbound {
     client: Client,
     guard: Option<Guard>,
@@ -42,12 +42,12 @@ pub struct Outbound {
 struct Guard {
     allow: Arc<OutboundAllow>,
     lookup: Lookup,
-    /// Goes wherever names lead: for origins that are open by name.
+    /// Without checks of addresses, for origins allowed by name.
     trusting: Client,
 }
 
 impl Outbound {
-    /// For URLs of the settings and those this server knows by itself. `authorities` vouch beside those of the system.
+    /// For URLs in the settings and built-in ones. `authorities` are trusted in addition to the system's.
     pub fn anywhere(authorities: &[Certificate]) -> reqwest::Result<Self> {
         let client = Client::builder().redirect(Policy::none()).tls_certs_merge(authorities.iter().cloned());
         Ok(Self { client: client.build()?, guard: None })
@@ -100,7 +100,7 @@ impl Outbound {
         let written = match url.host() {
             Some(Host::Ipv4(v4)) => guard.refusal(IpAddr::V4(v4)),
             Some(Host::Ipv6(v6)) => guard.refusal(IpAddr::V6(v6)),
-            // Names are judged by their addresses, in `Names`.
+            // Names are checked by their addresses, in `Names`.
             Some(Host::Domain(_)) | None => None,
         };
         let why = if url.scheme() == "https" { written } else { Some("URL must use HTTPS") };
@@ -110,7 +110,7 @@ impl Outbound {
         }
     }
 
-    /// Refuses URLs that are not https, or lead to this machine or a private network, unless they are open.
+    /// Refuses URLs that are not https, or lead to this machine or a private network, unless they are allowed.
     ///
     /// Errors: 400 `validation_failed`.
     pub async fn check(&self, text: &str) -> AuthResult<()> {
@@ -119,7 +119,7 @@ impl Outbound {
             let relative = text.split(['/', '?', '#']).next().is_some_and(|start| !start.contains(':'));
             AuthError::invalid(if relative { "URL must use HTTPS" } else { "Invalid URL format" })
         })?;
-        // The database keeps only what is written so.
+        // The database accepts only this spelling.
         if !text.starts_with("https://") {
             return Err(AuthError::invalid("URL must use HTTPS"));
         }
@@ -146,7 +146,7 @@ impl Outbound {
 
 const THIS_MACHINE: &str = "URL cannot point to localhost or loopback addresses";
 
-/// Names of this machine, and its best known addresses as a URL writes them.
+/// Names of this machine, and its usual addresses as written in URLs.
 fn is_this_machine(host: &str) -> bool {
     matches!(host, "localhost" | "127.0.0.1" | "[::1]" | "0.0.0.0" | "[::]") || host.ends_with(".localhost")
 }
@@ -160,7 +160,7 @@ impl Guard {
 /// Resolves names for a connection.
 struct Names {
     lookup: Lookup,
-    /// Judges the addresses; without it any are taken.
+    /// Checks the addresses; `None` accepts any.
     only: Option<Arc<OutboundAllow>>,
 }
 
@@ -180,14 +180,14 @@ impl Resolve for Names {
     }
 }
 
-/// Why an address is not to be connected to.
+/// Why an address must not be connected to.
 fn refusal(allow: &OutboundAllow, address: IpAddr) -> Option<&'static str> {
     if allow.has_address(address) {
         return None;
     }
     let address = match address {
         IpAddr::V6(v6) => match v6.segments() {
-            // What a translator of networks (RFC 6052) or this machine makes an IPv4 address again.
+            // Addresses that a NAT64 translator (RFC 6052) or this machine maps to IPv4.
             [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
                 IpAddr::V4(Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low)))
             }
@@ -219,8 +219,8 @@ fn refusal(allow: &OutboundAllow, address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Networks that are nobody's in public, though not "private" by name. Source: IANA's registry of special-purpose
-/// IPv4 addresses; the networks for documentation, which nobody routes, are left out.
+/// Networks that are not public, though not called "private". Source: IANA's registry of special-purpose IPv4
+/// addresses, without the unrouted networks for documentation.
 fn is_special_v4(address: Ipv4Addr) -> bool {
     match address.octets() {
         // "This network", which some systems take for this machine; reserved, and broadcast.
@@ -233,7 +233,7 @@ fn is_special_v4(address: Ipv4Addr) -> bool {
     }
 }
 
-/// Networks that are of one site, or in which the network puts an IPv4 address of any kind.
+/// Networks local to a site, and those that embed any IPv4 address.
 fn is_special_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         // IPv4-compatible (RFC 4291 §2.5.5.1), 6to4 (RFC 3056), local NAT64 (RFC 8215).
@@ -259,7 +259,7 @@ mod tests {
         AuthConfig::read(&mut Reader::new(&source), AuthMode::DropIn).outbound_allow
     }
 
-    /// A way out for which names lead to the answers in turn, the last one staying.
+    /// An [`Outbound`] whose names resolve to the answers in turn; the last one is repeated.
     fn outbound(entries: &str, answers: &[&[&str]]) -> Outbound {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let parse = |text: &&str| text.parse::<IpAddr>().expect("address");
@@ -280,7 +280,7 @@ mod tests {
         (listener, port)
     }
 
-    /// Why a request was not made, or `None` if somebody came to the port.
+    /// Why a request was refused, or `None` if it reached the port.
     async fn refused(request: RequestBuilder, port: &TcpListener) -> Option<String> {
         tokio::select! {
             answer = request.send() => Some(format!("{:?}", answer.expect_err("nobody answers there"))),
@@ -294,7 +294,7 @@ mod tests {
     const MULTICAST: &str = "URL cannot resolve to multicast addresses";
     const UNSPECIFIED: &str = "URL cannot resolve to unspecified addresses";
 
-    /// Addresses of every kind that is refused.
+    /// Examples of every refused kind of address.
     const CLOSED: [(&str, &str); 36] = [
         ("127.0.0.1", LOOPBACK),
         ("127.8.8.8", LOOPBACK),
@@ -346,7 +346,7 @@ mod tests {
             assert!(written.check(&url_of(address)).await.is_err(), "{address}");
             let asked = written.get(&url_of(address)).map(|_| ()).expect_err(address).to_string();
             assert!(asked.ends_with(why), "{address}: {asked}");
-            // … nor by a name, though others of its addresses are public.
+            // … nor by a name with other, public addresses.
             let named = outbound("", &[&["93.184.216.34", address]]);
             assert_eq!(named.check("https://name.example/").await.expect_err(address).message(), why, "{address}");
             let lookup = named.guard.as_ref().map(|guard| Arc::clone(&guard.lookup)).expect("a guard");
@@ -427,7 +427,7 @@ mod tests {
             assert_eq!(outbound.get(&url).is_ok(), wanted, "{url}");
             assert_eq!(outbound.check(&url).await.is_ok(), wanted, "{url}");
         }
-        // Another port of the name, and another name of the address, are judged as ever.
+        // Another port of the name, and another name for the address, are still checked.
         for (url, port) in [
             (format!("https://keycloak.internal:{elsewhere}/"), &closed),
             (format!("https://other.example:{there}/"), &open),
@@ -435,7 +435,7 @@ mod tests {
             assert!(outbound.check(&url).await.is_err(), "{url}");
             assert!(refused(outbound.get(&url).expect("a name"), port).await.is_some(), "{url}");
         }
-        // The name that is open is asked, wherever it leads.
+        // The allowed name is reached, wherever it resolves to.
         let url = format!("https://keycloak.internal:{there}/");
         assert!(outbound.check(&url).await.is_ok());
         assert_eq!(refused(outbound.get(&url).expect("open"), &open).await, None);

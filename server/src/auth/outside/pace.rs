@@ -1,7 +1,7 @@
-//! How long messages take to leave, so that an answer which sends none comes no sooner than one that does.
+//! Measures how long messages take to send, so that answers that send none take equally long.
 //!
-//! Where mail is handed over within the request, a recovery for an address that nobody has would otherwise be answered at
-//! once: the time would tell who has an account.
+//! If mail is sent within the request, a recovery for an unknown address would otherwise be answered at once, and the
+//! response time would reveal who has an account.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Sends a message and notes how long that took, whatever came of it.
+    /// Sends a message and records how long it took, even if it failed.
     pub async fn measured<T>(&self, sending: impl Future<Output = T>) -> T {
         let begun = Instant::now();
         let sent = sending.await;
@@ -33,7 +33,7 @@ impl Pace {
         sent
     }
 
-    /// Takes as long as one of the last messages did, drawn anew each time; no time where none was sent.
+    /// Waits as long as one of the last messages took, chosen at random each time; not at all if none was sent.
     pub async fn wait(&self) {
         let drawn = {
             let recent = self.recent.lock();
@@ -45,7 +45,7 @@ impl Pace {
     }
 }
 
-/// Of all messages that leave within a request.
+/// The paces of all messages that are sent within a request.
 #[derive(Default)]
 pub struct Paces {
     pub mails: Pace,
@@ -53,7 +53,7 @@ pub struct Paces {
 }
 
 impl Paces {
-    /// Of the messages that a hook sends, if it sends any.
+    /// The pace of a hook's messages, if it sends any.
     pub fn of_hook(&self, hook: Hook) -> Option<&Pace> {
         match hook {
             Hook::SendEmail => Some(&self.mails),

@@ -1,5 +1,5 @@
-//! Text messages: who sends them, and the codes that travel in them.
-//! Reference: supabase/auth `internal/api/phone.go`, `internal/api/sms_provider/`.
+//! Text messages: providers, and the codes in the messages. Reference: supabase/auth
+//! `internal/api/phone.go`, `internal/api/sms_provider/`.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ pub use crate::sms::{SMS, Text};
 /// Where text messages go.
 #[derive(Clone)]
 pub enum Texts {
-    /// Where mails go, which development looks at.
+    /// The mail inbox of development.
     Inbox,
     Provider(Arc<dyn TextSender>),
 }
 
 impl Texts {
-    /// Who checks the codes, where the provider makes them itself.
+    /// Checks the codes, if the provider makes them itself.
     fn checker(&self) -> Option<&dyn CodeChecker> {
         match self {
             Self::Inbox => None,
@@ -37,8 +37,8 @@ impl Texts {
     }
 }
 
-/// Whether the provider, who made the code, says that it is the one it sent to `phone`; `None` where codes are made
-/// here. With the hook they are: what it sends, no provider knows.
+/// Whether the provider confirms the code that it sent to `phone`; `None` if codes are made here. With the hook
+/// they are, because the provider does not know what the hook sends.
 pub async fn check_code(request: &Request, phone: &str, code: &str) -> AuthResult<Option<bool>> {
     if request.auth.config.hooks.send_sms.is_some() || checker_of(&request.auth).is_none() {
         return Ok(None);
@@ -60,7 +60,7 @@ fn checker_of(auth: &Auth) -> Option<&dyn CodeChecker> {
     auth.texts.as_ref()?.checker()
 }
 
-/// The sender the settings name, `None` if there is none by that name.
+/// The configured sender, `None` if the name is unknown.
 pub fn sender(config: &SmsConfig, client: reqwest::Client) -> Option<Texts> {
     match config.provider.as_str() {
         "twilio" => Twilio::new(&config.twilio, client).map(|sender| Texts::Provider(Arc::new(sender))),
@@ -85,7 +85,7 @@ async fn to_inbox(request: &Request, db: &Db, text: &Text<'_>) -> AuthResult<Str
     Ok(uuid::Uuid::new_v4().to_string())
 }
 
-/// Refuses a channel nobody serves. With the hook any channel passes: the hook decides.
+/// Refuses unsupported channels. With the hook any channel passes, because the hook decides.
 pub fn check_channel(request: &Request, channel: &str) -> AuthResult<()> {
     let config = &request.auth.config;
     let known = config.hooks.send_sms.is_some()
@@ -138,7 +138,7 @@ pub async fn send_code(
     Ok(sent.await?.as_str().unwrap_or_default().to_owned())
 }
 
-/// Takes as long as a text message does, for a number that none is for.
+/// Takes as long as sending a text message, for a number that gets none.
 pub async fn wait_as_if_sent(request: &Request) -> AuthResult<()> {
     let away = request.away();
     away.leave()?;
@@ -181,7 +181,7 @@ pub async fn send_otp(
     let (code, message_id) = match config.test_otp(phone, chrono::Utc::now()) {
         Some(code) => (code.to_owned(), "test-otp".to_owned()),
         None => {
-            // Both once per message, however often the transaction is repeated.
+            // Both once per message, even if the transaction is repeated.
             let about = format!("{name} {phone}");
             let is_allowed = config.autoconfirm
                 || request.once_loaded(&format!("may text {about}"), auth.limits.allow_sms()).await?;

@@ -435,7 +435,7 @@ mod tests {
         assert!(matches!(state.claim(0, &as_role(""), None), Claim::Full));
     }
 
-    /// Whether the one who waits with this ticket has been served: the test drops what would have come with it.
+    /// Whether the request with this ticket has been served. The test drops what came with it.
     fn is_served(claim: &mut Claim<u32>) -> bool {
         let Claim::Wait(ticket) = claim else { panic!("waits") };
         ticket.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Closed)
@@ -487,7 +487,7 @@ mod tests {
         state.lanes[0].waiters.have_waited(LONG_WAIT);
         drop((state.next_waiter(0), state.next_waiter(0)));
         assert!(is_served(&mut flood[0]) && is_served(&mut other));
-        // No outlook, but a bound on memory all the same.
+        // Without a timeout, memory is still bounded.
         let mut state = State::<u32>::new(1, 1, Duration::from_secs(10));
         state.claim(0, &as_role("flood"), None);
         let kept: Vec<Claim<u32>> = (0..MOST_WAITING).map(|_| state.claim(0, &as_role("flood"), None)).collect();
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(of(&mut state, 2), 2);
         let quick = (0..10).filter(|_| matches!(state.claim(0, &as_role("r"), None), Claim::Granted(_))).count();
         assert_eq!(quick, 2);
-        // What client 1 gives back is for client 2, and then for nobody who may take long.
+        // Client 1's connection goes to client 2, and the next one to no slow request.
         state.release(long(1).holder());
         assert_eq!(state.next_waiter(0).map(|(holder, _)| holder.client), Some(client(1)), "who has waited longest");
         state.release(long(2).holder());

@@ -61,7 +61,7 @@ struct Lines {
 
 /// Requests of one role.
 struct Line {
-    /// Clients in the order of their turns, and since when the first request of each has waited.
+    /// Clients in turn order, each with the time since which its first request has waited.
     turns: VecDeque<(Option<IpAddr>, Instant)>,
     clients: HashMap<Option<IpAddr>, VecDeque<Waiter>>,
     length: usize,
@@ -108,7 +108,7 @@ impl Line {
         self.length = self.clients.values().map(VecDeque::len).sum();
     }
 
-    /// Drops the turns of clients that wait no more, and looks anew since when the others have.
+    /// Drops the turns of clients without waiting requests, and updates the waiting times of the others.
     fn renew_turns(&mut self) {
         let clients = &self.clients;
         self.turns.retain_mut(|(client, since)| {

@@ -1,4 +1,4 @@
-//! Messages to and fro.
+//! Reads and writes messages.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -14,18 +14,18 @@ use super::{Prepared, Refusal, Row, Statements, Use};
 use crate::db::socket::Socket;
 use crate::db::{DbError, Param, PartAnswer, Query, Step};
 
-/// So much is read at once, in bytes: little at first, more where much comes.
+/// How much is read at once, in bytes: little at first, more for large answers.
 const READ: (usize, usize) = (8 << 10, 64 << 10);
-/// A buffer that has grown beyond this is given back after use, in bytes.
+/// A buffer that has grown beyond this is freed after use, in bytes.
 const KEPT: usize = 64 << 10;
 
-/// Room for so much of one message is made before it has come, in bytes.
+/// The most memory reserved for a message before it has arrived, in bytes.
 const AHEAD: usize = 16 << 20;
 
 /// `jsonb` in `pg_type`.
 const JSONB: u32 = 3802;
 
-/// A connection's two directions.
+/// Both directions of a connection.
 pub struct Wire {
     stream: Socket,
     inbox: BytesMut,
@@ -39,7 +39,7 @@ impl Wire {
         Self { stream, inbox: BytesMut::new(), outbox: BytesMut::new(), portion: READ.0 }
     }
 
-    /// The next message: its letter and body.
+    /// The next message: its type byte and body.
     pub(super) async fn message(&mut self) -> Result<(u8, Bytes), DbError> {
         loop {
             if let Some(message) = self.buffered()? {
@@ -56,14 +56,15 @@ impl Wire {
         }
     }
 
-    /// A message that has come already.
+    /// A message that has already arrived.
     fn buffered(&mut self) -> Result<Option<(u8, Bytes)>, DbError> {
         let Some(length) = self.length()? else { return Ok(None) };
         if self.inbox.len() < length {
             return Ok(None);
         }
         let letter = self.inbox[0];
-        // Parsed, bound, closed, done, empty, no columns: most messages say all with their letter.
+        // ParseComplete, BindComplete, CloseComplete, CommandComplete, EmptyQueryResponse, NoData: the type says
+        // everything.
         if matches!(letter, b'1' | b'2' | b'3' | b'C' | b'I' | b'n') {
             self.inbox.advance(length);
             return Ok(Some((letter, Bytes::new())));
@@ -73,7 +74,7 @@ impl Wire {
         Ok(Some((letter, message)))
     }
 
-    /// Of the message that the inbox begins with, letter included.
+    /// The length of the first message in the inbox, including its type byte.
     fn length(&self) -> Result<Option<usize>, DbError> {
         let Some(bytes) = self.inbox.get(1..5).and_then(|bytes| bytes.try_into().ok()) else { return Ok(None) };
         match usize::try_from(i32::from_be_bytes(bytes)) {
@@ -82,12 +83,12 @@ impl Wire {
         }
     }
 
-    /// Bytes that the message begun still lacks.
+    /// The number of bytes still missing from the current message.
     fn missing(&self) -> usize {
         self.length().ok().flatten().map_or(0, |length| length.saturating_sub(self.inbox.len()))
     }
 
-    /// Writes everything in the outbox. What PostgreSQL sends meanwhile is read, or neither side might go on.
+    /// Writes everything in the outbox. Reads at the same time, because otherwise both sides could block.
     pub(super) async fn flush(&mut self) -> Result<(), DbError> {
         let Self { stream, inbox, outbox, .. } = self;
         let written: io::Result<()> = poll_fn(|cx| {
@@ -118,7 +119,7 @@ impl Wire {
         &mut self.outbox
     }
 
-    /// Gives back what has grown for a large statement or result.
+    /// Frees buffers that grew for a large statement or result.
     fn settle(&mut self) {
         self.portion = READ.0;
         if self.outbox.capacity() > KEPT {
@@ -129,7 +130,7 @@ impl Wire {
         }
     }
 
-    /// Whether the connection, in no use, is still there. Parameters and notices may have come, nothing else.
+    /// Whether an idle connection is alive. Only parameters and notices may have arrived.
     pub fn is_alive(&mut self) -> bool {
         loop {
             self.inbox.reserve(READ.0);
@@ -148,7 +149,7 @@ impl Wire {
         }
     }
 
-    /// A statement by itself, outside of any transaction.
+    /// Runs a single statement outside of a transaction.
     pub async fn ask(&mut self, query: &Query<'_>) -> Result<Vec<Row>, DbError> {
         self.put(query, &Use::Once)?;
         frontend::sync(&mut self.outbox);
@@ -177,7 +178,7 @@ impl Wire {
 
     fn put(&mut self, query: &Query<'_>, how: &Use) -> Result<(), DbError> {
         let out = &mut self.outbox;
-        // Exactly, where it is much: grown bit by bit, a large value would take several times its length.
+        // Reserve the exact size of large values: growing step by step would take several times their length.
         let bytes = |(Param::Text(bytes) | Param::Binary(bytes)): &Param| bytes.len();
         let length: usize = query.params.iter().map(bytes).sum();
         if length > KEPT {
@@ -191,7 +192,7 @@ impl Wire {
         if is_new {
             frontend::parse(name, query.text, std::iter::empty(), out).map_err(|error| unsendable(&error))?;
         }
-        // No formats at all mean text for all.
+        // Without format codes all parameters are text.
         let has_binary = query.params.iter().any(|param| matches!(param, Param::Binary(_)));
         let formats = query.params.iter().filter(|_| has_binary).map(|param| match param {
             Param::Text(_) => 0,
@@ -221,20 +222,20 @@ fn unsendable(error: &io::Error) -> DbError {
     DbError::Broken(format!("error encoding message to server: {error}"))
 }
 
-/// A connection with what it has prepared and where its transaction stands.
+/// A connection with its prepared statements and transaction status.
 pub struct Backend {
     wire: Wire,
     statements: Statements,
     /// The schema that the statements were prepared for, see [`Backend::renew`].
     epoch: u64,
-    /// `I`dle, in a `T`ransaction, in a failed on`E`.
+    /// `I`: idle, `T`: in a transaction, `E`: in a failed one.
     status: u8,
 }
 
-/// Statements on their way, whose answers are still to be read.
+/// Statements in flight, whose answers have not been read yet.
 pub struct Exchange {
     sent: Vec<Sent>,
-    /// Which of them is being answered.
+    /// The index of the statement being answered.
     step: usize,
     refusal: Option<Refusal>,
 }
@@ -248,9 +249,9 @@ struct Sent {
     jsonb: u64,
 }
 
-/// What is read of an exchange.
+/// An answer of an exchange.
 pub enum Answer {
-    /// Of which statement.
+    /// A row, with the index of its statement.
     Row(usize, Row),
     Complete(usize),
     /// The exchange is over.
@@ -262,8 +263,8 @@ impl Backend {
         Self { wire, statements: Statements::new(statements), epoch: 0, status: b'I' }
     }
 
-    /// Gives up what was prepared for another schema than that of `epoch`. PostgreSQL itself notices when the columns of
-    /// a result have changed, but parameters keep the types they had when the statement was prepared.
+    /// Drops statements prepared for another schema than that of `epoch`. PostgreSQL itself detects changed result
+    /// columns, but parameters keep the types that they had when the statement was prepared.
     pub fn renew(&mut self, epoch: u64) {
         if self.epoch != epoch {
             self.epoch = epoch;
@@ -289,7 +290,7 @@ impl Backend {
         self.send_by(queries, Statements::find).await
     }
 
-    /// As [`Backend::send`], every statement parsed anew whatever has been prepared.
+    /// Like [`Backend::send`], but parses every statement again.
     pub async fn send_afresh(&mut self, queries: impl IntoIterator<Item = Query<'_>>) -> Result<Exchange, DbError> {
         self.send_by(queries, |_, _, _| Use::Once).await
     }
@@ -331,7 +332,8 @@ impl Backend {
         Ok(Exchange { sent, step: 0, refusal: None })
     }
 
-    /// The next answer. A refusal is kept until the exchange is over, since PostgreSQL skips what follows it.
+    /// The next answer. A refusal is kept until the end of the exchange, since PostgreSQL skips the statements after
+    /// it.
     pub async fn next(&mut self, exchange: &mut Exchange) -> Result<Answer, DbError> {
         loop {
             let (letter, body) = self.wire.message().await?;
@@ -392,7 +394,7 @@ impl Backend {
         }
     }
 
-    /// A statement that was parsed and failed before it told its columns is of no use.
+    /// Drops a statement that was parsed but failed before it described its columns.
     fn abandon_half_prepared(&mut self, exchange: &Exchange) {
         if let Some(Sent { how: Use::Prepare(name), preparing: Some(_), is_parsed: true, .. }) =
             exchange.sent.get(exchange.step)
@@ -401,10 +403,10 @@ impl Backend {
         }
     }
 
-    /// Writes all parts, each with a `Sync` of its own, and only then reads their answers.
+    /// Writes all parts, each with its own `Sync`, and then reads their answers.
     pub async fn run_each(&mut self, parts: &[Vec<Step>]) -> Result<Vec<PartAnswer>, DbError> {
         let mut exchanges = Vec::with_capacity(parts.len());
-        // Whether a statement could be prepared is known only from its answer: until then it is sent anew each time.
+        // Only its answer tells whether a statement was prepared. Until then it is sent unprepared each time.
         let mut preparing: Vec<(Box<str>, Box<str>)> = Vec::new();
         for part in parts {
             exchanges.push(self.put_all(part.iter().map(Step::as_query), |statements, role, text| {
@@ -423,7 +425,7 @@ impl Backend {
         self.wire.flush().await?;
         let mut answers = Vec::with_capacity(parts.len());
         for mut exchange in exchanges {
-            // Lowered by the end of the one before.
+            // The end of the previous part lowered it.
             self.wire.stream.watch.raise();
             let mut rows: Vec<Vec<Row>> = vec![Vec::new(); exchange.sent.len()];
             let answer = loop {
@@ -440,13 +442,14 @@ impl Backend {
         Ok(answers)
     }
 
-    /// All statements and the rows of each; the first refusal is the one reported.
+    /// Runs all statements and returns the rows of each, or the first refusal.
     pub async fn run(&mut self, queries: impl IntoIterator<Item = Query<'_>>) -> Result<Vec<Vec<Row>>, DbError> {
         let exchange = self.send(queries).await?;
         self.gather(exchange).await
     }
 
-    /// As [`Backend::run`], every statement parsed anew. If they pass now, what was prepared did not fit the schema.
+    /// Like [`Backend::run`], but parses every statement again. If they succeed now, the prepared ones did not fit the
+    /// schema.
     pub async fn run_afresh(&mut self, queries: impl IntoIterator<Item = Query<'_>>) -> Result<Vec<Vec<Row>>, DbError> {
         let exchange = self.send_afresh(queries).await?;
         let rows = self.gather(exchange).await?;
@@ -466,13 +469,13 @@ impl Backend {
     }
 }
 
-/// Which of the first 64 columns of a `RowDescription` are `jsonb`.
+/// A bit per `jsonb` column among the first 64 of a `RowDescription`.
 fn jsonb_columns(body: &[u8]) -> u64 {
     let mut columns = 0;
     let mut rest = body.get(2..).unwrap_or_default();
     let mut column = 0;
     while let Some(end) = rest.iter().position(|b| *b == 0) {
-        // Behind the name: table (4), column (2), type (4), and 8 bytes more.
+        // After the name: table (4), column (2), type (4), and 8 more bytes.
         let Some(fields) = rest.get(end + 1..end + 19) else { break };
         if column < 64 && fields[6..10] == JSONB.to_be_bytes() {
             columns |= 1 << column;

@@ -1,4 +1,4 @@
-//! What holds of the protocol's reader whatever PostgreSQL answers, and in whatever pieces it comes.
+//! Property tests: the reader copes with any answer of PostgreSQL, split into any pieces.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::db::{DbError, Query};
 
 type Values = Vec<Option<Vec<u8>>>;
 
-/// What a statement is answered with.
+/// The answer to a statement.
 #[derive(Clone, Debug)]
 struct Script {
     statements: Vec<Vec<Values>>,
     /// Which statement is refused, and after how many of its rows.
     refused: Option<(usize, usize)>,
-    /// Whether a notice, a parameter and a notification come before each message.
+    /// Whether a notice, a parameter and a notification precede each message.
     is_chatty: bool,
 }
 
@@ -93,14 +93,14 @@ impl Script {
     }
 }
 
-/// What the reader makes of `bytes`, which come in pieces of these lengths, again and again, and then the end.
+/// What the reader makes of `bytes`, which arrive in pieces of these lengths (repeated) until the stream ends.
 fn read(statements: usize, bytes: Vec<u8>, pieces: Vec<usize>) -> (Result<Vec<Vec<Row>>, DbError>, bool) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async move {
         let (ours, mut theirs) = duplex(1 << 10);
         let mut backend = Backend::new(Wire::new(Socket::new(Stream::Tls(Box::new(ours)), Watch::default(), None)), 10);
         let answering = async move {
-            // The request is read while the answer is given, as PostgreSQL does with a long one.
+            // The request is read while the answer is sent, as PostgreSQL does with a long one.
             let mut request = [0; 1 << 10];
             let mut rest = &bytes[..];
             for piece in pieces.iter().cycle() {
@@ -166,7 +166,7 @@ proptest! {
 
     #[test]
     fn bytes_that_mean_nothing_end_the_conversation(bytes in vec(any::<u8>(), 0..400), pieces in vec(1usize..60, 1..8)) {
-        // Whatever comes of it, it comes to an end, without a panic.
+        // Whatever the result, reading ends without a panic.
         let (outcome, _) = read(2, bytes, pieces);
         drop(outcome);
     }

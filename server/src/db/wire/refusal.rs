@@ -1,6 +1,6 @@
-//! What PostgreSQL says when it refuses.
+//! PostgreSQL's error responses.
 
-/// The fields of an `ErrorResponse` that anybody asks for.
+/// The fields of an `ErrorResponse` that the server uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{severity}: {message}")]
 pub struct Refusal {
@@ -11,8 +11,8 @@ pub struct Refusal {
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
-    /// A prepared statement was refused before it ran: its parameters may no longer have the types that the schema gives
-    /// them now.
+    /// Whether a prepared statement was refused before it ran, possibly because the schema has changed its parameters'
+    /// types.
     pub(crate) in_binding: bool,
 }
 
@@ -24,7 +24,7 @@ impl Refusal {
             let Some(end) = rest.iter().position(|b| *b == 0) else { break };
             let text = || String::from_utf8_lossy(&rest[..end]).into_owned();
             match kind {
-                // The severity that is not translated replaces the one that is.
+                // The untranslated severity replaces the translated one.
                 b'S' if refusal.severity.is_empty() => refusal.severity = text(),
                 b'V' => refusal.severity = text(),
                 b'C' => refusal.code = text(),
@@ -38,10 +38,10 @@ impl Refusal {
         refusal
     }
 
-    /// Whether a prepared statement may no longer fit the schema, or somebody has deallocated it. It has not run, so it
-    /// can be repeated, parsed anew.
+    /// Whether a prepared statement may no longer fit the schema, or was deallocated. It has not run, so it can be
+    /// parsed and sent again.
     pub fn may_be_stale(&self) -> bool {
-        // Values of the wrong type, names that mean something else; not a lock that was waited for in vain.
+        // Values of the wrong type or changed names, but not a lock timeout.
         let is_of_type = ["22", "42", "XX"].iter().any(|class| self.code.starts_with(class));
         (self.in_binding && is_of_type)
             || (self.code == "0A000" && self.message.contains("cached plan"))

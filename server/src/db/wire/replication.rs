@@ -1,7 +1,7 @@
 //! A connection that reads the database's log through a temporary slot, decoded by `pgoutput`.
 //!
 //! Reference: PostgreSQL's documentation, "Streaming Replication Protocol" and "Logical Streaming Replication
-//! Parameters". A temporary slot lives as long as its connection, so nothing is left behind that holds the log.
+//! Parameters". A temporary slot lives as long as its connection, so no abandoned slot retains the log.
 
 use std::time::Duration;
 
@@ -23,17 +23,17 @@ pub struct Replication {
     wire: Wire,
 }
 
-/// What comes down the stream.
+/// A message of the stream.
 #[derive(Debug)]
 pub enum Copied {
-    /// A message of `pgoutput`; `end` is how far the log is written.
+    /// A message of `pgoutput`; `end` is the end of the log.
     Data { start: u64, end: u64, body: Bytes },
-    /// How far the log is written, and whether an answer is wanted at once.
+    /// A keepalive: the end of the log, and whether PostgreSQL wants a reply at once.
     Alive { end: u64, reply: bool },
 }
 
 impl Replication {
-    /// Logs in for replication. What values look like as text does not depend on anybody's settings.
+    /// Logs in for replication. The text format of values does not depend on the database's settings.
     pub async fn connect(config: &Config) -> Result<Self, DbError> {
         let mut config = config.clone();
         let ours = "-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC -c extra_float_digits=1 \
@@ -52,7 +52,7 @@ impl Replication {
         Ok(Self { wire })
     }
 
-    /// Makes a temporary slot; the stream will begin at its consistent point. Waits for transactions that are open.
+    /// Creates a temporary slot; the stream will start at its consistent point. Waits for open transactions.
     pub async fn create_slot(&mut self, name: &str) -> Result<(), DbError> {
         let name = escape_identifier(name);
         // The syntax of all versions from 15.
@@ -60,7 +60,7 @@ impl Replication {
         self.command(&command).await.map(drop)
     }
 
-    /// Starts the stream of what these publications hold, with the logical messages of this database.
+    /// Starts the stream of these publications, including the logical messages of this database.
     pub async fn start(&mut self, slot: &str, publications: &[&str]) -> Result<(), DbError> {
         let names: Vec<String> = publications.iter().map(|name| escape_identifier(name)).collect();
         let names = names.join(",").replace('\'', "''");
@@ -105,8 +105,8 @@ impl Replication {
         }
     }
 
-    /// Tells PostgreSQL that everything up to `position` has been read, so that it need not keep it, and has it answer:
-    /// silence then means that it is gone.
+    /// Tells PostgreSQL that everything up to `position` has been read and can be discarded. It also requests an
+    /// answer, so that silence means that PostgreSQL is gone.
     pub async fn confirm(&mut self, position: u64) -> Result<(), DbError> {
         let now = chrono::Utc::now().timestamp_micros() - EPOCH;
         let out = self.wire.outbox();

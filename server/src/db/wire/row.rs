@@ -10,7 +10,7 @@ use crate::db::DbError;
 /// One row, its values in PostgreSQL's binary formats.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Behind the number of columns: each value's length (-1 for null) and bytes.
+    /// After the number of columns: each value's length (-1 for null) and bytes.
     body: Bytes,
     /// Bit n: column n is `jsonb`, whose binary format begins with a version number.
     jsonb: u64,

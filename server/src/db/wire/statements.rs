@@ -10,22 +10,22 @@ use foldhash::{HashMap, HashMapExt};
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub name: Arc<str>,
-    /// Which of its columns are `jsonb`, see [`super::Row`].
+    /// A bit per `jsonb` column, see [`super::Row`].
     pub jsonb: u64,
 }
 
-/// How a statement is to be sent.
+/// How to send a statement.
 #[derive(Clone, Debug)]
 pub enum Use {
-    /// Met for the first time: parsed for once, since most statements that come once do not come again.
+    /// Seen for the first time: not prepared, since most statements are not repeated.
     Once,
-    /// Met for the second time: to be prepared under this name.
+    /// Seen for the second time: prepare it under this name.
     Prepare(Arc<str>),
     Prepared(Prepared),
 }
 
-/// Statements by their text and by the role that runs them: PostgreSQL plans anew whenever a statement that row level
-/// security touches is run by another role than before.
+/// Statements by text and role: PostgreSQL plans a statement with row level security again whenever another role runs
+/// it.
 pub struct Statements {
     capacity: usize,
     clock: u64,
@@ -73,7 +73,7 @@ impl Statements {
                     }
                 }
             }
-            // Two texts of one hash: the second stays unprepared.
+            // A hash collision: the second text stays unprepared.
             Some(_) => Use::Once,
             None => {
                 self.make_room();
@@ -98,13 +98,13 @@ impl Statements {
         }
     }
 
-    /// Gives all up: one of them no longer fits the schema.
+    /// Drops all statements, because one of them no longer fits the schema.
     pub fn forget(&mut self) {
         let names = self.entries.drain().filter_map(|(_, entry)| entry.prepared).map(|prepared| prepared.name);
         self.closing.extend(names);
     }
 
-    /// A tenth at a time, so that a stream of one-off statements does not search on every insert.
+    /// Removes a tenth at a time, so that a series of one-off statements does not search on every insert.
     fn make_room(&mut self) {
         if self.entries.len() < self.capacity {
             return;

@@ -1,8 +1,8 @@
 //! Password hashes: bcrypt for new ones; argon2 and Firebase's scrypt are verified as well.
 //!
-//! Hashing takes tens of milliseconds of a processor. It runs on threads of its own, as many as configured, which give way
-//! to everybody else ([`schedule`](super::schedule)).
-//! Reference: supabase/auth `internal/crypto/password.go`.
+//! Hashing takes tens of milliseconds of processor time. It runs on dedicated threads, as many as configured, with a
+//! lower priority than all others ([`schedule`](super::schedule)). Reference: supabase/auth
+//! `internal/crypto/password.go`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,19 +20,19 @@ use crate::auth::error::{AuthError, AuthResult};
 /// bcrypt's cost of new hashes.
 const COST: u32 = 10;
 
-/// A hash of no password of anybody: compared with where there is none, so that both cases take as long.
+/// A dummy hash, compared if there is no real one, so that both cases take equally long.
 const NOBODY: &str = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
 
 /// Computes and compares hashes. Cheap to clone.
 #[derive(Clone)]
 pub struct Hasher {
     threads: Arc<Threads>,
-    /// A slot for each thread: who goes away while waiting costs nothing.
+    /// A slot per thread. A request that goes away while it waits costs nothing.
     queue: Queue,
     verifications: Arc<AtomicU64>,
 }
 
-/// The threads that hash; they end with the last [`Hasher`], without being waited for.
+/// The threads that hash. They end with the last [`Hasher`], which does not wait for them.
 struct Threads(Option<Runtime>);
 
 impl Drop for Threads {
@@ -43,13 +43,13 @@ impl Drop for Threads {
     }
 }
 
-/// A text that is no password hash of a known kind.
+/// The text is not a password hash of a known kind.
 #[derive(Debug, thiserror::Error)]
 #[error("not a password hash of a known kind")]
 pub struct InvalidHash;
 
 impl Hasher {
-    /// At most `threads` hashes at once. Errors where no threads can be made.
+    /// Computes at most `threads` hashes at once. Fails if the threads cannot be created.
     pub fn new(threads: usize) -> std::io::Result<Self> {
         let count = threads.max(1);
         let threads = tokio::runtime::Builder::new_multi_thread()
@@ -61,7 +61,7 @@ impl Hasher {
         Ok(Self { threads, queue: Queue::new(count), verifications: Arc::default() })
     }
 
-    /// How many comparisons were made since the start, those against nobody included.
+    /// The number of comparisons since the start, including those with the dummy hash.
     pub fn verifications(&self) -> u64 {
         self.verifications.load(Ordering::Relaxed)
     }
@@ -80,7 +80,7 @@ impl Hasher {
         })
     }
 
-    /// Whether `password` is the one of `hash`. Without a hash one is compared all the same, and never matches.
+    /// Whether `password` matches `hash`. Without a hash the dummy is compared, and never matches.
     pub async fn verify(&self, client: &str, password: &str, hash: Option<&str>) -> AuthResult<bool> {
         self.verifications.fetch_add(1, Ordering::Relaxed);
         let known = hash.is_some_and(|hash| !hash.is_empty());
@@ -101,7 +101,7 @@ impl Hasher {
     }
 }
 
-/// Says whether a given hash can be imported.
+/// Checks that a hash can be imported.
 pub fn check(hash: &str) -> Result<(), InvalidHash> {
     if hash.starts_with("$argon2") {
         Argon2Hash::parse(hash).map(|_| ()).ok_or(InvalidHash)
@@ -196,7 +196,8 @@ impl FirebaseHash {
             return None;
         }
         let [log_n, rounds, threads] = costs.map(|text| number(text).filter(|n| *n > 0));
-        // Memory of 128 · r · 2^n bytes: what Firebase uses (n = 14, r = 8) needs 16 MiB, more than 1 GiB nobody.
+        // Takes 128 · r · 2^n bytes of memory: 16 MiB for Firebase's parameters (n = 14, r = 8); nobody needs more than
+        // 1 GiB.
         let log_n = u8::try_from(log_n?).ok().filter(|n| *n <= 20)?;
         let (rounds, threads) = (rounds?, threads?);
         if rounds > 8 || threads > 16 {

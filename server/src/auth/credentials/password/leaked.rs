@@ -7,7 +7,7 @@ use crate::auth::error::Fault;
 use crate::auth::outside::Away;
 use crate::config::PasswordConfig;
 
-/// Asks a server of ranges. Reference: <https://haveibeenpwned.com/API/v3#PwnedPasswords>.
+/// Queries a range server. Reference: <https://haveibeenpwned.com/API/v3#PwnedPasswords>.
 pub struct LeakedPasswords {
     client: reqwest::Client,
     url: String,

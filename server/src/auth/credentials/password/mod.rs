@@ -12,13 +12,14 @@ pub use rules::PasswordRules;
 use crate::auth::error::AuthResult;
 use crate::auth::outside::Away;
 
-/// A new hash of `password`. Hashing takes its time, and `client` its turn: no connection is held meanwhile.
+/// A new hash of `password`. `client` waits for its turn; no connection is held while waiting and hashing.
 pub async fn hash(away: &Away, client: &str, password: &str) -> AuthResult<String> {
     away.leave()?;
     away.auth().hasher.hash(client, password).await
 }
 
-/// Whether `password` is the one of `hash`; without a hash one is compared all the same. No connection is held meanwhile.
+/// Whether `password` matches `hash`; without a hash a dummy is compared. No connection is held while waiting and
+/// hashing.
 pub async fn verify(away: &Away, client: &str, password: &str, hash: Option<&str>) -> AuthResult<bool> {
     away.leave()?;
     away.auth().hasher.verify(client, password, hash).await

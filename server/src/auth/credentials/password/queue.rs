@@ -11,7 +11,7 @@ use crate::auth::error::{AuthError, AuthResult, Code};
 /// How many requests of one client wait.
 const PER_CLIENT: usize = 64;
 
-/// Those of one client who wait for a slot.
+/// The requests of one client that wait for a slot.
 struct Lane {
     client: String,
     waiting: VecDeque<oneshot::Sender<Slot>>,
@@ -19,17 +19,17 @@ struct Lane {
 
 struct State {
     free: usize,
-    /// In the order of their turns; none is empty.
+    /// In turn order; none is empty.
     lanes: VecDeque<Lane>,
 }
 
-/// So many at a time, client by client.
+/// Allows a fixed number at a time, client by client.
 #[derive(Clone)]
 pub struct Queue {
     state: Arc<Mutex<State>>,
 }
 
-/// The right to hash; when dropped it goes to the next client.
+/// The right to hash. When dropped, it passes to the next client.
 pub struct Slot {
     state: Option<Arc<Mutex<State>>>,
 }
@@ -88,7 +88,7 @@ impl Drop for Slot {
             let Some(next) = next else { continue };
             match next.send(Slot { state: Some(Arc::clone(&shared)) }) {
                 Ok(()) => return,
-                // Who waited is gone: the next one's turn.
+                // That request is gone: it is the next one's turn.
                 Err(mut unused) => drop(unused.state.take()),
             }
         }

@@ -1,11 +1,11 @@
-//! What a new password must be like. Reference: supabase/auth `internal/api/password.go`.
+//! The rules for a new password. Reference: supabase/auth `internal/api/password.go`.
 
 use super::leaked::LeakedPasswords;
 use crate::auth::error::{AuthError, AuthResult};
 use crate::auth::outside::Away;
 use crate::config::PasswordConfig;
 
-/// bcrypt reads no more bytes than these.
+/// bcrypt ignores further bytes.
 const LONGEST: usize = 72;
 
 pub struct PasswordRules {
@@ -25,7 +25,7 @@ impl PasswordRules {
         })
     }
 
-    /// Refuses a weak password with every reason, and one longer than bcrypt can tell apart.
+    /// Refuses a weak password, with every reason, and one longer than bcrypt can distinguish.
     pub async fn check(&self, away: &Away, password: &str) -> AuthResult<()> {
         let (mut messages, mut reasons) = self.form(password)?;
         if let Some(leaked) = &self.leaked {

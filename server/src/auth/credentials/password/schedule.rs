@@ -1,13 +1,11 @@
 //! How the system schedules the threads that hash.
 //!
-//! A hash takes tens of milliseconds without a pause. Whoever wakes up on its core meanwhile, a worker of ours or a backend of
-//! PostgreSQL, should not wait for the end of its time slice. Niceness alone sees to that only within a group of the scheduler
-//! (a session, a service): from Linux 6.12 on, a thread that asks for long slices gives way to whoever asks for shorter
-//! ones in all groups, and still gets its share of the processor.
-//! Measured by `tools/bench/auth-scheduling.mjs`.
+//! A hash takes tens of milliseconds without a pause. A worker or a PostgreSQL backend that wakes up on its core should
+//! not wait for the end of its time slice. Niceness achieves that only within a scheduler group (a session, a service).
+//! From Linux 6.12 on, a thread that requests long slices is preempted by threads of any group that request shorter
+//! ones, and still gets its share of the processor. Measured by `tools/bench/auth-scheduling.mjs`.
 
-/// How much less urgent a hash is than a request. The most, 19, would keep sign-ins from being answered at all where the
-/// processors never rest.
+/// The niceness of hashing threads. With the maximum of 19, sign-ins would never be answered on busy processors.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
@@ -15,7 +13,7 @@ const NICENESS: i32 = 10;
 #[cfg(target_os = "linux")]
 const SLICE_NS: u64 = 100_000_000;
 
-/// Lets the thread that calls this give way to others. Where the system knows no such thing, nothing is changed.
+/// Lowers the priority of the calling thread. Does nothing if the system does not support it.
 pub fn give_way() {
     #[cfg(target_os = "linux")]
     if let Err(error) = long_slices() {
@@ -34,7 +32,7 @@ struct Attributes {
     flags: u64,
     nice: i32,
     priority: u32,
-    /// With the normal policy: the wished length of a slice, in ns; passed over before 6.12.
+    /// With the normal policy: the requested length of a slice, in ns; ignored before 6.12.
     runtime: u64,
     deadline: u64,
     period: u64,

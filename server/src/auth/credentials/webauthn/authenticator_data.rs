@@ -14,7 +14,7 @@ pub struct AuthenticatorData {
     pub attested: Option<AttestedCredential>,
 }
 
-/// A credential that was just made.
+/// A new credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttestedCredential {
     pub aaguid: Uuid,
@@ -38,7 +38,7 @@ impl AuthenticatorData {
         } else {
             (None, rest)
         };
-        // What follows are extensions, if they are announced; else nothing may follow.
+        // Only announced extensions may follow.
         if is_set(7) {
             let mut rest = rest;
             ciborium::from_reader::<ciborium::Value, _>(&mut rest).ok()?;

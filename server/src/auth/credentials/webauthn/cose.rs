@@ -1,4 +1,4 @@
-//! Public keys of authenticators, and what they sign. Reference: RFC 9052, RFC 9053, RFC 8812.
+//! Authenticators' public keys and signatures. Reference: RFC 9052, RFC 9053, RFC 8812.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,13 +12,13 @@ pub struct PublicKey {
 }
 
 enum Material {
-    /// With the JOSE name of its algorithm.
+    /// A key with the JOSE name of its algorithm.
     Jose(Algorithm, DecodingKey),
     P521(Box<p521::ecdsa::VerifyingKey>),
 }
 
 impl PublicKey {
-    /// `None` for what is no key, or of another kind.
+    /// `None` if it is not a key or not of a supported kind.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let value: ciborium::Value = ciborium::from_reader(bytes).ok()?;
         let map = value.as_map()?;
@@ -69,11 +69,11 @@ impl PublicKey {
         self.algorithm
     }
 
-    /// Whether `signature` (ECDSA: DER) of `message` is this key's.
+    /// Whether this key made `signature` (ECDSA: DER) of `message`.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.material {
             Material::Jose(algorithm, key) => {
-                // JOSE wants both integers in as many bytes as a coordinate has.
+                // JOSE needs both integers in the length of a coordinate.
                 let raw = match algorithm {
                     Algorithm::ES256 => {
                         p256::ecdsa::Signature::from_der(signature).map(|found| found.to_bytes().to_vec())

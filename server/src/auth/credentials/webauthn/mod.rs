@@ -27,10 +27,10 @@ const TIMEOUT: i64 = 300_000;
 /// COSE algorithms that are accepted, in the order of preference that is announced.
 const ALGORITHMS: [i64; 10] = [-7, -35, -36, -257, -258, -259, -37, -38, -39, -8];
 
-/// Why a ceremony failed: for the log, the caller is told only that it did.
+/// Why a ceremony failed. Only for the log: the caller learns only that it failed.
 pub type Reason = &'static str;
 
-/// A key pair of an authenticator, as the server knows it.
+/// A key pair of an authenticator, as stored by the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     pub id: Vec<u8>,
@@ -96,12 +96,12 @@ pub struct Account<'a> {
     pub display_name: &'a str,
 }
 
-/// What the server must remember between the options and the answer.
+/// The state between the options and the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceremony {
     challenge: String,
     rp_id: String,
-    /// Whose it is; `None` for a sign-in by discoverable credential.
+    /// The user; `None` for a sign-in by discoverable credential.
     user_id: Option<Uuid>,
     /// Ids of the credentials that may answer; empty: any.
     allowed: Vec<Vec<u8>>,
@@ -152,7 +152,7 @@ impl Ceremony {
     }
 }
 
-/// Options to register a credential that is a passkey (`discoverable`) or a second factor.
+/// Options to register a passkey (`discoverable`) or a second factor.
 pub fn registration_options(
     config: &WebAuthnConfig,
     account: &Account<'_>,
@@ -275,7 +275,7 @@ fn credential_id(credential: &Value) -> Option<Vec<u8>> {
 }
 
 impl Registration {
-    /// `None` for what is no `PublicKeyCredential` with an attestation response.
+    /// `None` if it is not a `PublicKeyCredential` with an attestation response.
     pub fn parse(credential: &Value) -> Option<Self> {
         let response = &credential["response"];
         let object: ciborium::Value = ciborium::from_reader(bytes(&response["attestationObject"])?.as_slice()).ok()?;
@@ -293,7 +293,7 @@ impl Registration {
 }
 
 impl Assertion {
-    /// `None` for what is no `PublicKeyCredential` with an assertion response.
+    /// `None` if it is not a `PublicKeyCredential` with an assertion response.
     pub fn parse(credential: &Value) -> Option<Self> {
         let response = &credential["response"];
         let raw = bytes(&response["authenticatorData"])?;
@@ -352,7 +352,7 @@ pub fn register(config: &WebAuthnConfig, ceremony: &Ceremony, answer: &Registrat
 
 /// Checks an assertion against its ceremony and the credential it names; gives the new signature counter.
 ///
-/// A counter that went backwards is no refusal: synced passkeys count zero, and upstream only notes it.
+/// A counter that went backwards is accepted: synced passkeys always report zero, and upstream only logs it.
 pub fn authenticate(
     config: &WebAuthnConfig,
     ceremony: &Ceremony,

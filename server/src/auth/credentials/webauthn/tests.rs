@@ -1,4 +1,4 @@
-//! A software authenticator plays through both ceremonies, honestly and not.
+//! A software authenticator performs both ceremonies, correctly and with errors.
 
 use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};

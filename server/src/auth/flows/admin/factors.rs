@@ -18,7 +18,7 @@ pub async fn list_factors(user: &User) -> AuthResult<HttpResponse> {
 
 /// Renames a factor, or gives a phone factor another number.
 ///
-/// Errors: 400 `validation_failed` for a number that is none.
+/// Errors: 400 `validation_failed` for an invalid number.
 pub async fn update_factor(request: &Request, admin: &Admin, user: &User, factor: Factor) -> AuthResult<HttpResponse> {
     let params = request.params()?;
     let (name, phone) = (params.text("friendly_name")?, params.text("phone")?);
@@ -46,7 +46,7 @@ pub async fn update_factor(request: &Request, admin: &Admin, user: &User, factor
     ok(&factor)
 }
 
-/// Removes a factor; sessions it raised fall back to the first level.
+/// Removes a factor; the sessions it raised return to the first level.
 pub async fn delete_factor(request: &Request, user: &User, factor: Factor) -> AuthResult<HttpResponse> {
     let address = request.client_ip_text();
     let db = request.db().await?;

@@ -18,7 +18,7 @@ use crate::auth::models::{identity, now};
 use crate::auth::outside::hooks;
 use crate::auth::outside::mailer::{self, Mail};
 
-/// Invites an address: makes its user unless one waits there unconfirmed, and mails the link.
+/// Invites an address: creates its user unless there is an unconfirmed one, and mails the link.
 ///
 /// Errors: 422 `email_exists` for a confirmed user.
 pub async fn invite(request: &Request, admin: Admin) -> AuthResult<HttpResponse> {
@@ -59,7 +59,7 @@ pub async fn invite(request: &Request, admin: Admin) -> AuthResult<HttpResponse>
             user.set_token(Purpose::Confirmation, &hash);
             mailer::send(request, db, &user, Mail::Invite { otp: &otp }).await?;
             user.save_token(db, Purpose::Confirmation, hash.clone()).await.or_internal("Error inviting user")?;
-            // Who follows an invitation proved the address by it: no password from before survives.
+            // Following an invitation proves the address, so an earlier password is removed.
             let origin = confirmation::invitation(db, user.id).await.or_internal("Error inviting user")?;
             confirmation::record(db, user.id, &hash, &origin, "", None).await.or_internal("Error inviting user")?;
             user.invited_at = Some(now());

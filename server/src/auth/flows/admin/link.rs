@@ -35,7 +35,7 @@ struct Answer<'a> {
 
 const EXISTS: &str = "A user with this email address has already been registered";
 
-/// Makes a link of the asked type, and the user where the type allows it. Sends nothing.
+/// Creates a link of the requested type, and the user if the type allows it. Sends nothing.
 ///
 /// Errors: 400 `validation_failed`, 404 `user_not_found`, 422 `email_exists`, 422 `weak_password`.
 pub async fn generate_link(request: &Request, admin: &Admin) -> AuthResult<HttpResponse> {
@@ -128,7 +128,7 @@ pub async fn generate_link(request: &Request, admin: &Admin) -> AuthResult<HttpR
         user: &user,
         action_link: action_link(&request.external_url(), &link),
         email_otp: otp,
-        // Always of `email`, as upstream has it; the link is right for a new address too.
+        // Always for `email`, as upstream; the link also works for a new address.
         hashed_token: hash,
         verification_type: &kind,
         redirect_to: &redirect_to,

@@ -1,4 +1,4 @@
-//! Pages of lists, and the headers that lead through them. Reference: supabase/auth `internal/api/pagination.go`.
+//! Pagination of lists, with its headers. Reference: supabase/auth `internal/api/pagination.go`.
 
 use actix_web::HttpResponse;
 use actix_web::http::header::{HeaderName, HeaderValue};

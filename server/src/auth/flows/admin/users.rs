@@ -71,7 +71,7 @@ pub async fn list_users(request: &Request, admin: &Admin) -> AuthResult<HttpResp
 
 /// The user that a path names.
 ///
-/// Errors: 404 `validation_failed` for what is no uuid, 404 `user_not_found`.
+/// Errors: 404 `validation_failed` if it is not a uuid, 404 `user_not_found`.
 pub async fn load_user(request: &Request, id: &str) -> AuthResult<User> {
     let id =
         Uuid::parse_str(id).map_err(|_| AuthError::not_found(Code::ValidationFailed, "user_id must be an UUID"))?;
@@ -160,7 +160,7 @@ pub async fn create_user(request: &Request, admin: &Admin) -> AuthResult<HttpRes
     let mut user = User::new(&fields.email, &fields.phone, &aud, Json::new());
     user.user_metadata = match &fields.user_metadata {
         Some(metadata) => Some(metadata.clone()),
-        // Upstream makes an empty object of it only where it hashes a password itself.
+        // Upstream makes an empty object of it only if it hashes the password itself.
         None if fields.password_hash.is_empty() => Some(Json::new()),
         None => None,
     };
@@ -227,7 +227,7 @@ pub async fn create_user(request: &Request, admin: &Admin) -> AuthResult<HttpRes
     ok(&user)
 }
 
-/// A unique key that was violated although nobody had the address a moment ago.
+/// A violated unique key, although the address was free a moment ago.
 fn taken_after_all(error: AuthError, message: &str) -> AuthError {
     if !error.is_unique_violation() {
         return error.internal_unless_unstorable(message);
@@ -277,7 +277,7 @@ fn about(user: &User) -> Value {
     json!({ "user_id": user.id, "user_email": user.email, "user_phone": user.phone })
 }
 
-/// Changes a user at once: addresses without confirmation; a new password ends all sessions.
+/// Changes a user immediately: addresses need no confirmation, and a new password ends all sessions.
 pub async fn update_user(request: &Request, admin: &Admin, mut user: User) -> AuthResult<HttpResponse> {
     let auth = &request.auth;
     let config = &auth.config;
@@ -359,7 +359,7 @@ async fn set_address(db: &Db, user: &mut User, provider: &str, value: &str, veri
         _ => (&mut user.phone, Column::Phone),
     };
     if std::mem::replace(address, value.to_owned()) != value {
-        // What went to the address before is worthless now.
+        // Tokens sent to the previous address become invalid.
         user.spend_pending(db).await?;
     }
     if user.is_anonymous && verified {
@@ -369,7 +369,7 @@ async fn set_address(db: &Db, user: &mut User, provider: &str, value: &str, veri
     Ok(user.update(db, &[column]).await?)
 }
 
-/// Deletes a user: for good, or softly, leaving hashes where addresses were.
+/// Deletes a user permanently, or softly by replacing addresses with hashes.
 pub async fn delete_user(request: &Request, admin: &Admin, user: User) -> AuthResult<HttpResponse> {
     let log_only = request.auth.config.audit_log_only;
     let soft = !request.body()?.is_empty() && request.params()?.flag("should_soft_delete", false)?;

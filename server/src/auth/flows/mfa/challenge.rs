@@ -19,12 +19,12 @@ use crate::auth::models::store::Db;
 use crate::auth::models::user::Factor;
 use crate::auth::outside::sms::{self, Text};
 
-/// The client's address as challenges keep it: a challenge is answered from where it was asked for.
+/// The client's address, stored with the challenge: only the same address may answer it.
 pub(super) fn address(request: &Request) -> IpAddr {
     request.client_ip().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
-/// Puts a challenge to a factor: sends a code, makes options for the browser, or just begins to wait.
+/// Creates a challenge: sends a code, creates options for the browser, or only waits for an answer.
 ///
 /// Errors: 422 `mfa_*_verify_not_enabled`, 429 `over_sms_send_rate_limit`, 400 `validation_failed`.
 pub async fn challenge(request: &Request, caller: Caller, factor: Factor) -> AuthResult<HttpResponse> {
@@ -85,7 +85,7 @@ async fn challenge_phone(request: &Request, caller: &Caller, factor: &Factor) ->
     let channel = if channel.is_empty() { sms::SMS } else { &channel };
     sms::check_channel(request, channel)?;
     check_frequency(factor.last_challenged_at, config.mfa.phone_max_frequency, Code::OverSmsSendRateLimit)?;
-    // Upstream counts these texts with no others; they cost as much.
+    // Upstream does not count these texts, but they cost as much as others.
     if !request.auth.limits.allow_sms().await? {
         return Err(AuthError::too_many_requests(Code::OverSmsSendRateLimit, "SMS rate limit exceeded"));
     }
@@ -108,7 +108,7 @@ async fn challenge_phone(request: &Request, caller: &Caller, factor: &Factor) ->
 
 async fn challenge_webauthn(request: &Request, caller: &Caller, factor: &Factor) -> AuthResult<HttpResponse> {
     let config = &request.auth.config.webauthn;
-    // The body may name a relying party; it is the server that says who it is.
+    // A relying party in the body is ignored: the server's settings decide.
     request.params()?;
     if config.rp_id.is_empty() {
         return Err(AuthError::internal("WebAuthn is not configured"));

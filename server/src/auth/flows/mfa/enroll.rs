@@ -15,7 +15,7 @@ use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::factor::{self, NewFactor};
 use crate::auth::models::store::Db;
 
-/// Begins to enrol a factor; it counts once it was verified.
+/// Starts the enrolment of a factor. It becomes active once verified.
 ///
 /// Errors: 400 `validation_failed`, 422 `mfa_*_enroll_not_enabled`, 422 `mfa_factor_name_conflict`,
 /// 422 `too_many_enrolled_mfa_factors`, 422 `mfa_verified_factor_exists`, 403 `insufficient_aal`.

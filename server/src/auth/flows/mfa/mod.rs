@@ -24,9 +24,9 @@ pub use verify::verify;
 
 const WRONG_TYPE: &str = "factor_type needs to be totp, phone, or webauthn";
 
-/// The factor that a path names, if it is the user's.
+/// The factor in the path, if it belongs to the user.
 ///
-/// Errors: 404 `validation_failed` for what is no uuid, 404 `mfa_factor_not_found`.
+/// Errors: 404 `validation_failed` if it is not a uuid, 404 `mfa_factor_not_found`.
 pub async fn load(request: &Request, user_id: Uuid, id: &str) -> AuthResult<Factor> {
     let id =
         Uuid::parse_str(id).map_err(|_| AuthError::not_found(Code::ValidationFailed, "factor_id must be an UUID"))?;
@@ -47,7 +47,7 @@ fn require_level(owner: &User, caller: &Caller) -> AuthResult<()> {
     Ok(())
 }
 
-/// `DELETE /factors/{id}`: sessions it raised fall back to the first level.
+/// `DELETE /factors/{id}`: the sessions it raised return to the first level.
 ///
 /// Errors: 422 `insufficient_aal` for a verified factor and a session of the first level.
 pub async fn unenroll(request: &Request, caller: Caller, factor: Factor) -> AuthResult<HttpResponse> {
@@ -58,7 +58,7 @@ pub async fn unenroll(request: &Request, caller: Caller, factor: Factor) -> Auth
     let address = request.client_ip_text();
     let db = request.db().await?;
     db.transaction(async |db| {
-        // Sessions name their factor, so they are told before it goes.
+        // Sessions refer to their factor, so they are changed before it is deleted.
         factor::downgrade_sessions(db, &factor, caller.user.id).await?;
         factor::delete(db, factor.id).await?;
         Entry::of(&caller.user, Action::FactorUnenrolled)

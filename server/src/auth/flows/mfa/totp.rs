@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq as _;
 
 /// Seconds a code lives.
 const PERIOD: u64 = 30;
-/// Codes of so many periods before and after are good as well.
+/// Codes of this many periods before and after are accepted too.
 const SKEW: u64 = 1;
 
 /// A new secret: 20 bytes as base32 without padding.
@@ -24,14 +24,14 @@ pub fn generate_secret() -> String {
 /// The URI that authenticator applications read.
 pub fn uri(issuer: &str, account: &str, secret: &str) -> String {
     let label = format!("{}:{}", escape_path(issuer), escape_path(account));
-    // The order is part of what users of the API see: alphabetical.
+    // API users see the order of the parameters: alphabetical.
     format!(
         "otpauth://totp/{label}?algorithm=SHA1&digits=6&issuer={}&period={PERIOD}&secret={secret}",
         escape(issuer, b"-_.~$&+:=@")
     )
 }
 
-/// As a path is escaped; the issuer among the pairs is escaped as a segment of one.
+/// Escapes a path; the issuer parameter is escaped like a path segment.
 fn escape_path(text: &str) -> String {
     escape(text, b"-_.~$&+,/:;=@")
 }
@@ -52,7 +52,8 @@ pub fn qr_code(uri: &str) -> Option<String> {
     let code = QrCode::with_error_correction_level(uri, EcLevel::H)
         .or_else(|_| QrCode::with_error_correction_level(uri, EcLevel::L))
         .ok()?;
-    // Colours by name: clients put the text raw behind `data:image/svg+xml;utf-8,`, where a `#` would begin a fragment.
+    // Named colours, because clients put the text unescaped into `data:image/svg+xml;utf-8,`, where a `#` would begin a
+    // fragment.
     let mut picture = code.render::<svg::Color<'_>>();
     let picture = picture.module_dimensions(3, 3).dark_color(svg::Color("black")).light_color(svg::Color("white"));
     Some(picture.build())

@@ -1,4 +1,4 @@
-//! `POST /factors/{id}/verify`: a challenge is met, and the session reaches the second level.
+//! `POST /factors/{id}/verify`: answers a challenge and raises the session to the second level.
 
 use actix_web::HttpResponse;
 use chrono::Utc;
@@ -29,13 +29,13 @@ use crate::auth::outside::sms;
 
 const INVALID_TOTP: &str = "Invalid TOTP code entered";
 
-/// How a challenge was met.
+/// How a challenge was answered.
 enum Proof {
-    /// With the code of this step of time.
+    /// With the code of this time step.
     Totp { step: u64 },
     /// With the code that was sent.
     Phone,
-    /// With a credential: the one it now has, `None` if it had it before.
+    /// With a credential: the new one, or `None` if the factor already had it.
     WebAuthn { credential: Option<Credential>, ceremony: Value },
 }
 
@@ -111,7 +111,7 @@ fn failed(message: &str) -> AuthError {
     AuthError::unprocessable(Code::MfaVerificationFailed, message)
 }
 
-/// Tells the hook of an attempt; a rejection ends all of the user's sessions.
+/// Calls the hook about an attempt; a rejection ends all of the user's sessions.
 async fn ask_hook(request: &Request, db: &Db, caller: &Caller, factor: &Factor, valid: bool) -> AuthResult<()> {
     if request.auth.config.hooks.mfa_verification_attempt.is_none() {
         return Ok(());
@@ -129,8 +129,8 @@ async fn ask_hook(request: &Request, db: &Db, caller: &Caller, factor: &Factor, 
     Err(AuthError::forbidden(Code::MfaVerificationRejected, message))
 }
 
-/// Waits for a turn to try a code of the factor. A client is known that has a session of the second level: one of the first
-/// is what a thief of the password has.
+/// Waits for a turn to try a code of the factor. Only a client with a second-level session counts as known: a thief of
+/// the password has one of the first level.
 async fn begin<'a>(request: &'a Request, caller: &Caller, factor: &Factor) -> AuthResult<Try<'a>> {
     let guesses = &request.auth.guesses;
     let client = limits::client(request);
@@ -150,8 +150,8 @@ async fn verify_totp(
     let attempt = begin(request, caller, factor).await?;
     let db = request.db().await?;
     let challenge = open_challenge(request, &db, factor, challenge_id).await?;
-    // Before the code is judged: tries that come at once count one by one. Codes follow each other, so what is guessed at is the
-    // factor, for an hour.
+    // Counted before the check, so that simultaneous tries count separately. Codes change, so the count is per factor
+    // and hour.
     let (guesses, client) = (&request.auth.guesses, limits::client(request));
     let target = guesses.target(("codes of", factor.id, Utc::now().timestamp() / 3600));
     if !guesses.may_try_alone(target, &client) {
@@ -213,7 +213,7 @@ async fn verify_phone(
     raise(request, &db, caller, factor, &challenge, Proof::Phone).await
 }
 
-/// Unlike upstream, an answer of the browser that proves nothing is the caller's fault: 422, not 500.
+/// Unlike upstream, an invalid answer of the browser is the caller's fault: 422, not 500.
 async fn verify_webauthn(
     request: &Request,
     caller: &Caller,
@@ -254,7 +254,7 @@ async fn verify_webauthn(
         None
     };
     if kind == "create" && credential.is_none() {
-        // A verified factor proves itself with the credential it has, never with a new one.
+        // A verified factor must use its existing credential.
         return Err(refused("the factor has a credential already"));
     }
     let ceremony = json!({
@@ -265,7 +265,7 @@ async fn verify_webauthn(
     raise(request, &db, caller, factor, &challenge, Proof::WebAuthn { credential, ceremony }).await
 }
 
-/// Spends the challenge, raises the session, gives it new tokens and ends what is below.
+/// Spends the challenge, raises the session, issues new tokens and ends sessions of the first level.
 async fn raise(
     request: &Request,
     db: &Db,
@@ -279,12 +279,12 @@ async fn raise(
     let session_id = caller.session_id().ok_or_else(|| AuthError::internal("Cannot read SessionId claim as UUID"))?;
     let answer = db
         .transaction(async |db| {
-            // Locked and read again: of two factors that are verified at once the second is no longer the first.
+            // Lock and read again: of two factors verified at once, the second is no longer the user's first.
             let gone = || AuthError::not_found(Code::UserNotFound, "User not found");
             let owner = user::find_and_lock(db, caller.user.id).await?.ok_or_else(gone)?;
             let is_first = !owner.has_mfa();
             let counts = owner.factors.iter().any(|known| known.id == factor.id && known.is_verified());
-            // Of several requests that meet one challenge the first wins; upstream lets all of them through.
+            // Of several requests with one challenge, the first wins; upstream accepts all of them.
             let spent = match &proof {
                 Proof::WebAuthn { .. } => challenge.delete(db).await?,
                 Proof::Totp { .. } | Proof::Phone => challenge.spend(db).await?,
@@ -295,8 +295,8 @@ async fn raise(
             if !counts {
                 super::require_level(&owner, caller)?;
             }
-            // Seen once, a code is known to whoever saw it: none works again, under no challenge. Upstream
-            // forgets them.
+            // A used code may have been seen by others, so it is not accepted again, even for another
+            // challenge. Upstream accepts it again.
             if let Proof::Totp { step } = proof
                 && !factor::advance_step(db, factor.id, step).await?
             {
@@ -323,8 +323,8 @@ async fn raise(
             let user = user::find_by_id(db, caller.user.id).await?.ok_or_else(gone)?;
             let answer = raise_session(request, db, user, session_id, factor).await?;
             session::delete_below_aal2(db, caller.user.id).await.or_internal("Failed to update sessions")?;
-            // What was begun before the first factor counted may be anybody's who had a session. Upstream leaves other
-            // types, and one of them raises a stolen session past the owner's factor.
+            // Factors enrolled before the first verification may belong to anybody who had a session. Upstream keeps
+            // those of other types, with which a stolen session could be raised without the owner's factor.
             let begun = (!is_first).then_some(factor.factor_type.as_str());
             factor::delete_unverified(db, caller.user.id, begun)
                 .await
@@ -353,12 +353,12 @@ async fn raise_session(
     };
     let mut session = session::find_and_lock(db, session_id).await?.ok_or_else(gone)?;
     session.add_method(db, method).await?;
-    // The tokens from before the proof go: no grace lets them take part in the raised session. Upstream keeps the
-    // last stored one as the parent of the new one, and the key of counted ones.
+    // Deletes the tokens from before the verification, so that the reuse interval cannot give them the raised
+    // session. Upstream keeps the last stored token as the parent of the new one, and the key of counter tokens.
     refresh_token::delete_session(db, session.id).await?;
     let refresh_token = match (&session.refresh_token_hmac_key, session.refresh_token_counter) {
         (Some(_), Some(counter)) => {
-            // A new key makes the tokens of the old one nobody's.
+            // A new key invalidates all earlier counter tokens.
             let encryption = &request.auth.config.security.encryption;
             let key = encryption::seal(encryption, &session.id.to_string(), &new_key())?;
             let counter = counter + 2;

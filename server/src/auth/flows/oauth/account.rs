@@ -1,5 +1,5 @@
-//! Whose an external identity is: an existing user's, one to be linked, or a new one's.
-//! Reference: supabase/auth `internal/models/linking.go`, `internal/api/external.go`
+//! Finds the user of an external identity: an existing one, one to link, or a new one. Reference:
+//! supabase/auth `internal/models/linking.go`, `internal/api/external.go`
 //! (`createAccountFromExternalIdentity`), `internal/api/identity.go`.
 
 use serde_json::json;
@@ -31,19 +31,19 @@ struct Linking {
     domain: String,
     /// The address of the new or found user.
     email: String,
-    /// The provider vouches for that address; for a user without one, for the one that it names.
+    /// Whether the provider has verified that address, or for a user without one, the address that it names.
     verified: bool,
-    /// The provider names an address, be it the user's or not.
+    /// Whether the provider names an address, the user's or not.
     names_email: bool,
 }
 
-/// A user, or the refusal that must be told after what was stored is committed.
+/// A user, or a refusal that is returned after committing what was stored.
 pub enum Outcome {
     User(Box<User>, bool),
     Refused(AuthError),
 }
 
-/// The circle within which accounts meet by address.
+/// The linking domain: accounts are linked by address only within it.
 fn domain(request: &Request, provider: &str) -> String {
     if provider.starts_with("sso:") {
         return provider.to_owned();
@@ -56,7 +56,7 @@ async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, a
     let trusted: Vec<String> = profile
         .emails
         .iter()
-        // Autoconfirm spares the mail, it makes no claim true: upstream links by any address under it.
+        // Autoconfirm only skips the mail and verifies nothing. Upstream links by any address under it.
         .filter(|address| !address.email.is_empty() && address.verified)
         .map(|address| address.email.to_ascii_lowercase())
         .collect();
@@ -81,8 +81,8 @@ async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, a
         leave_out_taken(request, db, &mut linking, aud).await?;
         return Ok(linking);
     }
-    // Upstream also asks for identities that nobody vouches for, and then sends the owner of an address to the account of
-    // whoever linked it unproved.
+    // Upstream also looks up unverified identities, and so signs the owner of an address in to the account of somebody
+    // who linked it unproved.
     let mut owners: Vec<Uuid> = identity::verified_by_emails(db, &trusted)
         .await?
         .into_iter()
@@ -96,7 +96,7 @@ async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, a
     owners.dedup();
     linking.decision = match owners.as_slice() {
         [] => {
-            // The provider names one address first and vouches for another.
+            // The provider names one address first and has verified another.
             if !linking.verified {
                 leave_out_taken(request, db, &mut linking, aud).await?;
             }
@@ -114,7 +114,7 @@ async fn decide(request: &Request, db: &Db, profile: &Profile, provider: &str, a
     Ok(linking)
 }
 
-/// A new account gets no address that is somebody's.
+/// Leaves out an address that another account has.
 async fn leave_out_taken(request: &Request, db: &Db, linking: &mut Linking, aud: &str) -> AuthResult<()> {
     let own_domains = request.auth.own_linking_domains();
     if !linking.email.is_empty()
@@ -125,7 +125,7 @@ async fn leave_out_taken(request: &Request, db: &Db, linking: &mut Linking, aud:
     Ok(())
 }
 
-/// Whether the provider, which vouches for `trusted`, proves the address of the user: it may name another one first.
+/// Whether the provider, which has verified `trusted`, proves the user's address. It may name another one first.
 fn vouches(trusted: &[String], user: &User, linking: &Linking) -> bool {
     if user.email.is_empty() { linking.verified } else { trusted.contains(&user.email) }
 }
@@ -138,7 +138,7 @@ fn new_user(request: &Request, profile: &Profile, linking: &Linking, provider: &
     user
 }
 
-/// Asks the hook about the user that an identity would make; outside any transaction.
+/// Calls the hook about the user that would be created; outside of any transaction.
 pub async fn ask_before(request: &Request, db: &Db, profile: &Profile, provider: &str) -> AuthResult<()> {
     let config = &request.auth.config;
     if config.hooks.before_user_created.is_none() {
@@ -163,7 +163,7 @@ async fn add_identity(db: &Db, user: &User, provider: &str, data: Json) -> AuthR
     identity::create(db, user.id, provider, data).await.or_internal("Error creating identity")
 }
 
-/// The user of an external identity, made, linked or found; within a transaction.
+/// Creates, links or finds the user of an external identity; within a transaction.
 ///
 /// Errors: 422 `signup_disabled`, 403 `user_banned`; refusals that keep what was stored, as
 /// `provider_email_needs_verification`, are an [`Outcome`].
@@ -187,7 +187,7 @@ pub async fn sign_in(
             )));
         }
         Decision::Link(mut user) => {
-            // The owner of an address comes to the account of somebody who never proved it.
+            // The owner of the address signs in to an account whose creator never proved it.
             if linking.verified && user.has_claimed_email(db).await? {
                 user::lock(db, user.id).await?;
                 user.hand_over(db).await?;
@@ -196,7 +196,7 @@ pub async fn sign_in(
             user.merge_user_metadata(db, &data).await?;
             user.update_providers(db).await?;
             record_link(request, db, &user, &identity).await?;
-            // The answer lists the identities from before, as upstream's does.
+            // The answer lists the earlier identities, as upstream.
             (user, identity)
         }
         Decision::Create => {
@@ -211,7 +211,7 @@ pub async fn sign_in(
         }
         Decision::Exists(mut user, mut identity) => {
             if linking.verified && user.is_confirmed() {
-                // Whoever has the account has proved its address, be it only now.
+                // The address is proved now.
                 unproved_address::forget(db, user.id).await?;
             }
             identity.replace_data(db, data.clone()).await?;
@@ -231,10 +231,11 @@ pub async fn sign_in(
         Entry::of(&user, Action::Login).with(json!({ "provider": provider })).record(db, config.audit_log_only).await?;
         return Ok(Outcome::User(user, created));
     }
-    // Autoconfirm confirms the address that the account has, not the lack of one that belongs to somebody else.
+    // Autoconfirm confirms the account's address, but not an account that has none because the address belongs to
+    // somebody else.
     let confirms = config.mailer.autoconfirm && !(linking.names_email && linking.email.is_empty());
     if linking.verified || confirms {
-        // Whoever made the unconfirmed account knows its password: nothing of it survives.
+        // The creator of the unconfirmed account knows its password, so everything is removed.
         remove_unconfirmed(db, &mut user, &identity).await.or_internal("Error updating user")?;
         Entry::of(&user, Action::UserSignedUp)
             .with(json!({ "provider": provider }))
@@ -244,7 +245,7 @@ pub async fn sign_in(
         if !linking.verified && !user.email.is_empty() {
             unproved_address::note(db, user.id, &user.email).await.or_internal("Error updating user")?;
         }
-        // The answer shows what was confirmed in the identity too; its row keeps what the provider said.
+        // The answer shows the identity as confirmed too; its row keeps the provider's data.
         for known in user.identities.iter_mut().flatten().filter(|known| known.id == identity.id) {
             known.identity_data.get_or_insert_default().insert("email_verified".to_owned(), json!(true));
         }
@@ -301,7 +302,7 @@ pub async fn link(
     provider: &str,
 ) -> AuthResult<Outcome> {
     user::lock(db, user.id).await?;
-    // The provider may have taken its time.
+    // The account may have changed during the call to the provider.
     let gone = || AuthError::unprocessable(Code::UserNotFound, "Linking target user not found");
     user = user::find_by_id(db, user.id).await?.ok_or_else(gone)?;
     let known = identity::find(db, profile.subject(), provider)
@@ -357,14 +358,14 @@ pub async fn promote_email(request: &Request, db: &Db, user: &mut User) -> AuthR
         (false, true) => 0,
     });
     for candidate in identities {
-        // Accounts of all audiences share the addresses.
+        // Addresses are unique across all audiences.
         let of_address = user::ids_by_emails(db, std::slice::from_ref(&candidate.email)).await?;
         if !candidate.email.is_empty() && of_address.iter().any(|id| *id != user.id) {
             continue;
         }
         user.email.clone_from(&candidate.email);
         user.update(db, &[Column::Email]).await.map_err(AuthError::unless_taken)?;
-        // What was sent before speaks of another address.
+        // Pending tokens were sent for another address.
         user.clear_pending(db).await?;
         let covered = candidate.is_email_verified() || request.auth.config.mailer.autoconfirm;
         if candidate.email.is_empty() || !covered {

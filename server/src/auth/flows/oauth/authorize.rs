@@ -1,4 +1,4 @@
-//! `GET /authorize` and `GET /user/identities/authorize`: the browser is sent to the provider.
+//! `GET /authorize` and `GET /user/identities/authorize`: redirect the browser to the provider.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -18,7 +18,7 @@ use crate::auth::models::flow_state::FlowState;
 use crate::auth::models::one_time_token::Purpose;
 use crate::auth::models::{oauth_client_state, user};
 
-/// Query keys that are ours to set; a client cannot override them.
+/// Query keys that only the server sets; clients cannot override them.
 const RESERVED: [&str; 8] = [
     "client_id",
     "client_secret",
@@ -47,7 +47,7 @@ pub async fn link(request: &Request, caller: &Caller) -> AuthResult<HttpResponse
     Ok(found(&url))
 }
 
-/// 302 to `location`, whose letters beyond ASCII are percent-encoded.
+/// 302 to `location`, with non-ASCII characters percent-encoded.
 pub fn found(location: &str) -> HttpResponse {
     let mut encoded = String::with_capacity(location.len());
     for byte in location.bytes() {
@@ -84,7 +84,7 @@ async fn begin(request: &Request, linking_target: Option<Uuid>) -> AuthResult<St
             continue;
         }
         let key = if key == "workos_provider" { "provider" } else { key };
-        // The first value of a key stands.
+        // The first value of a key wins.
         if !extra.iter().any(|(known, _)| known == key) {
             extra.push((key.to_owned(), value.clone()));
         }

@@ -1,16 +1,16 @@
-//! Microsoft's issuers: which tenants' tokens are taken, given where the endpoints are.
-//! Reference: supabase/auth `internal/api/provider/azure.go`.
+//! Microsoft's issuers: which tenants' tokens are accepted, depending on the endpoints. Reference:
+//! supabase/auth `internal/api/provider/azure.go`.
 
 use url::Url;
 use uuid::Uuid;
 
 use super::oidc::{is_azure, is_azure_ciam};
 
-/// Whether tokens of `issuer` are taken from the token endpoint below `base`, an address without a trailing slash.
+/// Whether tokens of `issuer` are accepted from the token endpoint below `base`, a URL without a trailing slash.
 ///
-/// The endpoints of one tenant speak for that tenant alone, those of all tenants for any. Endpoints elsewhere (Azure AD
-/// B2C, national clouds, a domain of one's own) speak for issuers at their own address too, and for tenants of External
-/// ID; upstream takes any issuer from them.
+/// Endpoints of one tenant are accepted for that tenant only, common endpoints for all tenants. Other endpoints (Azure
+/// AD B2C, national clouds, custom domains) are also accepted for issuers at their own address and for tenants of
+/// External ID; upstream accepts any issuer from them.
 pub fn takes(base: &str, issuer: &str) -> bool {
     let expected = format!("{base}/v2.0");
     let of_all = ["common", "organizations"].iter().any(|all| expected.ends_with(&format!("/{all}/v2.0")));
@@ -20,12 +20,12 @@ pub fn takes(base: &str, issuer: &str) -> bool {
     is_azure(issuer) || (!is_azure(&expected) && (is_azure_ciam(issuer) || is_at_same_origin(base, issuer)))
 }
 
-/// The tenant that endpoints below `base` name by its id. Its domain would do for Microsoft, but tokens carry the id.
+/// The tenant id in `base`. Microsoft also accepts a domain there, but tokens contain the id.
 pub fn tenant_of_endpoints(base: &str) -> Option<Uuid> {
     base.trim_end_matches('/').strip_prefix("https://login.microsoftonline.com/")?.parse().ok()
 }
 
-/// The tenant that issued a token, also by its older issuer.
+/// The tenant of an issuer, including the older issuer format.
 pub fn tenant_of_issuer(issuer: &str) -> Option<Uuid> {
     let rest = issuer
         .strip_prefix("https://login.microsoftonline.com/")

@@ -1,4 +1,4 @@
-//! `GET|POST /callback`: the browser comes back from the provider.
+//! `GET|POST /callback`: the browser returns from the provider.
 
 use actix_web::HttpResponse;
 use actix_web::http::Method;
@@ -23,8 +23,8 @@ use crate::auth::models::user::{self, User};
 use crate::auth::models::{identity, now, oauth_client_state};
 use crate::auth::outside::hooks;
 
-/// Answers 302 to where the flow began: with an auth code, a session in the fragment, or an error in query and
-/// fragment. Without a state that is known it is 303 to the site, with the error in the query.
+/// Answers 302 to the flow's redirect target with an auth code, a session in the fragment, or an error in
+/// query and fragment. Without a known state it is 303 to the site, with the error in the query.
 pub async fn callback(request: &Request) -> AuthResult<HttpResponse> {
     let answer = Answer::read(request);
     let db = request.db().await?;
@@ -37,7 +37,7 @@ pub async fn callback(request: &Request) -> AuthResult<HttpResponse> {
             if *request.method() == Method::GET {
                 return Ok(redirect);
             }
-            // A redirected form tells its sender, too.
+            // A redirected form gets the error as a body, too.
             let body = error.respond(request.headers(), &request.id).into_body();
             return Ok(redirect.set_body(body));
         }
@@ -52,7 +52,7 @@ pub async fn callback(request: &Request) -> AuthResult<HttpResponse> {
         Ok(location) => Ok(found(&location)),
         Err(error) => {
             if error.status().is_server_error() {
-                // Not the whole error: PostgreSQL's details hold rows.
+                // Not the whole error: PostgreSQL's details contain rows.
                 let cause = error.fault().map_or_else(|| error.message().to_owned(), ToString::to_string);
                 tracing::error!(request_id = request.id, cause, "auth: a sign-in through a provider failed");
             }
@@ -91,7 +91,7 @@ fn error_pairs(error: &AuthError) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// What the provider sent along: in the query, or in a form.
+/// The provider's parameters, from the query or a form.
 struct Answer {
     pairs: Vec<(String, String)>,
 }
@@ -134,7 +134,7 @@ async fn load_state(request: &Request, db: &Db, answer: &Answer) -> AuthResult<F
     Ok(state)
 }
 
-/// Exchanges the code and asks who it is.
+/// Exchanges the code and loads the profile.
 async fn identify(
     request: &Request,
     db: &Db,
@@ -192,9 +192,9 @@ async fn identify(
     Ok((profile, tokens))
 }
 
-/// The name in the field `user` of Apple's form, which only the first consent brings; empty without one.
+/// The name in the field `user` of Apple's form, sent only with the first consent; empty without one.
 ///
-/// Errors: what has another form than `{"name": {"firstName", "lastName"}}` ends the sign-in.
+/// Errors: a shape other than `{"name": {"firstName", "lastName"}}` ends the sign-in.
 fn apple_name(user: &str) -> AuthResult<String> {
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
@@ -250,7 +250,7 @@ async fn complete(request: &Request, db: &Db, answer: &Answer, state: FlowState,
                 Outcome::Refused(error) => return Ok(Err(error)),
             };
             if !state.is_pkce() {
-                // Spent with the session it gives: of two callbacks with one state only one gets a session.
+                // Spent together with the session: of two callbacks with one state only one gets a session.
                 if !flow_state::take(db, state.id).await? {
                     return Err(AuthError::bad_request(Code::BadOauthState, "OAuth state not found or expired"));
                 }
@@ -288,7 +288,7 @@ async fn complete(request: &Request, db: &Db, answer: &Answer, state: FlowState,
     Ok(location)
 }
 
-/// An invited person comes through a provider that knows the invited address.
+/// Accepts an invitation at a provider that names the invited address.
 async fn accept_invite(
     request: &Request,
     db: &Db,

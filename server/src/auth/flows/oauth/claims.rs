@@ -1,11 +1,11 @@
-//! What a provider says about a person, in the claims every provider is translated to.
+//! A provider's claims about a person, in the common form for all providers.
 
 use chrono::DateTime;
 use serde_json::{Map, Value, json};
 
 use crate::auth::models::Json;
 
-/// An address, and what its provider vouches for.
+/// An address, and whether the provider has verified it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     pub email: String,
@@ -20,7 +20,7 @@ pub struct Profile {
     claims: Json,
 }
 
-/// The texts among the claims that are taken over from tokens and user-info documents.
+/// The text claims copied from tokens and user-info documents.
 const TEXTS: [&str; 22] = [
     "iss",
     "sub",
@@ -56,8 +56,7 @@ impl Profile {
         profile
     }
 
-    /// Takes the known claims of a document over, as a JSON decoder with types would: `None` if one has the
-    /// wrong type.
+    /// Copies the known claims of a document, like a typed JSON decoder: `None` if one has the wrong type.
     pub fn from_document(document: &Map<String, Value>) -> Option<Self> {
         let mut profile = Self::default();
         for name in TEXTS {
@@ -135,7 +134,7 @@ impl Profile {
         self
     }
 
-    /// Adds the address as the primary, verified one even if it is empty: the provider vouches for the person with or
+    /// Adds the address as the primary, verified one even if it is empty: the provider verifies the person with or
     /// without an address.
     pub fn vouched_for(mut self, email: &str) -> Self {
         self.emails.push(Address { email: email.to_owned(), verified: true, primary: true });
@@ -169,7 +168,7 @@ impl Profile {
         self.flag("email_verified")
     }
 
-    /// As `identity_data` and `user_metadata` keep it: both flags are always there.
+    /// As stored in `identity_data` and `user_metadata`: both flags are always present.
     pub fn identity_data(&self) -> Json {
         let mut data = self.claims.clone();
         for flag in ["email_verified", "phone_verified"] {

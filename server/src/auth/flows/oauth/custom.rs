@@ -1,4 +1,4 @@
-//! What an administrator has said about a provider's claims: which are let through, which stand for others.
+//! An administrator's settings for a provider's claims: which are accepted, and how they are mapped.
 //! Reference: supabase/auth `internal/api/provider/custom_oauth.go`.
 
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::claims::Profile;
 use crate::auth::flows::custom_providers::CustomProvider;
 
-/// The profile with the claims that are let through and the mapping of attributes.
+/// The profile with the accepted claims and mapped attributes.
 pub fn described(custom: &CustomProvider, mut profile: Profile, document: &Map<String, Value>) -> Profile {
     let mut kept = profile.document().get("custom_claims").and_then(Value::as_object).cloned().unwrap_or_default();
     for name in &custom.custom_claims_allowlist {
@@ -67,7 +67,7 @@ mod tests {
                 vec![],
                 json!({ "name": "Ada", "custom_claims": { "plan": 1 } }),
             ),
-            // What cannot be read afterwards changes nothing.
+            // A mapping with an invalid result changes nothing.
             (json!({ "name": 7 }), vec![], json!({ "name": "Ada" })),
         ] {
             let mut whole = json!({ "sub": "1", "email": "a@x", "email_verified": true, "phone_verified": false });

@@ -10,7 +10,7 @@ use super::provider::Provider;
 use crate::auth::error::Fault;
 use crate::auth::outside::Providers;
 
-/// What a code was exchanged for.
+/// The result of exchanging a code.
 #[derive(Clone, Debug, Default)]
 pub struct ProviderTokens {
     pub access_token: String,
@@ -20,7 +20,7 @@ pub struct ProviderTokens {
     pub answer: Map<String, Value>,
 }
 
-/// Exchanges `code`. The client authenticates by header, or, where the provider does not take that, in the body.
+/// Exchanges `code`. The client authenticates in the header, or in the body if the provider does not accept that.
 pub async fn exchange(
     http: Providers<'_>,
     provider: &Provider,

@@ -13,7 +13,7 @@ use crate::auth::error::{AuthError, AuthResult, Code, Fault};
 use crate::auth::flows::custom_providers;
 use crate::auth::models::store::Db;
 
-/// Who must have issued a token, for whom.
+/// The expected issuer and audience of a token.
 struct Expected {
     /// The provider of the identity.
     provider: String,
@@ -78,7 +78,8 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     if !expected.client_ids.iter().any(|id| !id.is_empty() && audience.contains(&id.as_str())) {
         return Err(invalid_request(format!("Unacceptable audience in id_token: [{}]", audience.join(" "))));
     }
-    // A token for several is whose it says; Google names the application on the telephone beside the audience it asked for.
+    // With several audiences, `azp` names the token's application. Google puts the mobile application there, beside the
+    // requested audience.
     let party = token.text("azp");
     let foreign = !party.is_empty() && !expected.client_ids.iter().any(|id| id == party);
     if foreign && !(expected.issuer == oidc::GOOGLE && audience.len() == 1) {
@@ -97,7 +98,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     .await
 }
 
-/// The token carries the hash of the nonce that the application passed, or neither has one.
+/// Checks that the token contains the hash of the application's nonce, or that neither has one.
 fn check_nonce(in_token: &str, passed: &str) -> AuthResult<()> {
     match (in_token.is_empty(), passed.is_empty()) {
         (true, true) => Ok(()),
@@ -176,7 +177,7 @@ async fn expect(request: &Request, db: &Db, params: &Params, token: &str) -> Aut
     let settings = config.external.providers.get(name).filter(|settings| settings.enabled).ok_or_else(|| {
         AuthError::bad_request(Code::ProviderDisabled, format!("Provider (issuer {issuer:?}) is not enabled"))
     })?;
-    // Upstream asks this of the browser's flow alone.
+    // Upstream checks this only in the browser flow.
     if name == "azure"
         && let Some(tenant) = azure::tenant_of_endpoints(&settings.url)
         && azure::tenant_of_issuer(&issuer) != Some(tenant)
@@ -192,7 +193,7 @@ async fn expect(request: &Request, db: &Db, params: &Params, token: &str) -> Aut
         issuer,
         discovery_url: None,
         client_ids,
-        // Facebook's tokens carry the nonce as it was passed.
+        // Facebook's tokens contain the nonce unhashed.
         skip_nonce_check: settings.skip_nonce_check || name == "facebook",
         email_optional: settings.email_optional,
         custom: false,

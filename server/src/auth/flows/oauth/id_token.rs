@@ -1,12 +1,12 @@
-//! The claims of ID tokens, translated as each issuer means them.
-//! Reference: supabase/auth `internal/api/provider/oidc.go`.
+//! Translates the claims of ID tokens, per issuer. Reference: supabase/auth
+//! `internal/api/provider/oidc.go`.
 
 use serde_json::{Map, Value, json};
 
 use super::claims::Profile;
 use super::oidc::{self, IdToken};
 
-/// The person an ID token is about; `None` if its claims have types they must not have.
+/// The profile in an ID token; `None` if its claims have wrong types.
 pub fn profile(token: &IdToken) -> Option<Profile> {
     let issuer = token.text("iss");
     for name in ["email", "name", "picture"] {
@@ -88,8 +88,8 @@ fn flag(token: &IdToken, name: &str) -> bool {
     token.claims.get(name) == Some(&Value::Bool(true))
 }
 
-/// Apple writes flags as texts, too. Its addresses, relayed ones included, are verified unless it says that they are not,
-/// as of accounts of schools and companies; upstream believes them all. A person may come without one.
+/// Apple may write flags as texts. Its addresses, including relay addresses, are verified unless it states otherwise
+/// (accounts of schools and companies); upstream trusts all of them. The address may be missing.
 fn apple(token: &IdToken, profile: Profile) -> Option<Profile> {
     let mut custom = Map::new();
     for name in ["is_private_email", "auth_time", "transfer_sub"] {
@@ -143,7 +143,7 @@ const PLUMBING: [&str; 16] = [
     "preferred_username",
 ];
 
-/// An address is verified if the tenant's owner says so (`xms_edov`), or says nothing about it.
+/// An address counts as verified if `xms_edov` (the tenant's owner verified the domain) is true or missing.
 fn azure(token: &IdToken, base: &Profile) -> Option<Profile> {
     let verified = match token.claims.get("xms_edov") {
         None | Some(Value::Null) => true,

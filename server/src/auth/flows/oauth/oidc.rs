@@ -29,11 +29,11 @@ pub const KAKAO: &str = "https://kauth.kakao.com";
 pub const VERCEL_MARKETPLACE: &str = "https://marketplace.vercel.com";
 pub const SNAPCHAT: &str = "https://accounts.snapchat.com/accounts/oauth2/token";
 
-/// How long a discovery document is believed.
+/// How long a discovery document is cached.
 const MAX_AGE: Duration = Duration::from_secs(3600);
-/// Unknown keys make the set be fetched again, at most this often.
+/// An unknown key causes the set to be fetched again, at most this often.
 const KEYS_PAUSE: Duration = Duration::from_secs(10);
-/// Answers may have this many bytes.
+/// The maximum size of an answer, in bytes.
 const LIMIT: usize = 1 << 20;
 
 pub fn is_apple(issuer: &str) -> bool {
@@ -78,15 +78,15 @@ struct Keys {
     fetched: Option<Instant>,
 }
 
-/// The issuers that were asked for.
+/// The cached issuers.
 pub struct Discovery {
-    /// Where the documents of issuers are read that are not asked themselves.
+    /// The URLs of documents that are not read from the issuer itself.
     relays: BTreeMap<String, String>,
     issuers: Mutex<HashMap<Source, (Issuer, Instant)>>,
 }
 
-/// An issuer and the address of its document, unless that is the usual one: what the document of one provider says
-/// of an issuer holds for no other provider.
+/// An issuer and, if unusual, the URL of its document. One provider's document for an issuer must not be used for
+/// another provider.
 type Source = (String, Option<String>);
 
 /// The claims of a verified ID token.
@@ -102,8 +102,8 @@ impl Discovery {
         Self { relays, issuers: Mutex::default() }
     }
 
-    /// The issuer at `issuer`; its document is read from `discovery_url`, a relay, or there. An old document
-    /// serves on while the issuer does not answer.
+    /// The issuer at `issuer`. Its document is read from `discovery_url`, a relay, or the issuer. If the
+    /// issuer does not answer, an old document stays in use.
     pub async fn issuer(
         &self,
         http: Providers<'_>,
@@ -127,7 +127,7 @@ impl Discovery {
         }
     }
 
-    /// Reads the issuer's documents anew next time.
+    /// Makes the next use fetch the issuer's documents again.
     pub fn forget(&self, issuer: &str) {
         self.issuers.lock().retain(|(known, _), _| known != issuer);
     }
@@ -189,13 +189,13 @@ pub async fn get_json<T: serde::de::DeserializeOwned>(http: Providers<'_>, url: 
     read_json(ask(http, url).await?).await
 }
 
-/// GETs a document. Some providers turn away who does not say their name.
+/// GETs a document, with a `User-Agent`, which some providers require.
 pub async fn ask(http: Providers<'_>, url: &str) -> Result<reqwest::Response, Fault> {
     let request = http.get(url)?.header("accept", "application/json").header("user-agent", "ferrobase");
     request.timeout(Duration::from_secs(10)).send().await.map_err(transport)
 }
 
-/// What became of a request without an answer; why is in the log alone.
+/// The error for a request without an answer. The cause is only logged.
 pub fn transport(error: reqwest::Error) -> Fault {
     let place = error.url().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
     let error = error.without_url();
@@ -203,8 +203,8 @@ pub fn transport(error: reqwest::Error) -> Fault {
     Fault::new(error.to_string())
 }
 
-/// The JSON body of a successful answer. What else a provider says is in the log alone: whoever begins a sign-in would
-/// read it, and it may come from the private network (upstream shows it).
+/// The JSON body of a successful answer. Other answers are only logged: they may come from the private network, and
+/// whoever starts a sign-in would see them (upstream shows them).
 pub async fn read_json<T: serde::de::DeserializeOwned>(answer: reqwest::Response) -> Result<T, Fault> {
     let status = answer.status();
     let body = read_body(answer).await?;
@@ -232,14 +232,14 @@ pub async fn read_body(mut answer: reqwest::Response) -> Result<Vec<u8>, Fault> 
     Ok(body)
 }
 
-/// Whether a token's header asks for extensions that must be understood (RFC 7515, 4.1.11): none are.
+/// Whether a token's header requires critical extensions (RFC 7515, 4.1.11). None are supported.
 fn is_critical(token: &str) -> bool {
     let header = token.split('.').next().and_then(lenient_base64::url_safe_no_pad);
     let header = header.and_then(|bytes| serde_json::from_slice::<Map<String, Value>>(&bytes).ok());
     header.is_none_or(|header| header.contains_key("crit"))
 }
 
-/// The claims of a token nobody verified: good for finding out who must.
+/// The claims of an unverified token, only to find its issuer.
 pub fn unverified_claims(token: &str) -> Option<Map<String, Value>> {
     let mut parts = token.split('.');
     let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
@@ -277,7 +277,7 @@ impl Issuer {
         if due {
             let document: Map<String, Value> = get_json(http, &self.jwks_url).await?;
             let set = document.get("keys").and_then(Value::as_array).into_iter().flatten();
-            // Keys of kinds nobody knows are passed over.
+            // Skip keys of unknown kinds.
             let set: Vec<Jwk> = set.filter_map(|key| serde_json::from_value(key.clone()).ok()).collect();
             *self.keys.lock() = Keys { set, fetched: Some(Instant::now()) };
         }
@@ -286,7 +286,7 @@ impl Issuer {
         Ok(keys.set.iter().filter(named).filter(|key| fits(key, algorithm)).cloned().collect())
     }
 
-    /// Verifies signature, issuer and times; audience and nonce are the flow's business.
+    /// Verifies signature, issuer and times. The flow checks audience and nonce.
     pub async fn verify(&self, http: Providers<'_>, token: &str) -> Result<IdToken, Fault> {
         let bad = |what: &str| Fault::new(format!("oidc: {what}"));
         let header = jsonwebtoken::decode_header(token).map_err(|_| bad("malformed jwt"))?;
@@ -307,7 +307,7 @@ impl Issuer {
         if instant("exp").is_none_or(|exp| exp < now) {
             return Err(bad("token is expired"));
         }
-        // Five minutes for clocks that differ, as upstream's library allows.
+        // Five minutes of leeway, as in upstream's library.
         if instant("nbf").is_some_and(|nbf| nbf > now + 300.0) {
             return Err(bad("token is not valid yet"));
         }
@@ -341,7 +341,7 @@ impl IdToken {
         }
     }
 
-    /// Whether the token was issued with `access_token`; without an `at_hash` nothing says so, nor otherwise.
+    /// Whether the token was issued with `access_token`, according to `at_hash`; true without one.
     pub fn goes_with(&self, access_token: &str) -> bool {
         let wanted = self.text("at_hash");
         if wanted.is_empty() {

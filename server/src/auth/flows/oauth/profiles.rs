@@ -1,5 +1,5 @@
-//! Who signed in, asked at the provider's API and translated into claims.
-//! Reference: supabase/auth `internal/api/provider/*.go` (`GetUserData`).
+//! Loads the profile from the provider's API and translates it into claims. Reference:
+//! supabase/auth `internal/api/provider/*.go` (`GetUserData`).
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::auth::door::request::Request;
 use crate::auth::error::Fault;
 use crate::auth::outside::{Away, Providers};
 
-/// Asks the provider who the tokens belong to.
+/// Asks the provider for the profile of the tokens' user.
 pub async fn fetch(request: &Request, provider: &Provider, tokens: &ProviderTokens) -> Result<Profile, Fault> {
     let away = request.away();
     let api = Api { http: http_of(&away, provider), provider, tokens };
@@ -60,12 +60,12 @@ pub async fn fetch(request: &Request, provider: &Provider, tokens: &ProviderToke
     }
 }
 
-/// The way to a provider: those that administrators add at run time are not reached everywhere.
+/// The HTTP client for a provider. Providers that administrators add at run time are restricted to certain addresses.
 pub fn http_of<'a>(away: &'a Away, provider: &Provider) -> Providers<'a> {
     if provider.custom.is_some() { away.custom_providers() } else { away.providers() }
 }
 
-/// The provider's API, asked in the name of the person.
+/// The provider's API, called with the person's token.
 struct Api<'a> {
     http: Providers<'a>,
     provider: &'a Provider,
@@ -109,7 +109,7 @@ fn number(value: &Value, name: &str) -> String {
     value.get(name).and_then(Value::as_i64).unwrap_or(0).to_string()
 }
 
-/// A person of whom the provider tells id, name and picture under their usual names.
+/// A profile with id, name and picture in the usual claims.
 fn person(issuer: &str, id: &str, name: &str, picture: &str) -> Profile {
     Profile::new(&[
         ("iss", issuer),
@@ -192,7 +192,7 @@ async fn gitlab(api: &Api<'_>) -> Result<Profile, Fault> {
     let emails = api.get("/api/v4/user/emails").await?;
     let id = number(&user, "id");
     let mut profile = person(api.issuer(), &id, text(&user, "name"), text(&user, "avatar_url"));
-    // Of further addresses GitLab does not say whether they are confirmed.
+    // GitLab does not say whether further addresses are confirmed.
     profile.emails = addresses(&emails, "", "");
     Ok(profile.with_email(text(&user, "email"), !text(&user, "confirmed_at").is_empty()))
 }
@@ -417,7 +417,7 @@ async fn custom(api: &Api<'_>) -> Result<Profile, Fault> {
             }
             let profile =
                 id_token::profile(&token).ok_or_else(|| Fault::new("the claims of the ID token cannot be read"))?;
-            // Whose address it is says the token alone: a mapping moves claims, not what the issuer vouches for.
+            // Only the token decides about addresses: a mapping moves claims, but not what the issuer has verified.
             let emails = profile.emails.clone();
             let mut profile = described(custom, profile, &token.claims);
             profile.emails = emails;

@@ -1,5 +1,5 @@
-//! The providers by name: where they are, what they are asked for, and how they are spoken to.
-//! Reference: supabase/auth `internal/api/provider/`, `internal/api/external.go` (`Provider`).
+//! The providers by name: endpoints, scopes and protocols. Reference: supabase/auth
+//! `internal/api/provider/`, `internal/api/external.go` (`Provider`).
 
 use super::oidc::{self, Issuer};
 use crate::auth::door::request::Request;
@@ -8,7 +8,7 @@ use crate::auth::flows::custom_providers::{self, CustomProvider};
 use crate::auth::models::store::Db;
 use crate::config::OAuthProviderConfig;
 
-/// A provider that can be used now.
+/// A provider that is ready for use.
 pub struct Provider {
     /// As the settings call it.
     pub name: String,
@@ -29,7 +29,7 @@ pub struct Provider {
     pub custom: Option<CustomProvider>,
 }
 
-/// Why a provider cannot be used; the text is for the caller.
+/// Why a provider cannot be used; shown to the caller.
 pub type Unusable = String;
 
 /// `base` without its trailing slash, else `https://` and the default host.
@@ -313,13 +313,13 @@ pub async fn resolve(
             provider.scopes = vec!["email".to_owned(), "name".to_owned()];
             provider.authorization_params = vec![("response_mode".to_owned(), "form_post".to_owned())];
         }
-        // Twitter's OAuth 1.0a is not spoken here; its successor is the provider x.
+        // Twitter's OAuth 1.0a is not supported; its successor is the provider x.
         _ => return Err(refuse("provider is not enabled".to_owned())),
     }
     Ok(provider)
 }
 
-/// Where the documents of a Microsoft tenant are read from a relay, its endpoints are those that they name.
+/// If a Microsoft tenant's documents are read from a relay, takes the endpoints from them.
 async fn through_relay(request: &Request, provider: &mut Provider) -> Result<(), Unusable> {
     let (discovery, issuer) = (&request.auth.discovery, format!("{}/v2.0", provider.api));
     if discovery.has_relay(&issuer) {
@@ -392,7 +392,7 @@ async fn resolve_custom(
 }
 
 impl Provider {
-    /// Where the browser goes: `extra` pairs join, the last of a name wins, all sorted.
+    /// The authorization URL with the `extra` pairs; the last value of a name wins, and all are sorted.
     pub fn authorization_url(&self, state: &str, extra: &[(String, String)]) -> String {
         let mut pairs: Vec<(String, String)> = Vec::new();
         let mut set = |name: &str, value: &str| {

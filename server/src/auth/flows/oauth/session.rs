@@ -1,4 +1,4 @@
-//! What a grant of an external identity ends with: the session of whoever it is.
+//! The end of a grant with an external identity: its user's session.
 
 use actix_web::HttpResponse;
 
@@ -9,7 +9,8 @@ use crate::auth::error::{AuthError, AuthResult};
 use crate::auth::models::store::Db;
 use crate::auth::outside::hooks;
 
-/// Answers with a session of the user that `identify` finds or makes, both in one transaction. `method` is how the session began.
+/// Answers with a session of the user that `identify` finds or creates, both in one transaction. `method` is the
+/// session's `amr` entry.
 ///
 /// Errors: those of `identify`; OAuth's shape `server_error` for a fault.
 pub async fn answer(

@@ -1,4 +1,4 @@
-//! A client asks to act for a user, who looks at the request and decides.
+//! A client requests authorization, and the user consents or denies.
 
 use actix_web::HttpResponse;
 use chrono::Duration;
@@ -20,7 +20,7 @@ const SCOPES: [&str; 5] = ["openid", "profile", "email", "phone", "offline_acces
 
 /// `GET /oauth/authorize`: 302 to the site's consent page.
 ///
-/// Before client and redirect URI are known to belong together errors are 400 JSON: `validation_failed`,
+/// Until client and redirect URI are validated, errors are 400 JSON: `validation_failed`,
 /// `oauth_client_not_found`; afterwards they are 302 to the client.
 pub async fn authorize(request: &Request) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
@@ -38,7 +38,7 @@ pub async fn authorize(request: &Request) -> AuthResult<HttpResponse> {
         .await
         .or_internal("error validating client")?
         .ok_or_else(|| unknown("invalid client_id"))?;
-    // Compared as text: nothing that a normalisation would make equal passes.
+    // Compared as text, so that only identical URIs pass.
     if !client.redirect_uris.iter().any(|known| known == redirect_uri) {
         return Err(AuthError::invalid("invalid redirect_uri"));
     }
@@ -93,7 +93,7 @@ fn random_id() -> String {
     (0..32).map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())])).collect()
 }
 
-/// The parameters whose faults the client is told of.
+/// Checks the parameters whose errors go to the client.
 fn check<'a>(query: impl Fn(&str) -> &'a str, scope: &str) -> Result<(), String> {
     if !matches!(query("response_type"), "" | "code") {
         return Err("only response_type=code is supported".to_owned());
@@ -136,7 +136,7 @@ fn check_resource(resource: &str) -> Result<(), String> {
     }
 }
 
-/// Browsers say where a page is from; only pages of the site may decide for its users.
+/// Only pages of the site may send a user's decision; browsers name the page's origin.
 fn check_origin(request: &Request) -> AuthResult<()> {
     match request.header("origin").unwrap_or("") {
         "" => Ok(()),
@@ -149,7 +149,7 @@ fn not_found() -> AuthError {
     AuthError::not_found(Code::OauthAuthorizationNotFound, "authorization not found")
 }
 
-/// Locks an authorization that waits; an inner error is told after what was written is committed.
+/// Locks a pending authorization. An inner error is returned after what was written is committed.
 async fn load(db: &Db, id: &str, no_longer: &str) -> AuthResult<Result<Authorization, AuthError>> {
     let mut found = oauth_client::lock_authorization(db, id)
         .await
@@ -178,8 +178,8 @@ fn success(authorization: &Authorization) -> String {
     with_query(&authorization.redirect_uri, &pairs)
 }
 
-/// `GET /oauth/authorizations/{id}`: what is asked for, or where to go if it was granted before. The first who
-/// looks owns it.
+/// `GET /oauth/authorizations/{id}`: the requested scopes, or the redirect if they were granted before. The
+/// first viewer owns it.
 pub async fn view(request: &Request, caller: Caller, id: &str) -> AuthResult<HttpResponse> {
     check_origin(request)?;
     let user = &caller.user;
@@ -236,7 +236,7 @@ pub fn describe(client: &OAuthClient) -> Value {
     body
 }
 
-/// `POST /oauth/authorizations/{id}/consent` `{"action": "approve" | "deny"}`: where to go with the decision.
+/// `POST /oauth/authorizations/{id}/consent` `{"action": "approve" | "deny"}`: returns the redirect for the decision.
 pub async fn consent(request: &Request, caller: Caller, id: &str) -> AuthResult<HttpResponse> {
     check_origin(request)?;
     let bad = || AuthError::bad_request(Code::BadJson, "invalid JSON body");

@@ -87,14 +87,14 @@ fn redirect_fault(uri: &str) -> Option<String> {
     if is_executable(&scheme) {
         return Some(format!("scheme '{scheme}' is not allowed for security reasons"));
     }
-    // What a person reads on the consent page is where the code goes.
+    // The host on the consent page must be where the code goes.
     if authority.contains('@') {
         return Some("user information not allowed in redirect URI".to_owned());
     }
     if uri.contains('*') {
         return Some("wildcards not allowed in redirect URI".to_owned());
     }
-    // They are stored as one text: behind a comma a second one would begin that nobody checked.
+    // They are stored as one text, in which a comma would start a second, unchecked URI.
     if uri.contains(',') {
         return Some("commas not allowed in redirect URI".to_owned());
     }
@@ -246,7 +246,7 @@ pub async fn register(request: &Request) -> AuthResult<HttpResponse> {
     add(request, "dynamic").await
 }
 
-/// `GET /admin/oauth/clients`; the key is missing when there are none.
+/// `GET /admin/oauth/clients`; without clients the key is missing.
 pub async fn list(request: &Request) -> AuthResult<HttpResponse> {
     let db = request.db().await?;
     let clients = oauth_client::all(&db).await.or_internal("Error listing OAuth clients")?;

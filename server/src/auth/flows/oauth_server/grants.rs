@@ -1,4 +1,4 @@
-//! `/user/oauth/grants`: what a user granted to clients, and taking it back.
+//! `/user/oauth/grants`: a user's grants to clients, and revoking them.
 
 use actix_web::HttpResponse;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::auth::error::{AuthError, AuthResult, Code, Meaning as _};
 use crate::auth::models::audit::{Action, Entry};
 use crate::auth::models::oauth_client;
 
-/// The grants that hold, newest first; those of deleted clients are left out.
+/// The valid grants, newest first, without those of deleted clients.
 pub async fn list(request: &Request, caller: Caller) -> AuthResult<HttpResponse> {
     let db = request.db().await?;
     let consents = oauth_client::consents_of(&db, caller.user.id).await.or_internal("Error fetching OAuth grants")?;

@@ -16,7 +16,7 @@ pub use grants::{list as list_grants, revoke as revoke_grant};
 pub use token::token;
 pub use userinfo::userinfo;
 
-/// Everything of the OAuth server answers 404 while it is off.
+/// All routes of the OAuth server answer 404 while it is off.
 pub fn require_enabled(request: &Request) -> AuthResult<()> {
     if request.auth.config.oauth_server.enabled {
         return Ok(());

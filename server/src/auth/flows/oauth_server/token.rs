@@ -55,7 +55,7 @@ fn bad_client(why: &str) -> AuthError {
     AuthError::bad_request(Code::InvalidCredentials, format!("Invalid client credentials{text}"))
 }
 
-/// The client of the request, by the method it is registered for.
+/// Authenticates the client by its registered method.
 async fn authenticate(request: &Request, fields: Option<&Fields>) -> AuthResult<OAuthClient> {
     let header = request.header("authorization").unwrap_or("");
     let (id, secret, method) = if let Some(encoded) = header.strip_prefix("Basic ") {
@@ -100,7 +100,7 @@ async fn authenticate(request: &Request, fields: Option<&Fields>) -> AuthResult<
     Ok(client)
 }
 
-/// Exchanges a code, or renews a session of the client.
+/// Exchanges a code or refreshes a session of the client.
 ///
 /// Errors: 400 `invalid_credentials` for the client, OAuth's shape for the grant; those of refreshing.
 pub async fn token(request: &Request) -> AuthResult<HttpResponse> {
@@ -119,7 +119,7 @@ pub async fn token(request: &Request) -> AuthResult<HttpResponse> {
     }
     if grant == "authorization_code" {
         let code = text("code")?;
-        // Only JSON bodies carry the resource: upstream does not read it from forms.
+        // Only JSON bodies can contain the resource: upstream does not read it from forms.
         let resource = if matches!(fields, Fields::Json(_)) { text("resource")? } else { String::new() };
         return exchange(request, &client, &code, &text("redirect_uri")?, &text("code_verifier")?, &resource).await;
     }
@@ -175,10 +175,10 @@ async fn exchange(
     let db = request.db().await?;
     let exchanged = db
         .transaction(async |db| {
-            // Locked: of several exchanges of one code only the first finds it.
+            // Locked, so that only the first of several exchanges of one code finds it.
             let found = oauth_client::find_by_code(db, code).await.or_internal("Error finding authorization code")?;
             let Some(authorization) = found else {
-                // Spent, and presented again: somebody else has it too.
+                // Presented again after use: somebody else has the code too.
                 oauth_client::end_spent(db, code, client.id).await?;
                 return Ok(None);
             };
@@ -229,7 +229,7 @@ async fn exchange(
     ok(&body)
 }
 
-/// An ID token for the client; it needs a key that others can check.
+/// An ID token for the client. Needs an asymmetric key.
 ///
 /// `is_verified`: whether the user's address is.
 fn id_token(

@@ -1,4 +1,4 @@
-//! What the scopes of a session tell about its user: `GET /oauth/userinfo`, and ID tokens.
+//! A user's claims by the session's scopes, for `GET /oauth/userinfo` and ID tokens.
 
 use actix_web::HttpResponse;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Somebody signs in with a passkey.
+//! Sign-in with a passkey.
 
 use actix_web::HttpResponse;
 use serde_json::json;

@@ -41,7 +41,7 @@ fn not_found() -> AuthError {
     AuthError::not_found(Code::ValidationFailed, "Passkey not found")
 }
 
-/// The body of an answer: which ceremony, and what the browser said.
+/// The body of an answer: the ceremony's id and the browser's credential.
 struct Answer {
     challenge_id: Uuid,
     credential: Value,
@@ -54,13 +54,13 @@ impl Answer {
         if id.is_empty() {
             return Err(AuthError::invalid("challenge_id is required"));
         }
-        // A null is there for upstream; it fails where it is read.
+        // Upstream accepts null here and fails when it reads the credential.
         let credential = params.raw("credential").ok_or_else(|| AuthError::invalid("credential is required"))?;
         let challenge_id = Uuid::parse_str(&id).map_err(|_| AuthError::invalid("challenge_id must be a valid UUID"))?;
         Ok(Self { challenge_id, credential: credential.clone() })
     }
 
-    /// The ceremony it answers, taken out for good.
+    /// Takes the ceremony out of the store.
     async fn take_ceremony(&self, db: &Db, purpose: Purpose, user_id: Option<Uuid>) -> AuthResult<Ceremony> {
         let taken = passkey::take_ceremony(db, self.challenge_id, purpose, user_id)
             .await

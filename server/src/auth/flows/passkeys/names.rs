@@ -1,9 +1,9 @@
-//! What a new passkey is called until its owner renames it.
+//! Default names of new passkeys.
 
 use uuid::Uuid;
 
-/// Authenticators that are common, by their AAGUID; all others make a "Passkey".
-/// Source: passkeydeveloper/passkey-authenticator-aaguids.
+/// Common authenticators by AAGUID; all others are named "Passkey". Source:
+/// passkeydeveloper/passkey-authenticator-aaguids.
 const KNOWN: [(u128, &str); 12] = [
     (0xea9b8d66_4d01_1d21_3ce4_b6b48cb575d4, "Google Password Manager"),
     (0xfbfc3007_154e_4ecc_8c0b_6e020557d7bd, "Apple Passwords"),

@@ -1,4 +1,4 @@
-//! A signed-in user adds a passkey.
+//! Registration of a passkey by a signed-in user.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ pub async fn verify_registration(request: &Request, caller: Caller) -> AuthResul
     let address = request.client_ip_text();
     let stored = db
         .transaction(async |db| {
-            // Two registrations at once do not pass the limit together.
+            // So that two registrations at once cannot exceed the limit.
             user::lock(db, caller.user.id).await?;
             if passkey::of_user(db, caller.user.id).await?.len() >= config.max_passkeys_per_user {
                 return Err(too_many());

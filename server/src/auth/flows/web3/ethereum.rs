@@ -6,7 +6,7 @@ use sha3::{Digest as _, Keccak256};
 use super::message::SignedMessage;
 use crate::auth::error::{AuthError, AuthResult};
 
-/// 65 bytes of hex. `None` for what has the length and is no hex: it matches no address.
+/// 65 bytes of hex. `None` if it has the length but is not hex; it then matches no address.
 pub fn read_signature(text: &str) -> AuthResult<Option<Vec<u8>>> {
     if text.strip_prefix("0x").unwrap_or(text).len() != 130 {
         return Err(AuthError::invalid(
@@ -28,7 +28,7 @@ fn recover(text: &[u8], signature: &[u8]) -> Option<[u8; 20]> {
     let recovery = RecoveryId::from_byte(if *v >= 27 { v - 27 } else { *v })?;
     let mut signature = Signature::from_slice(rs).ok()?;
     let mut recovery = recovery;
-    // The lower half of s is the canonical one; the other is the same signature by the mirrored point.
+    // The lower half of s is canonical; the upper one is the same signature with the mirrored point.
     if let Some(normal) = signature.normalize_s() {
         signature = normal;
         recovery = RecoveryId::new(!recovery.is_y_odd(), recovery.is_x_reduced());

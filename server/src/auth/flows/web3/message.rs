@@ -53,7 +53,7 @@ impl Chain {
     }
 }
 
-/// A message whose form is right; who signed it, where and when is not checked yet.
+/// A well-formed message. Signature, site and time are not checked yet.
 #[derive(Clone, Debug)]
 pub struct SignedMessage {
     pub chain: Chain,
@@ -62,7 +62,7 @@ pub struct SignedMessage {
     pub address: String,
     /// `None` for an Ethereum message without one; Solana's is then empty.
     pub statement: Option<String>,
-    /// `None` for a path, which names no place.
+    /// `None` for a path, which has no host.
     pub uri: Option<Url>,
     pub uri_text: String,
     pub chain_id: String,
@@ -203,7 +203,7 @@ impl Fields {
                 "Issued At" => fields.issued_at = Some(instant(name, value)?),
                 "Expiration Time" => fields.expiration_time = Some(instant(name, value)?),
                 "Not Before" => fields.not_before = Some(instant(name, value)?),
-                // Nonces and request ids are the application's; other names are passed over.
+                // Nonces and request ids are for the application; other names are ignored.
                 _ => {}
             }
         }

@@ -17,7 +17,7 @@ use crate::auth::flows::oauth::session;
 use crate::auth::models::audit::{Action, Entry};
 use message::{Chain, SignedMessage};
 
-/// Of the identities that wallets make.
+/// The provider name of wallet identities.
 const PROVIDER: &str = "web3";
 
 fn invalid_grant(why: impl Into<String>) -> AuthError {
@@ -26,8 +26,8 @@ fn invalid_grant(why: impl Into<String>) -> AuthError {
 
 /// A session for the wallet that signed `message`.
 ///
-/// Errors: 422 `web3_provider_disabled`, 400 `web3_unsupported_chain`, 400 `validation_failed` for what is no such
-/// message or signature, OAuth's shape `invalid_grant` for one that does not hold here and now.
+/// Errors: 422 `web3_provider_disabled`, 400 `web3_unsupported_chain`, 400 `validation_failed` for a malformed
+/// message or signature, OAuth's shape `invalid_grant` for one that is not valid here and now.
 pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     let config = &request.auth.config;
     let external = &config.external;
@@ -68,7 +68,7 @@ pub async fn grant(request: &Request) -> AuthResult<HttpResponse> {
     sign_in(request, &message).await
 }
 
-/// The message was signed for this site.
+/// Checks that the message was signed for this site.
 fn check_place(request: &Request, message: &SignedMessage) -> AuthResult<()> {
     let (chain, redirects) = (message.chain.title(), &request.auth.redirects);
     let local = message.uri.as_ref().and_then(|uri| uri.host_str()) == Some("localhost");

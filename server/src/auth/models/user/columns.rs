@@ -1,4 +1,4 @@
-//! The columns of `auth.users`: how they are read, and how single ones are written.
+//! Reading and writing the columns of `auth.users`.
 
 use serde_json::json;
 use tokio_postgres::types::{Json as SqlJson, ToSql};
@@ -32,7 +32,7 @@ pub const RELATIONS: &str = "coalesce((select json_agg(i) from auth.identities i
 /// How many columns [`COLUMNS`] and [`RELATIONS`] name together.
 pub const WIDTH: usize = 35;
 
-/// A column that is written after the row was made.
+/// A column that is written after the insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     Role,
@@ -189,8 +189,8 @@ impl User {
         Ok(())
     }
 
-    /// Merges into the object that the row holds when its turn comes, not into the one that was read: what another
-    /// request stored meanwhile stays. A null removes its key. `None` if the row is gone.
+    /// Merges into the object in the row at the time of the update, not into the one read before, so that
+    /// concurrent changes are kept. A null removes its key. `None` if the row is gone.
     async fn merge(&mut self, db: &Db, column: Column, updates: &Json) -> Result<Option<Json>, Fault> {
         self.updated_at = now();
         let name = column.name();

@@ -10,9 +10,8 @@ use crate::auth::models::session::{self, Session};
 use crate::auth::models::store::{Db, Param};
 use crate::auth::models::{Json, identity};
 
-/// What makes a row a user: hand-written ones of no instance, or of another, are none. An index on the instance leads
-/// to all users, and a planner that has no statistics yet takes it for as good as the primary key: written so, it
-/// is of no use to it.
+/// Rows without our `instance_id` are ignored. The condition is written so that it cannot use the index on the
+/// instance, which matches all users: without statistics, the planner would prefer it to the primary key.
 pub const OF_INSTANCE: &str = "(u.instance_id = '00000000-0000-0000-0000-000000000000') is true";
 
 async fn find(db: &Db, condition: &str, params: &[Param<'_>]) -> Result<Option<User>, Fault> {
@@ -34,7 +33,7 @@ impl User {
     }
 }
 
-/// A user and, if it is there, the session of that id: what a bearer token names, in one statement.
+/// A bearer token's user and session (if it exists), in one statement.
 pub async fn find_with_session(db: &Db, id: Uuid, session_id: Uuid) -> Result<Option<(User, Option<Session>)>, Fault> {
     let sql = format!(
         "select {COLUMNS}, {RELATIONS}, {} from auth.users u left join auth.sessions s on s.id = $2 \
@@ -47,7 +46,7 @@ pub async fn find_with_session(db: &Db, id: Uuid, session_id: Uuid) -> Result<Op
     Ok(Some((User::from_row(&row, 0)?, session)))
 }
 
-/// A user, and whether there is a session of that id: cheaper than [`find_with_session`], for who only looks.
+/// A user, and whether the session exists. Cheaper than [`find_with_session`].
 pub async fn find_with_presence(db: &Db, id: Uuid, session_id: Option<Uuid>) -> Result<Option<(User, bool)>, Fault> {
     let sql = format!(
         "select {COLUMNS}, {RELATIONS}, exists (select from auth.sessions s where s.id = $2) from auth.users u \
@@ -59,8 +58,8 @@ pub async fn find_with_presence(db: &Db, id: Uuid, session_id: Option<Uuid>) -> 
 
 /// Case does not matter. Users of single sign-on are not found by address.
 pub async fn find_by_email(db: &Db, email: &str, aud: &str) -> Result<Option<User>, Fault> {
-    // Here the index on instance and address is what finds the row. It folds other alphabets as well, and a letter of
-    // theirs (the Kelvin sign) to one of ASCII: that is not the same address.
+    // Uses the index on instance and address. The index also folds other alphabets, even to ASCII letters (the Kelvin
+    // sign), which is not the same address, so the address is compared again.
     let condition = "u.instance_id = '00000000-0000-0000-0000-000000000000' and lower(u.email) = lower($1) \
         and lower(u.email collate \"C\") = lower($1 collate \"C\") and u.aud = $2 and u.is_sso_user = false";
     find(db, condition, &[&email, &aud]).await
@@ -82,9 +81,8 @@ pub async fn find_by_token(db: &Db, hash: &str, purposes: &[Purpose]) -> Result<
     }
 }
 
-/// Like [`find_by_token`], the user locked until the transaction ends: of several requests with the same token one goes
-/// first and the others find it spent. The user comes first here as everywhere: whoever locks the token before its user
-/// waits for somebody who holds the user and waits for the token.
+/// Like [`find_by_token`], with the user locked until the transaction ends: of several requests with the same token,
+/// the first wins and the others find it spent. As everywhere, the user is locked before the token, to avoid deadlocks.
 pub async fn lock_by_token(db: &Db, hash: &str, purposes: &[Purpose]) -> Result<Option<User>, Fault> {
     let Some(id) = owner_of_token(db, hash, purposes).await? else { return Ok(None) };
     lock(db, id).await?;
@@ -94,21 +92,21 @@ pub async fn lock_by_token(db: &Db, hash: &str, purposes: &[Purpose]) -> Result<
 
 async fn owner_of_token(db: &Db, hash: &str, purposes: &[Purpose]) -> Result<Option<Uuid>, Fault> {
     let names: Vec<&str> = purposes.iter().map(|purpose| purpose.as_str()).collect();
-    // Of attempts to sign up the newest alone is among the one-time tokens.
+    // Only the newest sign-up attempt is among the one-time tokens.
     let sql = "select user_id from auth.one_time_tokens where token_hash = $1 and token_type::text = any($2) \
         union all \
         select user_id from auth.pending_confirmations where token_hash = $1 and 'confirmation_token' = any($2) limit 1";
     Ok(db.query_opt(sql, &[&hash, &names]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Locks the user's row until the transaction ends: what is decided on it is decided once. Taken before any other row of
-/// the user, so that no two requests wait for each other.
+/// Locks the user's row until the transaction ends. Always taken before other rows of the user, so that requests cannot
+/// deadlock.
 pub async fn lock(db: &Db, id: Uuid) -> Result<(), Fault> {
     db.execute("select 1 from auth.users where id = $1 for update", &[&id]).await?;
     Ok(())
 }
 
-/// The user as it is now, locked, if the transaction had to wait for the outside; before that, as it was read.
+/// If the transaction was repeated after a call to another service, the current user, locked; otherwise `user` as read.
 pub async fn as_of_now(db: &Db, user: &User) -> AuthResult<User> {
     if !db.is_repeated() {
         return Ok(user.clone());
@@ -117,14 +115,14 @@ pub async fn as_of_now(db: &Db, user: &User) -> AuthResult<User> {
     find_by_id(db, user.id).await?.ok_or_else(|| AuthError::not_found(Code::UserNotFound, "User not found"))
 }
 
-/// The user as it is once its row is locked; `None` if it is gone.
+/// The user, read after locking its row; `None` if it is gone.
 pub async fn find_and_lock(db: &Db, id: Uuid) -> Result<Option<User>, Fault> {
     lock(db, id).await?;
     find_by_id(db, id).await
 }
 
-/// The user that already has this address, itself or through an identity of the default linking domain whose provider
-/// vouches for it; `current` does not count against itself.
+/// The user that already has this address, directly or through a verified identity of the default linking domain;
+/// `current` is ignored.
 pub async fn find_duplicate_email(
     db: &Db,
     email: &str,
@@ -148,7 +146,7 @@ pub async fn find_duplicate_email(
     Ok(find_by_email(db, email, aud).await?)
 }
 
-/// Marks `identity_data` keys of the user's identity at `provider`, or makes that identity.
+/// Updates `identity_data` of the user's identity at `provider`, or creates that identity.
 pub async fn upsert_identity(db: &Db, user: &User, provider: &str, data: &Json) -> Result<bool, Fault> {
     match identity::find(db, &user.id.to_string(), provider).await? {
         Some(mut identity) => {
@@ -164,7 +162,7 @@ pub async fn upsert_identity(db: &Db, user: &User, provider: &str, data: &Json) 
     }
 }
 
-/// The ids of the users with one of these addresses; users of single sign-on do not count.
+/// The ids of the users with one of these addresses, without users of single sign-on.
 pub async fn ids_by_emails(db: &Db, emails: &[String]) -> Result<Vec<Uuid>, Fault> {
     let rows = db
         .query(

@@ -1,4 +1,4 @@
-//! What waits for a proof: tokens that were sent, their confirmation, and their end.
+//! Pending proofs: sent tokens, their confirmation and invalidation.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::auth::models::one_time_token::{self, Purpose};
 use crate::auth::models::store::Db;
 use crate::auth::models::{Json, flow_state, identity, now, session, unproved_address};
 
-/// Every column of tokens and changes that wait for a confirmation.
+/// The columns of pending tokens and changes.
 const PENDING: [Column; 14] = [
     Column::ConfirmationToken,
     Column::ConfirmationSentAt,
@@ -29,7 +29,7 @@ const PENDING: [Column; 14] = [
 ];
 
 impl User {
-    /// Confirms the e-mail address, which counts as proved from now on, and spends every one-time token.
+    /// Confirms the e-mail address, which now counts as proved, and spends every one-time token.
     pub async fn confirm(&mut self, db: &Db) -> Result<(), Fault> {
         self.confirmation_token.clear();
         self.email_confirmed_at = Some(now());
@@ -43,30 +43,30 @@ impl User {
         tokens.and(address)
     }
 
-    /// Whether nothing about the account was ever proved: whoever made it may be anybody.
+    /// Whether nothing about the account was ever proved, so that anybody may have created it.
     pub fn is_unproved(&self) -> bool {
         !self.is_confirmed() && !self.is_phone_confirmed() && !self.is_anonymous && !self.is_sso_user
     }
 
-    /// Whether the address is confirmed, by somebody who proved it.
+    /// Whether the address is confirmed and was proved.
     pub async fn has_proved_email(&self, db: &Db) -> Result<bool, Fault> {
         Ok(self.is_confirmed() && !unproved_address::is_of(db, self.id, &self.email).await?)
     }
 
-    /// Whether the address is confirmed and nobody ever proved it: where sign-ups need no mail, a provider's word was taken for
-    /// an address that it did not verify.
+    /// Whether the address is confirmed but was never proved: autoconfirm accepted it from a provider that did not
+    /// verify it.
     pub async fn has_claimed_email(&self, db: &Db) -> Result<bool, Fault> {
         Ok(self.is_confirmed() && unproved_address::is_of(db, self.id, &self.email).await?)
     }
 
-    /// Puts what a proof brings in the place of what others gave the account before: its password, its metadata, the
-    /// identities that nobody vouches for and its sessions.
+    /// Replaces what others gave the account before the proof: its password, metadata, unverified identities and
+    /// sessions.
     pub async fn receive(&mut self, db: &Db, brings: &Brings) -> Result<(), Fault> {
         let mut claims = None;
         if let Brings::Own { encrypted_password, user_metadata } = brings {
             self.encrypted_password.clone_from(encrypted_password);
             if let Some(metadata) = user_metadata {
-                // What an invitation says about its guest stays beside what the guest says.
+                // Metadata of an invitation is merged with the user's own.
                 let mut merged = self.user_metadata.take().filter(|_| self.invited_at.is_some()).unwrap_or_default();
                 merged.extend(metadata.clone());
                 self.user_metadata = Some(merged);
@@ -94,8 +94,8 @@ impl User {
         session::delete_all(db, self.id).await
     }
 
-    /// Takes everything from the account that somebody gave it whose address was never proved, now that its owner has come: it
-    /// is then as if nobody had confirmed it.
+    /// Removes everything that was added to the account before its owner proved the address. The account is then like
+    /// an unconfirmed one.
     pub async fn hand_over(&mut self, db: &Db) -> Result<(), Fault> {
         self.encrypted_password = None;
         self.user_metadata = Some(Json::new());
@@ -138,8 +138,8 @@ impl User {
         one_time_token::clear_all(db, self.id).await
     }
 
-    /// Spends the reauthentication token and every one-time token; whether it was still there. Of several
-    /// requests with one code a single one succeeds.
+    /// Spends the reauthentication token and every one-time token, and returns whether it existed. Only
+    /// one of several requests with a code succeeds.
     pub async fn confirm_reauthentication(&mut self, db: &Db) -> Result<bool, Fault> {
         let token = std::mem::take(&mut self.reauthentication_token);
         self.updated_at = now();
@@ -156,10 +156,10 @@ impl User {
         Ok(spent == 1)
     }
 
-    /// Makes the pending address the address, and its e-mail identity follow.
+    /// Makes the pending address the user's, also in the e-mail identity.
     ///
-    /// Codes handed out before go with the tokens: what they stand for proved the address that was. Upstream
-    /// keeps them, and a session made of one would name a mailed method later than the change.
+    /// Also deletes issued auth codes, because they proved the previous address. Upstream keeps them, and a
+    /// session from one would have a mailed method that is newer than the change.
     pub async fn confirm_email_change(&mut self, db: &Db) -> Result<(), Fault> {
         self.email = std::mem::take(&mut self.email_change);
         self.email_change_token_current.clear();
@@ -199,7 +199,7 @@ impl User {
     pub async fn update_password(&mut self, db: &Db, keep: Option<Uuid>) -> Result<(), Fault> {
         let (email_change, phone_change) = (self.email_change.clone(), self.phone_change.clone());
         self.forget_pending();
-        // What was asked for stays visible, only its tokens go.
+        // Requested changes stay visible; only their tokens are cleared.
         (self.email_change, self.phone_change) = (email_change, phone_change);
         let mut columns = vec![Column::EncryptedPassword];
         columns.extend(PENDING.iter().filter(|column| {
@@ -213,7 +213,7 @@ impl User {
         }
     }
 
-    /// Makes every pending link and code worthless; when they were sent stays known.
+    /// Invalidates every pending link and code, but keeps the times of sending.
     pub async fn spend_pending(&mut self, db: &Db) -> Result<(), Fault> {
         let sent = (
             self.confirmation_sent_at,
@@ -265,7 +265,7 @@ impl User {
         }
     }
 
-    /// Sets the token of `purpose` on the model, for the mail that is about to say it.
+    /// Sets the token of `purpose` on the model, for the mail that will contain it.
     pub fn set_token(&mut self, purpose: Purpose, hash: &str) {
         let column = match purpose {
             Purpose::Confirmation => &mut self.confirmation_token,

@@ -1,5 +1,5 @@
-//! Hooks by HTTP, signed as Standard Webhooks are: five seconds in all, three attempts.
-//! Reference: <https://github.com/standard-webhooks/standard-webhooks>, supabase/auth `internal/hooks/hookshttp/`.
+//! Hooks over HTTP, signed as Standard Webhooks: five seconds in all, three attempts. Reference:
+//! <https://github.com/standard-webhooks/standard-webhooks>, supabase/auth `internal/hooks/hookshttp/`.
 
 use std::time::Duration;
 

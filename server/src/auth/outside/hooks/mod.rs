@@ -18,7 +18,7 @@ use crate::auth::models::store::Db;
 use crate::auth::models::user::User;
 use crate::config::HookConfig;
 
-/// What is answered when a hook's output is not what it has to be.
+/// The answer for invalid output of a hook.
 const UNREADABLE: &str = "Error unmarshaling JSON output.";
 
 /// The points at which hooks run.
@@ -61,10 +61,10 @@ impl Hook {
     }
 }
 
-/// Runs a hook with `input` and its metadata; an object, empty when the hook said nothing, is its answer.
+/// Runs a hook with `input` and its metadata. Returns its answer, an empty object if there is none.
 ///
-/// A function runs on `db`, within the transaction that is open there, or on a connection of its own. One by HTTP is asked
-/// while no connection is held.
+/// A function runs on `db`, in its open transaction, or on a separate connection. No connection is held during an HTTP
+/// hook.
 pub fn run<'a>(
     request: &'a Request,
     db: Option<&'a Db>,
@@ -78,7 +78,7 @@ async fn run_now(request: &Request, db: Option<&Db>, hook: Hook, input: Value) -
     let Some(config) = hook.config(&request.auth) else { return Ok(json!({})) };
     let address = request.client_ip();
     let output = if config.uri.starts_with("pg-functions:") {
-        // NULL says nothing, as an empty answer over HTTP.
+        // NULL means no answer, like an empty body over HTTP.
         let input = with_metadata(hook, address, input);
         let call = postgres::call(request, db, &config.uri, &input);
         match request.auth.paces.of_hook(hook) {
@@ -114,7 +114,7 @@ async fn run_now(request: &Request, db: Option<&Db>, hook: Hook, input: Value) -
     }
 }
 
-/// What an answer depends on: the input without what differs with every attempt, as times do.
+/// What an answer depends on: the input without values that differ in every attempt, such as times.
 fn about(hook: Hook, input: &Value) -> String {
     let mut input = input.clone();
     if let Some(Value::Object(claims)) = input.get_mut("claims") {
@@ -151,9 +151,9 @@ fn told_error(output: &Value) -> Option<AuthError> {
     Some(AuthError::Hook { status, message: message.to_owned() })
 }
 
-/// Asks whether a user may be created; outside any transaction, because the answer may take its time.
+/// Asks whether a user may be created. Outside of any transaction, because the answer may take long.
 pub async fn before_user_created(request: &Request, db: &Db, user: &User) -> AuthResult<()> {
-    // Nothing is stored yet: the user has no times.
+    // Nothing is stored yet, so the user has no times.
     let mut user = json!(user);
     for time in ["created_at", "updated_at"] {
         user[time] = json!("0001-01-01T00:00:00Z");
@@ -161,19 +161,19 @@ pub async fn before_user_created(request: &Request, db: &Db, user: &User) -> Aut
     run(request, Some(db), Hook::BeforeUserCreated, json!({ "user": user })).await.map(|_| ())
 }
 
-/// Tells that a user was created.
+/// Reports that a user was created.
 pub async fn after_user_created(request: &Request, db: &Db, user: &User) -> AuthResult<()> {
     run(request, Some(db), Hook::AfterUserCreated, json!({ "user": user })).await.map(|_| ())
 }
 
 /// What a verification hook decided.
 pub struct Decision {
-    /// The message with which to reject; `None` to go on.
+    /// The message of a rejection; `None` to continue.
     pub rejection: Option<String>,
     pub should_logout_user: bool,
 }
 
-/// The answer of a verification hook; what is absent or null says nothing.
+/// The answer of a verification hook; absent and null fields have no meaning.
 #[derive(Deserialize)]
 struct Verdict {
     decision: Option<String>,
@@ -181,8 +181,8 @@ struct Verdict {
     should_logout_user: Option<bool>,
 }
 
-/// Reads `{"decision", "message", "should_logout_user"}`; only `reject` rejects. An answer that has one of them in
-/// another type is no answer: it lets nobody in.
+/// Reads `{"decision", "message", "should_logout_user"}`; only `reject` rejects. An answer with a wrong type is an
+/// error, so that nobody is let in.
 pub fn decision(output: Value, default_message: &str) -> AuthResult<Decision> {
     let verdict: Verdict = serde_json::from_value(output)
         .map_err(|e| AuthError::internal(UNREADABLE).caused_by(Fault::new(e.to_string())))?;

@@ -23,7 +23,7 @@ pub(super) async fn call(request: &Request, db: Option<&Db>, uri: &str, input: &
             &own
         }
     };
-    // The timeout is local to the transaction: the one that is open already, or one for the call alone.
+    // The timeout is local to the transaction: the open one, or one only for this call.
     let answer = if db.in_transaction() {
         run(db, &statement, input).await
     } else {

@@ -1,9 +1,9 @@
-//! The mails of a server whose owner wrote none: subject, HTML body and text body, all Go templates.
+//! The default mails: subject, HTML body and text body, all Go templates.
 
 /// A default mail.
 pub struct DefaultMail {
     pub subject: &'static str,
-    /// What the HTML body says, between the shared frame.
+    /// The content of the HTML body, inside the shared frame.
     pub html: &'static str,
     pub text: &'static str,
 }

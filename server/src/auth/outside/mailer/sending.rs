@@ -1,5 +1,5 @@
-//! Composing a mail for a user and letting it go: to the hook, to the mail server, or into the outbox.
-//! Reference: supabase/auth `internal/api/mail.go` (`sendEmail`).
+//! Composes a mail for a user and sends it through the hook, the mail server or the outbox. Reference:
+//! supabase/auth `internal/api/mail.go` (`sendEmail`).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::auth::models::user::User;
 use crate::auth::outside::hooks::{self, Hook};
 use crate::mail::{Message, Sender};
 
-/// How mails leave.
+/// How mails are sent.
 #[derive(Clone)]
 pub enum Delivery {
     /// At once, within the request.
@@ -25,7 +25,7 @@ pub enum Delivery {
     Outbox,
 }
 
-/// What a mail is about, with what only it says.
+/// The kind of a mail, with its own data.
 #[derive(Clone, Copy, Debug)]
 pub enum Mail<'a> {
     Confirmation {
@@ -51,7 +51,7 @@ pub enum Mail<'a> {
     Notification(Notification<'a>),
 }
 
-/// A change somebody should know about.
+/// A change that the user is notified of.
 #[derive(Clone, Copy, Debug)]
 pub enum Notification<'a> {
     PasswordChanged,
@@ -105,7 +105,7 @@ impl Mail<'_> {
         }
     }
 
-    /// What a failure to send is called.
+    /// The message for a failure to send.
     fn failure(&self) -> String {
         let what = match self {
             Self::Confirmation { .. } => "confirmation",
@@ -120,16 +120,16 @@ impl Mail<'_> {
     }
 }
 
-/// One copy of a mail: to whom, with which code and hash.
+/// One copy of a mail: recipient, code and hash.
 struct Copy<'a> {
     to: &'a str,
     otp: &'a str,
     hash: &'a str,
 }
 
-/// Sends a mail about `user`, whose token columns already hold what the mail says.
+/// Sends a mail about `user`, whose token columns are already set.
 ///
-/// Errors: 400 `email_address_not_authorized`, 429 `over_email_send_rate_limit`, 500 when it cannot leave.
+/// Errors: 400 `email_address_not_authorized`, 429 `over_email_send_rate_limit`, 500 if it cannot be sent.
 pub fn send<'a>(
     request: &'a Request,
     db: &'a Db,
@@ -159,7 +159,7 @@ async fn send_now(request: &Request, db: &Db, user: &User, mail: Mail<'_>) -> Au
     } else if !user.email.is_empty() {
         check_authorized(&user.email, authorized)?;
     }
-    // Counted once, however often the transaction is repeated.
+    // Counted once, even if the transaction is repeated.
     let about = format!("may mail {} {}", mail.template(), user.id);
     let limited = auth.limits.emails_are_off()
         || (!config.mailer.autoconfirm && !request.once_loaded(&about, auth.limits.allow_email()).await?);
@@ -249,8 +249,8 @@ pub async fn notify(request: &Request, db: &Db, user: &User, notification: Notif
     }
 }
 
-/// Does for an address that no mail is for all that one would cost: counts it, fails where it could not leave, takes as
-/// long. `mail` is the one that somebody would get.
+/// For an address that gets no mail: counts, fails and takes as long as sending one would. `mail` is the mail that a
+/// known address would get.
 ///
 /// Errors: as those of [`send`].
 pub async fn send_nobody(request: &Request, address: &str, mail: Mail<'_>) -> AuthResult<()> {
@@ -275,7 +275,7 @@ pub async fn wait_as_if_sent(request: &Request, mail: Mail<'_>) -> AuthResult<()
     ready.map_err(|error| Fault::new(error.to_string())).or_internal(&mail.failure())
 }
 
-/// Hands `message` over: sent when this returns, or a row of `db`'s transaction.
+/// Sends `message` before this returns, or writes it as a row in `db`'s transaction.
 pub async fn deliver(request: &Request, db: &Db, message: Message) -> AuthResult<()> {
     match &request.auth.delivery {
         Delivery::Direct(sender) => {

@@ -1,7 +1,8 @@
 //! Which template a mail has: inline, from a file, from a URL, or the default.
 //!
-//! All are read at start. A subject or an inline or file template that does not parse stops the server from
-//! starting; a URL that does not answer is a warning, the default stands in, and it is fetched again later.
+//! All are read at start. The server does not start with a subject, inline template or file template that
+//! does not parse. A URL that does not answer causes a warning; the default is used, and it is fetched
+//! again later.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::defaults::{default_mail, frame};
 use super::go_template::{Template, TemplateError};
 use crate::config::{AuthConfig, MAILS};
 
-/// Subject and bodies of one mail. Without a text body one is made of the HTML.
+/// Subject and bodies of one mail. A missing text body is made from the HTML.
 pub struct Templates {
     subject: Template,
     html: Template,
@@ -35,7 +36,7 @@ impl Templates {
             Some(text) => unescape(&text.render(data)?),
             None => plain_text(&html),
         };
-        // A subject is one line, whatever the data hold.
+        // A subject is always one line.
         let subject = self.subject.render(data)?.replace(['\r', '\n'], " ");
         Ok(Rendered { subject, html, text })
     }
@@ -101,7 +102,7 @@ impl TemplateStore {
         is_old && matches!(self.origin(mail), Ok(Origin::Url(_)))
     }
 
-    /// Fetches the templates of `mail` again; the old ones stay where that fails.
+    /// Fetches the templates of `mail` again, and keeps the old ones if that fails.
     pub async fn refresh(&self, mail: &'static str) {
         let Ok(Origin::Url(url)) = self.origin(mail) else { return };
         if let Some(entry) = self.entries.write().get_mut(mail) {
@@ -190,7 +191,7 @@ fn unescape(text: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// What an HTML body says, without its markup; links keep their targets.
+/// The text of an HTML body without markup; links keep their targets.
 fn plain_text(html: &str) -> String {
     let mut out = String::new();
     let mut rest = html;

@@ -36,7 +36,7 @@ impl Attribute {
     }
 }
 
-/// The body's `attribute_mapping`, with nothing in it but what has a meaning.
+/// The body's `attribute_mapping`, reduced to known fields.
 ///
 /// Errors: 400 `bad_json`.
 pub fn read(params: &Params) -> AuthResult<Option<Json>> {

@@ -1,6 +1,6 @@
-//! What an identity provider says of itself: an `EntityDescriptor`, or the first of an `EntitiesDescriptor` that is an
-//! identity provider's. Nothing but its name is read, so no signature matters here: administrators vouch for what they
-//! enter. Reference: OASIS `saml-metadata-2.0-os`, 2.3.
+//! An identity provider's metadata: an `EntityDescriptor`, or the first identity provider in an `EntitiesDescriptor`.
+//! Only its name is read, so signatures do not matter here; administrators are responsible for what they enter.
+//! Reference: OASIS `saml-metadata-2.0-os`, 2.3.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::auth::outside::Providers;
 
 const NAMESPACE: &str = "urn:oasis:names:tc:SAML:2.0:metadata";
 
-/// No provider's metadata has elements deeper inside each other.
+/// The maximum nesting of elements. No provider's metadata comes close to it.
 const MOST_DEEP: usize = 64;
 
-/// How long a provider has to tell its metadata.
+/// The timeout for fetching a provider's metadata.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A provider's metadata.
@@ -37,7 +37,7 @@ struct Entity {
 }
 
 impl Metadata {
-    /// Asks a provider; at public addresses only.
+    /// Fetches a provider's metadata, from public addresses only.
     pub async fn fetch(outbound: Providers<'_>, url: &str) -> AuthResult<Self> {
         let failed = |why: String| {
             let message = format!("{why} error fetching SAML Metadata from URL '{url}'");
@@ -89,7 +89,7 @@ fn entity_of(element: &BytesStart<'_>) -> AuthResult<Entity> {
     Ok(entity)
 }
 
-/// The root's entity, or of many the first that is an identity provider's.
+/// The root's entity, or the first identity provider of several.
 fn provider_in(xml: &str) -> AuthResult<Entity> {
     let mut reader = NsReader::from_str(xml);
     let mut path: Vec<String> = Vec::new();
@@ -124,7 +124,7 @@ fn provider_in(xml: &str) -> AuthResult<Entity> {
                 }
             }
             Event::End(_) => drop(path.pop()),
-            // Entities of one's own are how small documents become large ones.
+            // Custom entities can expand a small document into a huge one.
             Event::DocType(_) => return Err(unreadable("it has a document type")),
             Event::Text(text) if path.is_empty() && !text.chars().all(char::is_whitespace) => {
                 return Err(unreadable("there is text outside of its root"));

@@ -1,4 +1,4 @@
-//! `/admin/sso/providers`: identity providers of single sign-on are managed whether or not SAML is served.
+//! `/admin/sso/providers`: manages identity providers of single sign-on, although SAML is not served.
 //! Reference: supabase/auth `internal/api/ssoadmin.go`.
 
 mod mapping;
@@ -18,7 +18,7 @@ use crate::auth::models::sso_provider::{self, Key, SamlProvider, SsoProvider};
 use crate::auth::models::store::Db;
 use metadata::Metadata;
 
-/// How SAML says what kind of name a name identifier is.
+/// SAML's formats of name identifiers.
 const NAME_ID_FORMATS: [&str; 4] = [
     "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent",
     "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress",
@@ -26,7 +26,7 @@ const NAME_ID_FORMATS: [&str; 4] = [
     "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
 ];
 
-/// What precedes a resource id where the path may also hold a UUID.
+/// The prefix of a resource id in paths that may also contain a UUID.
 const RESOURCE_PREFIX: &str = "resource_";
 
 fn not_found() -> AuthError {
@@ -110,7 +110,7 @@ impl Fields {
         Ok(())
     }
 
-    /// What the body says or names about the provider.
+    /// The provider's metadata, given in the body or at a URL.
     async fn metadata(&self, request: &Request) -> AuthResult<Metadata> {
         if self.metadata_xml.is_empty() {
             Metadata::fetch(request.away().custom_providers(), &self.metadata_url).await
@@ -129,7 +129,7 @@ fn check_url(text: &str) -> AuthResult<()> {
     if url.scheme() == "https" { Ok(()) } else { Err(not_https()) }
 }
 
-/// An empty text where a name may be: none.
+/// `None` for an empty text.
 fn named(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
@@ -180,7 +180,7 @@ fn exists(entity_id: &str) -> AuthError {
     AuthError::unprocessable(Code::SamlIdpAlreadyExists, message)
 }
 
-/// Somebody else took the entity, a domain or the resource id.
+/// Another request took the entity, a domain or the resource id.
 fn conflict(error: AuthError, message: &str) -> AuthError {
     if error.is_unique_violation() {
         return AuthError::unprocessable(Code::Conflict, message).caused_by(error.into_fault());
@@ -238,7 +238,7 @@ async fn apply(db: &Db, fields: &Fields, metadata: Option<&Metadata>, provider: 
         }
         provider.domains.clone_from(domains);
     }
-    // A mapping without keys says nothing.
+    // A mapping without keys changes nothing.
     if let Some(mapping) = fields.attribute_mapping.as_ref().filter(|mapping| mapping::has_keys(mapping)) {
         provider.saml.attribute_mapping.clone_from(mapping);
     }
@@ -252,7 +252,7 @@ async fn apply(db: &Db, fields: &Fields, metadata: Option<&Metadata>, provider: 
     Ok(())
 }
 
-/// Takes a provider away; answers what it was.
+/// Deletes a provider and returns it.
 pub async fn delete(request: &Request, provider: &SsoProvider) -> AuthResult<HttpResponse> {
     let db = request.db().await?;
     provider.delete(&db).await?;

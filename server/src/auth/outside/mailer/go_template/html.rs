@@ -1,6 +1,6 @@
-//! Where in the HTML a value stands, and how it is escaped there.
+//! Tracks the HTML context of a value, and escapes it accordingly.
 
-/// Where a value stands in the HTML around it.
+/// The HTML context of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
     Text,
@@ -23,7 +23,7 @@ pub(super) struct HtmlState {
     attribute: String,
     /// `"`, `'`, or a blank for a value without quotes.
     quote: Option<char>,
-    /// What of the attribute's value is known.
+    /// The known part of the attribute's value.
     value: String,
     value_has_holes: bool,
     after_equals: bool,
@@ -134,7 +134,7 @@ fn escape_html(text: &str, out: &mut String) {
     }
 }
 
-/// Schemes other than http, https and mailto are not linked to.
+/// Only http, https and mailto are allowed in links.
 fn has_unsafe_scheme(url: &str) -> bool {
     url.split_once(':').is_some_and(|(scheme, _)| {
         !scheme.contains('/') && !["http", "https", "mailto"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
