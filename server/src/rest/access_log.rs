@@ -1,7 +1,7 @@
-//! One line per request on stdout, in Apache's combined form; the acting role is the user.
+//! Access log: one line per request on stdout, in Apache's combined format, with the role as the user.
 //!
-//! `log-level` says which: none (`crit`), failures of ours (`error`), all refusals (`warn`), everything (`info`).
-//! Reference: PostgREST `Logger.hs`, `Logger/Apache.hs`.
+//! `log-level` selects the lines: none (`crit`), server errors (`error`), all refusals (`warn`), everything
+//! (`info`). Reference: PostgREST `Logger.hs`, `Logger/Apache.hs`.
 
 use std::io::Write as _;
 
@@ -11,12 +11,12 @@ use chrono::{DateTime, Utc};
 
 use crate::config::rest::LogLevel;
 
-/// What is known of an answer when it is sent.
+/// The logged properties of an answer.
 pub struct Answered<'a> {
     pub status: u16,
     /// Bytes of the body, if there is one.
     pub length: Option<usize>,
-    /// Nobody's if the token was refused.
+    /// `None` if the token was refused.
     pub role: Option<&'a str>,
 }
 
@@ -30,7 +30,7 @@ pub fn is_logged(level: LogLevel, status: u16) -> bool {
     }
 }
 
-/// Writes the line. A stdout that is gone is no reason to fail a request.
+/// Writes the line. A closed stdout does not fail the request.
 pub fn write(request: &HttpRequest, answered: &Answered<'_>) {
     let line = line(request, answered, Utc::now());
     let _ = writeln!(std::io::stdout().lock(), "{line}");
@@ -58,7 +58,7 @@ fn line(request: &HttpRequest, answered: &Answered<'_>, now: DateTime<Utc>) -> S
     )
 }
 
-/// A header's value with what could end the quotes or the line taken out.
+/// A header's value without characters that could end the quotes or the line.
 fn text(headers: &HeaderMap, name: &HeaderName) -> String {
     let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes())).unwrap_or_default();
     value.chars().filter(|c| !c.is_control() && *c != '"').collect()

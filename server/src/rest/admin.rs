@@ -14,14 +14,14 @@ use serde_json::{Map, Value, json};
 use super::Rest;
 use crate::schema_cache::SchemaCache;
 
-/// Where the API is reached from within, to see whether it still accepts connections.
+/// The API's own address, to check that it accepts connections.
 #[derive(Clone, Debug)]
 pub enum MainSocket {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// What the admin routes look at.
+/// The state of the admin routes.
 #[derive(Clone)]
 pub struct Admin {
     pub rest: Rest,
@@ -54,8 +54,8 @@ fn status(code: u16) -> HttpResponse {
 }
 
 impl Admin {
-    /// 503 while the schema cache is not loaded or being retried, and while the database does not answer; 500 when the API
-    /// accepts no connections.
+    /// 503 if the schema cache is not loaded or its load is being retried, or if the database does not answer; 500 if
+    /// the API accepts no connections.
     async fn readiness(&self) -> u16 {
         if !self.rest.live.is_loaded() || self.rest.live.pool().answers().await.is_err() {
             503

@@ -1,6 +1,6 @@
-//! Who asks: from the bearer token to the role and claims that the transaction carries.
+//! Authentication: from the bearer token to the transaction's role and claims.
 //!
-//! Signatures are checked once per token and remembered; times and audience are judged at every request.
+//! Signatures are checked once per token and cached; times and audience are checked at every request.
 //! Reference: PostgREST `Auth/Jwt.hs`, `Auth/JwtCache.hs`.
 
 use std::ops::RangeInclusive;
@@ -14,13 +14,13 @@ use quick_cache::sync::Cache;
 use crate::config::RestConfig;
 use crate::jwt::{Claims, JwtError, KeySet, RolePath, verify};
 
-/// The role that acts and what policies may read about it. Cheap to clone.
+/// The role of the request, and the claims that policies may read. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub role: Arc<str>,
-    /// All claims as a JSON object, `role` being the role that acts; for `request.jwt.claims`.
+    /// All claims as a JSON object, with `role` set to the role of the request; for `request.jwt.claims`.
     pub claims_json: Arc<str>,
-    /// Nobody was named: the role is the anonymous one.
+    /// Whether no role was named, so that the anonymous one is used.
     pub is_anonymous: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct Identity {
 type VerifiedTokens =
     Cache<Box<str>, Arc<Verified>, quick_cache::UnitWeighter, foldhash::fast::RandomState, CountEvictions>;
 
-/// Checks tokens by one configuration; made anew when that is reloaded.
+/// Checks tokens against one configuration. Replaced when that is reloaded.
 pub struct Authenticator {
     keys: Option<KeySet>,
     audience: Option<String>,
@@ -38,12 +38,12 @@ pub struct Authenticator {
     counters: Arc<CacheCounters>,
 }
 
-/// What a token's signature vouches for.
+/// The content of a verified token.
 struct Verified {
     claims: Claims,
     /// When [`Claims::check`] passes, in seconds since 1970.
     valid: Option<RangeInclusive<i64>>,
-    /// None if neither the token names a role nor is there an anonymous one.
+    /// `None` if the token names no role and there is no anonymous one.
     identity: Option<Identity>,
 }
 
@@ -89,7 +89,7 @@ impl Authenticator {
         }
     }
 
-    /// The role nobody in particular acts as.
+    /// The role of requests without a token.
     pub fn anonymous_role(&self) -> Option<&Arc<str>> {
         self.anonymous.as_ref().map(|anonymous| &anonymous.role)
     }
@@ -140,7 +140,7 @@ fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// The token of an `Authorization` header: what follows `Bearer` (any case). Other schemes are no token.
+/// The token of an `Authorization` header with the scheme `Bearer` (ignoring case); `None` for other schemes.
 pub fn bearer_token(header: &str) -> Option<&str> {
     let header = header.trim();
     let (scheme, token) = header.split_once(char::is_whitespace).unwrap_or((header, ""));

@@ -1,4 +1,4 @@
-//! The body of a request: read whole within the server's budget, or not at all.
+//! Reads the body of a request as a whole, within the server's memory budget.
 
 use actix_web::{HttpRequest, web};
 use bytes::{Bytes, BytesMut};
@@ -12,8 +12,8 @@ use super::state::Rest;
 use crate::db::DbError;
 use crate::http::bodies::{BEGINNING, is_no_room, pass_on};
 
-/// Reads the body of `head`. What no API asks for is read and forgotten. Before more than the beginning of one is read, the
-/// head has to be right and `identity` one that may write there.
+/// Reads the body of `head`. A body that is not used is read and dropped. Before more than its beginning is read, the
+/// head must be valid and `identity` allowed to write there.
 pub async fn read(
     request: &HttpRequest,
     mut payload: web::Payload,
@@ -54,11 +54,11 @@ pub async fn read(
             Box::pin(require_allowed(head, rules, rest, identity)).await?;
             is_allowed = true;
         }
-        // Mostly there is one chunk, which need not be copied.
+        // Usually there is a single chunk, which need not be copied.
         match (&first, gathered.is_empty()) {
             (None, true) => first = Some(chunk),
             (Some(_), _) => {
-                // Only what has come costs memory, whatever is announced.
+                // Only received bytes take memory, whatever `Content-Length` says.
                 gathered.reserve(announced.unwrap_or_default().max(length));
                 if let Some(start) = first.take() {
                     gathered.extend_from_slice(&start);
@@ -71,8 +71,8 @@ pub async fn read(
     Ok(first.unwrap_or_else(|| gathered.freeze()))
 }
 
-/// Refuses, in PostgreSQL's words, whoever can write nothing there. Where that cannot be found out, PostgreSQL says it
-/// itself when the body has come.
+/// Refuses, with PostgreSQL's message, a role that cannot write anything there. If that cannot be determined,
+/// PostgreSQL refuses once the body has arrived.
 async fn require_allowed(
     head: &RawRequest<'_>,
     rules: &RequestRules<'_>,

@@ -1,21 +1,21 @@
-//! Cross-origin requests: what browsers are told.
+//! Cross-origin requests.
 //!
-//! Only requests with `Origin` are treated; a refused origin gets no headers but is served all the same, since
-//! it is the browser that keeps the answer from it. Reference: PostgREST `Cors.hs` over the package wai-cors.
+//! Only requests with `Origin` are affected. A refused origin gets no headers but is served anyway, since the
+//! browser withholds the answer from it. Reference: PostgREST `Cors.hs` over the package wai-cors.
 
 /// Headers of a response.
 pub type Headers = Vec<(&'static str, String)>;
 
-/// What CORS has to say to a request.
+/// The result of the CORS check.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// A preflight: answered with 200, these headers and no body, before anything else is looked at.
+    /// A preflight: answered with 200, these headers and no body, before anything else is checked.
     Preflight(Headers),
-    /// These are added to whatever the answer is; often none.
+    /// Headers to add to the answer; often none.
     Actual(Headers),
 }
 
-/// What of a request CORS looks at.
+/// The headers that CORS needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked<'a> {
     pub method: &'a str,
@@ -47,7 +47,7 @@ pub fn judge(asked: Asked<'_>, allowed: &[String]) -> Verdict {
         headers.push(("Access-Control-Expose-Headers", EXPOSED.to_owned()));
         return Verdict::Actual(headers);
     }
-    // An OPTIONS request that is no preflight for a method of ours is answered as any other request.
+    // An OPTIONS request that is not a preflight for one of our methods is handled like any other request.
     if !asked.request_method.is_some_and(|method| METHODS.contains(&method)) {
         return Verdict::Actual(Vec::new());
     }
@@ -60,13 +60,12 @@ pub fn judge(asked: Asked<'_>, allowed: &[String]) -> Verdict {
     Verdict::Preflight(headers)
 }
 
-/// The headers allowed to who asks for `requested`: those, and the ones that need no asking. None where a name is not
-/// one alone.
+/// The allowed headers: those in `requested` and the ones that are always allowed. `None` if a name is invalid.
 fn allowed_headers(requested: &str) -> Option<Vec<&str>> {
     let listed = requested.split(',').map(str::trim).filter(|_| !requested.is_empty());
     let mut names: Vec<&str> = std::iter::once("Authorization").chain(listed).collect();
     let is_among = |names: &[&str], wanted: &str| names.iter().any(|name| name.eq_ignore_ascii_case(wanted));
-    // Names are read up to the first character that is of none; a blank behind a comma is such a one.
+    // A name ends at the first character that cannot be part of one, such as a space after a comma.
     let mut rest = requested.trim_start();
     loop {
         let end = rest.find(|c| !is_of_a_name(c)).unwrap_or(rest.len());

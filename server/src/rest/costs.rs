@@ -1,8 +1,8 @@
-//! What statements cost: which are known to be quick, and which PostgreSQL expects to be too dear.
+//! The cost of statements: which are known to be quick, and which PostgreSQL estimates as too expensive.
 //!
-//! Both are kept by the statement's text, whatever its values. Quick ones may use connections that are kept free of all
-//! others ([`crate::db::Asker`]). The estimate is asked for once per text and role, and only for reads that embed deeply: no
-//! others can cost much more than their own tables.
+//! Both are stored per statement text, independent of its values. Quick statements may use connections that are
+//! reserved for them ([`crate::db::Asker`]). The estimate is made once per text and role, and only for reads that embed
+//! deeply; others cannot cost much more than their own tables.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,20 +12,20 @@ use foldhash::fast::RandomState;
 use foldhash::{HashMap, HashMapExt};
 use parking_lot::Mutex;
 
-/// A request that holds its connection for less is quick.
+/// A request that holds its connection for less than this is quick.
 const QUICK: Duration = Duration::from_millis(100);
-/// Statements whose time is remembered; two of one place are taken for one.
+/// The number of statement times stored. Two statements in the same slot share one.
 const PLACES: usize = 4096;
-/// Statements whose cost is remembered; when there are more, all are forgotten.
+/// The number of estimates stored. When it is exceeded, all are dropped.
 const MOST_ESTIMATES: usize = 1000;
-/// What takes so long is estimated anew next time: it may have been estimated with other values.
+/// A statement that takes this long is estimated again next time, because the estimate may have been for other values.
 const DOUBTFUL: Duration = Duration::from_secs(1);
 
-/// A statement's text, or text and role, in short.
+/// A hash of a statement's text, or of text and role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(u64);
 
-/// What is known of statements.
+/// Times and estimates of statements.
 pub struct Costs {
     hasher: RandomState,
     /// Typical time in microseconds, 0 if unknown.
@@ -55,7 +55,7 @@ impl Costs {
         micros > 0 && u128::from(micros) < QUICK.as_micros()
     }
 
-    /// A statement has taken so long. Slowness is believed at once, quickness with time.
+    /// Records how long a statement took. A slow run counts at once, quick ones only gradually.
     pub fn note(&self, shape: Shape, took: Duration) {
         let micros = u32::try_from(took.as_micros()).unwrap_or(u32::MAX).max(1);
         let time = self.time(shape);
@@ -69,7 +69,7 @@ impl Costs {
         }
     }
 
-    /// The estimate for a statement run by `role` under the schema of `epoch`, if it is known.
+    /// The stored estimate for a statement run by `role` with the schema of `epoch`.
     pub fn estimate(&self, shape: Shape, role: &str, epoch: u64) -> Option<f64> {
         self.estimates.lock().get(&(shape.0, self.hasher.hash_one((role, epoch)))).copied()
     }

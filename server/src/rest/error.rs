@@ -1,4 +1,4 @@
-//! Everything that can go wrong on the REST road, and how it looks on the wire.
+//! All errors of the REST API, and their responses.
 //!
 //! Reference: PostgREST `src/library/PostgREST/Error.hs`, `Error/Types.hs`.
 
@@ -22,7 +22,7 @@ pub enum Limit {
     BodyKeys,
 }
 
-/// In what way a read asks for too much.
+/// Which limit a read exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dear {
     Depth,
@@ -42,7 +42,7 @@ pub enum RangeFault {
     },
 }
 
-/// A request that is not answered as asked.
+/// An error of a request.
 #[derive(Debug)]
 pub enum ApiError {
     /// A part of the query string that cannot be parsed.
@@ -51,7 +51,7 @@ pub enum ApiError {
         details: String,
     },
     RpcMethod(String),
-    /// The body cannot be read; the text says why.
+    /// The body is invalid; the text says why.
     Body(String),
     Range(RangeFault),
     /// PUT without exactly the primary key as filters.
@@ -62,7 +62,7 @@ pub enum ApiError {
     },
     /// None of these is available.
     MediaTypes(Vec<String>),
-    /// A path names no embedded resource; `renamed`: (target, alias) where only the alias would do.
+    /// A path does not name an embedded resource; `renamed`: (target, alias) if only the alias would work.
     NotEmbedded {
         name: String,
         renamed: Option<(String, String)>,
@@ -93,17 +93,17 @@ pub enum ApiError {
     NoSchemaCache,
     Database(DatabaseFault),
     TooLarge(Limit),
-    /// A read beyond what the role may ask for.
+    /// A read beyond the role's limits.
     TooDear {
         kind: Dear,
         asked: f64,
         most: f64,
     },
-    /// Long answers that are not read yet fill their room.
+    /// The budget for unread long answers is used up.
     NoRoom,
-    /// The bodies of other requests fill the room there is.
+    /// The budget for request bodies is used up.
     NoRoomForBody,
-    /// A long answer could not be kept; the cause is in the log.
+    /// A long answer could not be buffered; the cause is in the log.
     Spool,
     /// A query string that is not UTF-8; answered in plain text.
     NotUtf8,
@@ -334,7 +334,7 @@ impl ApiError {
         }
     }
 
-    /// Headers that go with this error.
+    /// The headers of this error.
     pub fn headers(&self) -> Vec<(String, String)> {
         match self {
             Self::Token(error) => {
@@ -346,7 +346,7 @@ impl ApiError {
         }
     }
 
-    /// The reason phrase, where SQL chose one.
+    /// The reason phrase, if SQL chose one.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Database(fault) => fault.reason(),

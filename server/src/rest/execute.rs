@@ -1,4 +1,4 @@
-//! Fourth stage: the transaction, and what it answered.
+//! Fourth stage: runs the transaction and reads its result.
 //!
 //! Reference: PostgREST `src/library/PostgREST/MainTx.hs`.
 
@@ -26,12 +26,12 @@ use super::state::Rest;
 use crate::db::{Asker, DbError, End, Piece, Pool, Query, Row, RowStream, StreamUnit, Unit};
 use crate::schema_cache::{IsolationLevel, SchemaCache};
 
-/// The one row that the main statement gives.
+/// The single row of the main statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResultSet {
-    /// Rows there are without limit and offset, if asked for.
+    /// The number of rows without limit and offset, if requested.
     pub total: Option<i64>,
-    /// Rows of this page, or written.
+    /// The number of rows in this page, or written.
     pub page: i64,
     /// `column=eq.value` of the inserted row's primary key.
     pub location: Vec<(String, String)>,
@@ -43,11 +43,11 @@ pub struct ResultSet {
     pub inserted: Option<i32>,
 }
 
-/// What came out of a transaction.
+/// The result of a transaction.
 #[derive(Debug)]
 pub enum Outcome {
     Rows(ResultSet),
-    /// A long body, kept aside. Where PostgreSQL has not given all of it yet, how many rows it has is not known.
+    /// A long, buffered body. The number of rows is unknown until PostgreSQL has sent all of them.
     Long {
         result: ResultSet,
         body: LongBody,
@@ -60,16 +60,16 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct LongBody {
     pub spool: Spool,
-    /// In bytes, where all of it has come.
+    /// In bytes, if all of it has arrived.
     pub length: Option<u64>,
 }
 
-/// Undoes for one transaction what the API's sessions begin with.
+/// Resets `jit` for one transaction to its value before the API turned it off.
 const USUAL_JIT: &str = "select set_config('jit', reset_val, true) from pg_catalog.pg_settings \
                          where name = 'jit' and source = 'session'";
 
 impl Rest {
-    /// The error of a statement: one that was cancelled, by its role's timeout mostly, has taken long.
+    /// Records a cancelled statement as slow (usually its role's timeout), and returns the error.
     fn noted(&self, shape: Shape, error: DbError) -> DbError {
         if matches!(&error, DbError::Refused(refusal) if refusal.code == "57014") {
             self.costs.note(shape, LONG);
@@ -78,14 +78,14 @@ impl Rest {
     }
 }
 
-/// What a statement with a long result is taken to take: its connection is not soon given back.
+/// The time recorded for a statement with a long result, because it holds its connection for long.
 const LONG: Duration = Duration::from_millis(500);
 
-/// A result up to this length, in bytes, is gathered and answered whole.
+/// A result up to this length, in bytes, is collected and sent as a whole.
 const GATHERED: usize = 1 << 20;
 
-/// Reads rows as they come. A result that is soon complete is answered like any other; of one that is not, the head is
-/// sent as soon as that is known, unless a limit says that it ends: then the head says how many rows there are.
+/// Reads rows as they arrive. A short result is answered like any other. For a long one, the head is sent as soon as
+/// the result turns out to be long, unless it has a limit: then the head waits for the number of rows.
 async fn execute_streaming(
     Rest { pool, spools, costs, .. }: &Rest,
     prelude: &Prelude,
@@ -164,7 +164,7 @@ async fn execute_streaming(
     }
 }
 
-/// Takes the rest of a result as fast as PostgreSQL gives it.
+/// Takes the rest of a result at PostgreSQL's speed.
 async fn fill(mut rows: RowStream, format: RowFormat, mut sink: Sink) {
     let encode = |number: u64, row: &Row, out: &mut BytesMut| format.encode(number, row, out);
     let outcome = loop {
@@ -183,7 +183,7 @@ async fn fill(mut rows: RowStream, format: RowFormat, mut sink: Sink) {
             tokio::task::yield_now().await;
         }
     };
-    // First the connection, which is closed if its transaction has not ended.
+    // Release the connection first; it is closed if its transaction has not ended.
     drop(rows);
     if let Err(error) = &outcome {
         tracing::warn!(%error, "a result ended before all its rows were sent");
@@ -191,7 +191,7 @@ async fn fill(mut rows: RowStream, format: RowFormat, mut sink: Sink) {
     sink.end(outcome);
 }
 
-/// Runs `plan` for `caller`. All checks on the result are made before anything is committed.
+/// Runs `plan` for `caller`. All checks of the result come before the commit.
 pub async fn execute(
     rest: &Rest,
     settings: &Settings,
@@ -222,7 +222,7 @@ pub async fn execute(
     if let MediaType::Plan { options, .. } = &plan.media
         && options.contains(&PlanOption::Settings)
     {
-        // What the plan is asked to show is what others have set.
+        // A plan shows settings made by others, not the API's own.
         steps.insert(0, Query { text: USUAL_JIT, params: &[], role: "" });
     }
     let main = steps.len();
@@ -234,9 +234,9 @@ pub async fn execute(
         Some(Tx::Commit) => false,
         None => config.tx_end.rollback,
     };
-    // A read has nothing to keep or undo, so its end need not wait for the checks.
+    // A read has nothing to commit or roll back, so its end need not wait for the checks.
     let decided = if rolls_back { End::Rollback } else { End::Commit };
-    // What fails at the end (a deferred constraint) counts after the checks, however it ends.
+    // Errors at the end (deferred constraints) are reported after those of the checks.
     let end = if has_checks(request, plan) && !plan.read_only { End::Decide } else { decided };
     let asker = caller.asker(rest, shape);
     let unit = Unit { asker, begin: prelude.begin, steps, end };
@@ -251,7 +251,7 @@ pub async fn execute(
     }
     let mut result = match rows.first() {
         Some(row) => result_set(row).map_err(&fault)?,
-        // A handler that is no aggregate gives no row where the function gave none.
+        // A handler that is not an aggregate returns no row if the function returned none.
         None => ResultSet { total: matches!(plan.work, Work::Call { .. }).then_some(0), ..ResultSet::default() },
     };
     let checked = check(request, plan, &result);
@@ -272,12 +272,12 @@ pub async fn execute(
     Ok(Outcome::Rows(result))
 }
 
-/// The main statement as it is written, for the log; values are not in it.
+/// The text of the main statement for the log, without values.
 pub fn main_text(request: &ApiRequest, plan: &DatabasePlan, max_rows: Option<u64>) -> String {
     statements(plan, request, max_rows).main.text().to_owned()
 }
 
-/// What the root's document may show to `identity`.
+/// What the OpenAPI document may show to `identity`.
 pub async fn inspect(
     pool: &Pool,
     settings: &Settings,
@@ -307,12 +307,12 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// Reads that embed fewer resources in one another are not estimated.
+/// Reads with fewer nested embeds are not estimated.
 const DEEP: usize = 3;
-/// For tables that were never analyzed, PostgreSQL takes a handful of rows for thousands, and so on each level.
+/// For tables never analyzed, PostgreSQL estimates thousands of rows instead of a handful, on each level.
 const NEVER_ANALYZED: f64 = 1000.0;
 
-/// Refuses a read that PostgreSQL expects to cost more than the role may ask for. It is asked once per text and role.
+/// Refuses a read whose cost estimate exceeds the role's limit. Estimated once per text and role.
 async fn require_affordable(
     rest: &Rest,
     settings: &Settings,
@@ -330,7 +330,7 @@ async fn require_affordable(
     let cost = match rest.costs.estimate(shape, role, epoch) {
         Some(cost) => cost,
         None => {
-            // What is wrong with the statement is told when it is run.
+            // Errors in the statement are reported when it runs.
             let estimate = Box::pin(estimate(rest, caller, plan, prelude, statement));
             let Some(cost) = estimate.await else { return Ok(()) };
             rest.costs.keep_estimate(shape, role, epoch, cost);
@@ -340,7 +340,7 @@ async fn require_affordable(
     if cost > most { Err(ApiError::TooDear { kind: Dear::Cost, asked: cost, most }) } else { Ok(()) }
 }
 
-/// What PostgreSQL expects `statement` to cost.
+/// PostgreSQL's cost estimate for `statement`.
 async fn estimate(
     rest: &Rest,
     caller: &Caller<'_>,
@@ -378,7 +378,7 @@ fn relations_of<'a>(node: &'a ReadNode, found: &mut BTreeSet<(&'a str, &'a str)>
     }
 }
 
-/// How failures look to `identity`: whether a refusal means 'sign in' or 'you may not'.
+/// Converts errors for `identity`: a refusal means either 'sign in' or 'not allowed'.
 fn database_fault(settings: &Settings, identity: &Identity) -> impl Fn(DbError) -> ApiError {
     let authenticated = settings.config.anon_role.as_deref() != Some(&*identity.role);
     move |error| ApiError::Database(DatabaseFault::from_db(error, authenticated))
@@ -391,7 +391,7 @@ struct Prelude {
 }
 
 impl Prelude {
-    /// Without a plan nothing but reading is done.
+    /// Without a plan the transaction is read-only.
     fn new(settings: &Settings, identity: &Identity, request: &ApiRequest, plan: Option<&DatabasePlan>) -> Self {
         let config = &settings.config;
         let role = settings.roles.find(&identity.role);
@@ -475,7 +475,7 @@ fn result_set(row: &Row) -> Result<ResultSet, DbError> {
     })
 }
 
-/// The lines of an `EXPLAIN`, each ended.
+/// The lines of an `EXPLAIN`, each with a newline.
 fn explained(rows: &[Row]) -> Bytes {
     let mut text = Vec::new();
     for row in rows {
@@ -490,7 +490,7 @@ fn planned_rows(rows: &[Row]) -> Option<i64> {
     planned(rows, "Plan Rows")?.as_i64()
 }
 
-/// A number of an `EXPLAIN`, of the plan as a whole.
+/// A number of the top node of an `EXPLAIN`.
 fn planned(rows: &[Row], name: &str) -> Option<serde_json::Value> {
     let mut plan: serde_json::Value = serde_json::from_slice(rows.first()?.slice(0)?).ok()?;
     Some(plan.get_mut(0)?.get_mut("Plan")?.get_mut(name)?.take())

@@ -19,7 +19,7 @@ use crate::schema_cache::SchemaCache;
 #[derive(Debug, Default)]
 pub struct Response {
     pub status: u16,
-    /// The reason phrase, where SQL chose one.
+    /// The reason phrase, if SQL chose one.
     pub reason: Option<String>,
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
@@ -56,7 +56,7 @@ impl Response {
         self.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
     }
 
-    /// An error as its API shows it. To HEAD too, which is told the length of the body that GET would have got.
+    /// An error response. For HEAD too, with the length of the body that GET would get.
     pub fn from_error(error: &ApiError, minimal: bool) -> Self {
         if let ApiError::NotUtf8 = error {
             let response = Self::new(error.status()).header("Content-Type", "text/plain; charset=utf-8");
@@ -161,7 +161,7 @@ fn respond_to_write(request: &ApiRequest, plan: &DatabasePlan, mutation: Mutatio
             let status = match result.inserted {
                 Some(inserted) if inserted <= 0 && merges => 200,
                 Some(_) => 201,
-                // Nothing counted: no upsert, or one that had no row at all.
+                // No count: not an upsert, or one without rows.
                 None if merges => 200,
                 None => 201,
             };
@@ -218,7 +218,7 @@ fn content_range(lower: i128, upper: i128, total: Option<i64>) -> String {
 
 /// `/name?key=eq.value`
 fn location(plan: &DatabasePlan, result: &ResultSet) -> Option<String> {
-    // What a query string may hold unescaped, as the reference's library sees it.
+    // The characters that the reference's library does not escape in a query string.
     const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     let Work::Write { relation, .. } = &plan.work else { return None };
     if result.location.is_empty() {
@@ -232,7 +232,7 @@ fn location(plan: &DatabasePlan, result: &ResultSet) -> Option<String> {
     Some(format!("/{}?{}", relation.name, pairs.join("&")))
 }
 
-/// `Preference-Applied`: the preferences that mean something for this request.
+/// `Preference-Applied`: the preferences that apply to this request.
 fn applied(request: &ApiRequest, plan: &DatabasePlan) -> Option<String> {
     use super::plan::mutate::WriteKind;
     let (mut resolution, mut returning, mut missing, mut max_affected) = (None, None, None, None);

@@ -1,4 +1,4 @@
-//! From actix to the road and back.
+//! The actix handlers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +27,7 @@ use crate::config::rest::OpenApiMode;
 use crate::http::client::client_address;
 use crate::http::span;
 
-/// Longest path and query together, in bytes; the HTTP library itself takes no more than 65,534.
+/// The maximum length of path and query together, in bytes; the HTTP library accepts at most 65,534.
 pub const MAX_URL: usize = 60_000;
 
 /// Mounts the API at the root or, inside a scope, under its prefix (the state knows which).
@@ -35,7 +35,7 @@ pub fn configure(service: &mut ServiceConfig) {
     service.default_service(web::route().to(handle));
 }
 
-/// How long each stage took, in milliseconds; where nobody asks, the clock is not read.
+/// How long each stage took, in milliseconds. The clock is read only if this is enabled.
 struct Timing {
     wanted: bool,
     stages: Vec<(&'static str, f64)>,
@@ -78,7 +78,7 @@ fn route_of(mount: &str, path: &str) -> String {
     format!("{mount}/{route}")
 }
 
-/// Boxed where it begins: actix would make this large future elsewhere and copy it.
+/// Boxed at once: otherwise actix would build this large future elsewhere and copy it.
 async fn handle(request: HttpRequest, body: web::Payload, rest: Data<Rest>) -> HttpResponse {
     Box::pin(answered(request, body, rest)).await
 }
@@ -114,7 +114,7 @@ async fn answered(request: HttpRequest, body: web::Payload, rest: Data<Rest>) ->
     sent
 }
 
-/// `acting`: where to tell the role that the request acts as, for the log.
+/// `acting` receives the request's role, for the log.
 async fn answer(
     request: &HttpRequest,
     body: web::Payload,
@@ -187,7 +187,7 @@ async fn answer(
     Ok(answer)
 }
 
-/// Tells clients that still address an aliased embed by its relation's name.
+/// Warns clients that still address an aliased embed by its relation's name.
 fn with_warning(mut answer: Response, plan: &DatabasePlan) -> Response {
     let references = plan::legacy_references(&plan.read);
     if !references.is_empty() {
@@ -227,7 +227,7 @@ fn send(
     let mut builder = HttpResponse::build(status);
     match answer.reason.as_deref().and_then(reason_phrase) {
         Some(reason) => drop(builder.reason(reason)),
-        // Of a status that nobody else knows there is nothing to say.
+        // An unknown status has no reason phrase.
         None if status.canonical_reason().is_none() => drop(builder.reason("")),
         None => {}
     }
@@ -259,7 +259,7 @@ fn send(
             None => builder.streaming(pieces),
         }
     } else if answer.headers_only {
-        // Not an empty body, which would be announced with its length.
+        // Not an empty body, which would have a `Content-Length`.
         builder.body(actix_web::body::None::new()).map_into_boxed_body()
     } else if status == StatusCode::NO_CONTENT {
         builder.finish()
@@ -273,8 +273,8 @@ fn header_value(text: &str) -> Result<HeaderValue, actix_web::http::header::Inva
     HeaderValue::from_bytes(text.as_bytes())
 }
 
-/// A reason phrase chosen by SQL, kept for ever because that is what the HTTP library asks for: so only plain
-/// text, only up to a length, and only the first few different ones.
+/// A reason phrase chosen by SQL. The HTTP library requires a `'static` text, so phrases are never freed:
+/// only plain text up to a length, and only the first few distinct ones, are accepted.
 fn reason_phrase(text: &str) -> Option<&'static str> {
     use parking_lot::Mutex;
     use std::collections::HashSet;

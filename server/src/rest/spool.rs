@@ -1,10 +1,10 @@
-//! Long answers between PostgreSQL and their clients, at the speed of both.
+//! Buffers long answers between PostgreSQL and clients of different speed.
 //!
-//! The transaction must not last as long as its client takes to read: it holds a connection and locks, and the role's
-//! `statement_timeout` would cut the answer off. So a task of its own takes the rows as fast as PostgreSQL gives them. What
-//! the client has not read yet waits in memory up to a bound, then in unlinked files. All answers share one budget of
-//! each. Where the files' budget is used up, or the disk is full, a further long answer waits a little before its first
-//! byte and is refused; one that has begun waits for its client to catch up, and is broken off if that takes too long.
+//! A transaction must not last as long as its client takes to read: it holds a connection and locks, and the role's
+//! `statement_timeout` would cut the answer off. So a separate task takes the rows at PostgreSQL's speed. Unread data
+//! waits in memory up to a bound, then in unlinked files. All answers share one budget of each. If the files' budget is
+//! used up or the disk is full, a new long answer waits briefly before its first byte and is then refused; one that has
+//! begun waits for its client to catch up, and is aborted if that takes too long.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,18 +24,18 @@ use tokio::time::{Instant, timeout_at};
 use crate::config::rest::Spill;
 use crate::http::budget::Budget;
 
-/// Of one answer, and of all together, so much waits in memory, in bytes.
+/// The memory for one answer, and for all together, in bytes.
 const IN_MEMORY: (u64, u64) = (4 << 20, 32 << 20);
-/// A file is given back as a whole when all of it has been read; so long is one, in bytes.
+/// The size of a file, in bytes. A file is removed when all of it has been read.
 const SEGMENT: u64 = 16 << 20;
-/// A further answer is begun while so much of the files' budget is free, in bytes (or all of a smaller one).
+/// A new answer needs this much free in the files' budget, in bytes (or all of a smaller one).
 const ROOM: u64 = 16 << 20;
-/// How often a full disk is looked at again.
+/// How often a full disk is checked again.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long an answer waits for room before its first byte, and in all once it has begun.
 const ROOM_WAIT: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(10));
 
-/// The budgets, and where the files lie. Cheap to clone.
+/// The budgets, and the folder of the files. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Spools {
     shared: Arc<Shared>,
@@ -46,11 +46,11 @@ struct Shared {
     folder: PathBuf,
     memory: Budget,
     disk: Budget,
-    /// Bytes that are free where the files lie, as far as that can be told.
+    /// Free bytes on the disk of the files, if known.
     left: fn(&Path) -> Option<u64>,
     /// [`ROOM_WAIT`]
     waits: (Duration, Duration),
-    /// Rung when something of either budget is given back.
+    /// Notified when part of either budget is freed.
     freed: Notify,
 }
 
@@ -71,7 +71,7 @@ impl Spools {
         Self { shared: Arc::new(shared) }
     }
 
-    /// An empty answer. Fails if there is still no room for one when it has waited.
+    /// Opens an empty answer. Fails if there is still no room after waiting.
     pub async fn open(&self) -> Result<(Sink, Spool), NoRoom> {
         let disk = &self.shared.disk;
         let deadline = Instant::now() + self.shared.waits.0;
@@ -90,14 +90,14 @@ impl Spools {
     }
 }
 
-/// Others write to the disk as well, so that it may be full while the budget is not.
+/// Others write to the disk too, so it may be full although the budget is not.
 fn left_on_disk(folder: &Path) -> Option<u64> {
     let known = rustix::fs::statvfs(folder).ok()?;
     Some(known.f_bavail.saturating_mul(known.f_frsize))
 }
 
 impl Shared {
-    /// Returns once `is_so`, which anything given back may change.
+    /// Waits until `is_so`; checked again whenever part of a budget is freed.
     async fn until(&self, deadline: Instant, is_so: impl Fn() -> bool) -> Result<(), NoRoom> {
         loop {
             let freed = self.freed.notified();
@@ -114,7 +114,7 @@ impl Shared {
 #[error("no room for another long answer")]
 pub struct NoRoom;
 
-/// Why a piece could not be kept.
+/// Why a piece could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
     #[error(transparent)]
@@ -123,7 +123,7 @@ pub enum SpoolError {
     File(#[from] io::Error),
 }
 
-/// What lies between writer and reader.
+/// The queue between writer and reader.
 #[derive(Debug)]
 struct Pipe {
     queue: Mutex<Queue>,
@@ -132,7 +132,7 @@ struct Pipe {
 }
 
 impl Pipe {
-    /// Gives up what has not been read.
+    /// Drops unread pieces.
     fn clear(&self) {
         let mut queue = self.queue.lock();
         let in_memory = std::mem::take(&mut queue.in_memory);
@@ -155,7 +155,7 @@ struct Queue {
     pieces: VecDeque<Piece>,
     /// Bytes of [`Piece::Memory`].
     in_memory: u64,
-    /// How many pieces lie in files.
+    /// The number of pieces in files.
     in_files: usize,
     end: Option<Result<(), String>>,
 }
@@ -181,7 +181,7 @@ impl Drop for Segment {
     }
 }
 
-/// Where an answer is written to.
+/// The writing end of an answer.
 #[derive(Debug)]
 pub struct Sink {
     pipe: Arc<Pipe>,
@@ -191,7 +191,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Keeps a piece until it is read.
+    /// Stores a piece until it is read.
     pub async fn push(&mut self, piece: Bytes) -> Result<(), SpoolError> {
         if piece.is_empty() || self.push_in_memory(&piece) {
             return Ok(());
@@ -215,11 +215,12 @@ impl Sink {
         outcome
     }
 
-    /// Whether there was room. Behind pieces in files there is none: the memory is for answers that are read in time.
+    /// Stores a piece in memory if there is room. After pieces in files there is none: the memory is for answers that
+    /// are read in time.
     fn push_in_memory(&self, piece: &Bytes) -> bool {
         let length = piece.len() as u64;
         let mut queue = self.pipe.queue.lock();
-        // One piece alone fits the answer's share, however long it is.
+        // A single piece always fits the answer's share, however long it is.
         let fits = queue.pieces.is_empty() || (queue.in_files == 0 && queue.in_memory + length <= IN_MEMORY.0);
         if !fits || !self.pipe.shared.memory.take(length) {
             return false;
@@ -231,7 +232,7 @@ impl Sink {
         true
     }
 
-    /// Writes a piece, of which the budget is taken, to a file; false if the disk is full.
+    /// Writes a piece, whose budget is already taken, to a file; false if the disk is full.
     async fn append(&mut self, piece: Bytes) -> Result<bool, SpoolError> {
         let length = piece.len();
         let shared = self.pipe.shared.clone();
@@ -254,19 +255,20 @@ impl Sink {
         Ok(true)
     }
 
-    /// Whether so much waits that the reader should have a turn.
+    /// Whether so much is waiting that the reader should run first.
     pub fn is_ahead(&self) -> bool {
         self.pipe.queue.lock().in_memory > IN_MEMORY.0 / 4
     }
 
-    /// Nothing follows: all has come, or what failed says the text.
+    /// Ends the answer: complete, or failed with this text.
     pub fn end(self, outcome: Result<(), String>) {
         self.pipe.queue.lock().end = Some(outcome);
         self.pipe.arrived.notify_one();
     }
 }
 
-/// Appends to `segment`, or to a new one, and says where. The budget for `piece` is taken; it is given back on failure.
+/// Appends to `segment` or a new one, and returns the position. The budget for `piece` is already taken, and is freed
+/// on failure.
 fn write(shared: &Arc<Shared>, segment: Option<Arc<Segment>>, piece: &[u8]) -> io::Result<(Arc<Segment>, u64)> {
     let length = piece.len() as u64;
     let attempt = || {
@@ -285,7 +287,7 @@ fn write(shared: &Arc<Shared>, segment: Option<Arc<Segment>>, piece: &[u8]) -> i
     attempt().inspect_err(|_| shared.disk.give_back(length))
 }
 
-/// An answer to be read. Dropped, it ends whoever fills it.
+/// The reading end of an answer. Dropping it ends the task that fills it.
 #[derive(Debug)]
 pub struct Spool {
     pipe: Arc<Pipe>,
@@ -464,7 +466,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         drop(spool);
-        // What was being written when the reader went is given back when it is written.
+        // The budget of a piece that is being written when the reader goes is freed after the write.
         let is_free = || (spools.shared.disk.free(), spools.shared.memory.free()) == (64 << 20, IN_MEMORY.1);
         for _ in 0..2000 {
             if watched.is_finished() && is_free() {

@@ -1,4 +1,4 @@
-//! What a REST request needs to be answered.
+//! The state of the REST API.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub struct Rest {
     pub costs: Arc<Costs>,
     /// The budget of request bodies, for all APIs of this server.
     pub bodies: Bodies,
-    /// Where long answers are kept while their clients read them.
+    /// Buffers long answers while their clients read them.
     pub spools: Spools,
     /// The path under which the API is mounted, without a slash at its end; empty for the root.
     pub mount: Arc<str>,
@@ -55,9 +55,9 @@ impl Rest {
         Ok(Self { live, pool, costs, bodies, spools, mount, epoch: Arc::new(AtomicU64::new(0)) })
     }
 
-    /// The schema cache as of now. Connections stay when it changes, other than PostgREST's, because one opened anew has to
-    /// learn the catalogs at some request's cost; what they have prepared is prepared anew. They are replaced when a new
-    /// one would begin with other settings.
+    /// The current schema cache. When it changes, connections stay, unlike in PostgREST, because a new one must load
+    /// the catalogs at a request's expense; their statements are prepared again. Connections are replaced if a new one
+    /// would start with other settings.
     pub fn cache(&self) -> Option<Arc<SchemaCache>> {
         let cache = self.live.cache()?;
         self.pool.renew_statements(self.live.schema_epoch());

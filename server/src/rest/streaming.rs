@@ -1,4 +1,4 @@
-//! A long answer on its way to a client, which may have stopped reading.
+//! Streams a long answer to a client, which may stop reading.
 
 use std::cell::RefCell;
 use std::io;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 
-/// How long a client may leave an answer unread before it is given up with the memory and files that hold it.
+/// How long a client may not read before its answer is dropped, with its memory and files.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The rest of a result while nobody reads it.
+/// The rest of a result between two reads.
 struct Shelf<S> {
-    /// None while the next piece is waited for, and after the end.
+    /// `None` while the next piece is being read, and after the end.
     rest: Option<S>,
     since: Instant,
     is_given_up: bool,
 }
 
-/// The pieces of `rows` as they are asked for. Whoever asks for none for `patience` gets an error in place of the next
-/// one, and `rows` is dropped by then.
+/// The pieces of `rows` on demand. If none is requested for `patience`, `rows` is dropped and the next request gets an
+/// error.
 pub fn pieces<S, E>(rows: S, patience: Duration) -> impl Stream<Item = io::Result<Bytes>> + use<S, E>
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin + 'static,
@@ -43,7 +43,7 @@ where
     })
 }
 
-/// Ends with the stream, or when it has given up.
+/// Ends with the stream or after the timeout.
 async fn watch<S>(shelf: Weak<RefCell<Shelf<S>>>, patience: Duration) {
     let mut pause = patience;
     loop {

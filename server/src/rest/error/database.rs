@@ -1,4 +1,4 @@
-//! Faults of the database: SQLSTATE to HTTP status, and the errors that SQL shapes itself (`PTnnn`, `PGRST`).
+//! Errors of the database: SQLSTATE to HTTP status, and errors shaped by SQL itself (`PTnnn`, `PGRST`).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::db::{DbError, RETRY_AFTER};
 
-/// What PostgreSQL, or the way to it, answered instead of a result.
+/// An error of PostgreSQL or of the connection to it.
 #[derive(Debug)]
 pub enum DatabaseFault {
     /// The server refused a statement.
@@ -15,20 +15,20 @@ pub enum DatabaseFault {
         message: String,
         detail: Option<String>,
         hint: Option<String>,
-        /// Whether the caller acts as another role than the anonymous one: 42501 is 403 then, else 401.
+        /// Whether the role is not the anonymous one: 42501 is then 403, else 401.
         authenticated: bool,
     },
     /// No connection could be made.
     Unreachable(String),
     /// All connections stayed busy.
     PoolTimeout,
-    /// So many wait for one that the request was not let in.
+    /// The queue for connections is full.
     PoolBusy,
     /// The connection broke in use.
     Broken(String),
 }
 
-/// Why a `RAISE SQLSTATE 'PGRST'` could not be followed.
+/// Why a `RAISE SQLSTATE 'PGRST'` is invalid.
 #[derive(Debug)]
 pub enum RaiseFault {
     Message(String),
@@ -67,7 +67,7 @@ impl DatabaseFault {
         }
     }
 
-    /// Why a role may not do something at all.
+    /// A missing privilege of the role.
     pub fn forbidden(message: String, authenticated: bool) -> Self {
         Self::Refused { code: "42501".to_owned(), message, detail: None, hint: None, authenticated }
     }
@@ -170,7 +170,8 @@ impl DatabaseFault {
             Some(Ok((_, detail))) => detail.headers.into_iter().collect(),
             Some(Err(_)) => Vec::new(),
             None if matches!(self, Self::PoolBusy) => vec![("Retry-After".to_owned(), "1".to_owned())],
-            // Where nobody can be asked: what PostgreSQL itself refuses with 503 is upstream's 0 (`routes.rs`).
+            // Only if the database cannot be reached. PostgreSQL's own refusals with 503 get upstream's `Retry-After:
+            // 0` (`routes.rs`).
             None if matches!(self, Self::Unreachable(_) | Self::Broken(_)) => {
                 vec![("Retry-After".to_owned(), RETRY_AFTER.to_owned())]
             }
@@ -210,7 +211,7 @@ fn read_message(text: &str) -> Option<RaisedMessage> {
 
 fn read_detail(text: &str) -> Option<RaisedDetail> {
     let object: Map<String, Value> = serde_json::from_str(text).ok()?;
-    // `400.0` is a status as well; one that HTTP has not becomes another later.
+    // `400.0` is valid too; numbers that are not HTTP statuses are replaced later.
     let number = object.get("status")?.as_f64().filter(|number| number.fract() == 0.0)?;
     let headers = object.get("headers")?.as_object()?.iter();
     Some(RaisedDetail {
@@ -222,7 +223,7 @@ fn read_detail(text: &str) -> Option<RaisedDetail> {
     })
 }
 
-/// A text that may be missing or null; none if it is something else.
+/// A text that may be missing or null; `None` for other types.
 fn optional_text(object: &Map<String, Value>, key: &str) -> Option<Option<String>> {
     match object.get(key) {
         None | Some(Value::Null) => Some(None),

@@ -11,9 +11,9 @@ use super::{Backoff, Live, Reload};
 use crate::db::{self, DbError, replaced};
 use crate::rest::COMPATIBLE_VERSION;
 
-/// Runs until the channel is disabled. After a lost connection the schema is reloaded, because notifications may have been
-/// missed; not in a database that has replaced another: nobody uses it before the listener does ([`Live::put_back`]).
-/// Listens to a primary only.
+/// Runs until the channel is disabled. After a lost connection the schema is reloaded, because notifications may have
+/// been missed; not if the database has been replaced, because nothing uses the new one before the listener listens
+/// ([`Live::put_back`]). Connects to a primary only.
 pub async fn run(live: Arc<Live>) {
     let mut backoff = Backoff::new();
     // The database in which it was lost, of `replaced::times`.

@@ -61,7 +61,7 @@ pub struct Live {
     listening: Notify,
     /// The database in which the listener listened last, of [`replaced::times`].
     listening_in: watch::Sender<Option<u64>>,
-    /// Held while something is published: what was loaded from a former database never is.
+    /// Held while a load is published, so that a load from a former database never is.
     publishing: Mutex<()>,
     /// Notified after every successful load.
     loaded: Notify,
@@ -233,14 +233,14 @@ impl Live {
         self.is_loaded.load(Ordering::Acquire)
     }
 
-    /// What was loaded last, unless a load is due.
+    /// The last loaded state, unless a load is pending.
     pub fn loaded(&self) -> Option<Loaded> {
         let cache = self.cache().filter(|_| self.is_loaded())?;
         Some(Loaded { settings: self.settings(), cache })
     }
 
-    /// Uses what was loaded from a database that is the same as the one that has just replaced another. Returns once its
-    /// changes are heard of.
+    /// Uses configuration and cache loaded earlier from an identical database, after a replacement. Returns once the
+    /// listener is listening.
     pub async fn put_back(&self, loaded: &Loaded) {
         let database = replaced::times();
         {
@@ -261,7 +261,7 @@ impl Live {
         }
     }
 
-    /// Loads everything anew, from a database that has replaced another, and waits for that.
+    /// Loads everything again after a replacement of the database, and waits for it.
     pub async fn reload(&self) {
         // Requests wait for it, so it is loaded at once.
         self.is_loaded.store(false, Ordering::Release);
@@ -346,7 +346,7 @@ impl Live {
         let loaded = self.introspect(&settings.config).await;
         let _publishing = self.publishing.lock();
         if replaced::times() != database {
-            // Of no use any more, and whoever has replaced the database sees to its cache.
+            // Outdated: the code that replaced the database also loads its cache.
             return Ok(());
         }
         match loaded {

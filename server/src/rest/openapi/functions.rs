@@ -54,7 +54,7 @@ fn schema(function: &Function) -> Value {
     schema.into()
 }
 
-/// Arrays are literals in braces, so texts, but for VARIADIC, which is given once per item.
+/// Arrays are literals in braces, so they are strings, except for VARIADIC, which is repeated per item.
 fn query_parameter(parameter: &Parameter) -> Value {
     let name = &*parameter.type_name;
     let mut described = json!({ "name": parameter.name, "required": parameter.required, "in": "query" });

@@ -28,7 +28,7 @@ pub struct Offer {
     pub comment: Option<String>,
 }
 
-/// What `schema` offers by the configured mode; `client` is in a transaction of the acting role.
+/// The objects of `schema` in the configured mode; `client` is in a transaction of the request's role.
 pub async fn load(client: &Client, cache: &SchemaCache, mode: OpenApiMode, schema: &str) -> Result<Offer, Error> {
     let mut offer = Offer {
         tables: cache.tables_in(schema).cloned().collect(),
@@ -156,7 +156,7 @@ fn parameters(offer: &Offer) -> Map<String, Value> {
     parameters
 }
 
-/// Where the API is reached, as the document says.
+/// The API's address in the document.
 struct Address {
     scheme: String,
     host: String,
@@ -184,7 +184,7 @@ impl Address {
     }
 }
 
-/// The special words for all addresses are not host names.
+/// Wildcards for all addresses are not host names.
 fn shown_host(host: &str) -> &str {
     match host {
         "*" | "*4" | "!4" | "*6" | "!6" => "0.0.0.0",
@@ -192,7 +192,7 @@ fn shown_host(host: &str) -> &str {
     }
 }
 
-/// First line, and the rest without the blank lines before it if anything is left.
+/// The first line, and the rest (without leading blank lines) if there is any.
 fn title_and_text(comment: Option<&str>) -> (Option<&str>, Option<&str>) {
     match comment {
         None => (None, None),

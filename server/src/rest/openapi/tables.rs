@@ -55,7 +55,7 @@ fn property(table: &Table, column: &Column, cache: &SchemaCache) -> Map<String, 
     property
 }
 
-/// Where a column that is a foreign key by itself leads, tables before views.
+/// The target of a column that alone forms a foreign key; tables before views.
 fn foreign_key<'a>(table: &Table, column: &Column, cache: &'a SchemaCache) -> Option<(&'a str, &'a str)> {
     let lead = |relationship: &'a Relationship| match relationship {
         Relationship::Detected {

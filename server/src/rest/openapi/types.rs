@@ -1,4 +1,4 @@
-//! PostgreSQL types and defaults as Swagger has them.
+//! Swagger's forms of PostgreSQL types and defaults.
 
 use serde_json::{Map, Value, json};
 

@@ -1,10 +1,10 @@
-//! Names that statements give to their own parts.
+//! Names for the parts of a statement.
 
-/// Longest identifier of PostgreSQL, in bytes; it cuts off the rest without a word.
+/// The longest identifier in PostgreSQL, in bytes. It truncates longer ones silently.
 const LONGEST: usize = 63;
 
-/// `name`, or where PostgreSQL would cut it off and so make it equal to others: its beginning and a digest of all of
-/// it. The reference does not see to that, and names that long answer 42712 there.
+/// `name`, or if PostgreSQL would truncate it, its beginning and a digest, so that names stay distinct. The
+/// reference does not do this and answers 42712 for such names.
 pub fn own_name(name: String) -> String {
     if name.len() <= LONGEST {
         return name;

@@ -26,7 +26,7 @@ pub struct Call {
 
 #[derive(Clone, Debug)]
 pub enum Arguments {
-    /// The body as the one unnamed parameter.
+    /// The body as the single unnamed parameter.
     Whole { parameter: Parameter, body: Bytes },
     /// Each parameter from the query string or a form.
     Direct(Vec<(Parameter, DirectValue)>),
@@ -41,7 +41,7 @@ pub enum DirectValue {
     Many(Vec<String>),
 }
 
-/// Finds the function that `request` means.
+/// Finds the function that `request` calls.
 pub fn find_function(
     request: &ApiRequest,
     name: &str,
@@ -122,9 +122,9 @@ fn arguments(function: &Function, request: &ApiRequest) -> Arguments {
     }
 }
 
-/// Whether the request looks at the single value that `function` returns in a way that fails for some values and not
-/// for others: by a filter, a conversion, an aggregate. Functions of a row can be named like columns (`row_to_json`),
-/// so the name says nothing. Text is what every value converts to.
+/// Whether the request applies something to the scalar result of `function` that can fail for some values: a filter,
+/// a cast, an aggregate. Functions of a row can be named like columns (`row_to_json`), so names do not help. A cast
+/// to text never fails.
 pub fn judges_scalar(function: &Function, read: &ReadNode) -> bool {
     let may_fail = |cast: &CastName| cast.as_str() != "text";
     let judges =

@@ -26,7 +26,7 @@ use mutate::Write;
 use negotiate::Handler;
 use types::ReadNode;
 
-/// What of the configuration decides what a request means.
+/// The configuration that planning depends on.
 #[derive(Clone, Debug)]
 pub struct PlanRules {
     pub max_rows: Option<u64>,
@@ -36,7 +36,7 @@ pub struct PlanRules {
     pub legacy_target_names: bool,
     /// `db-plan-enabled`.
     pub plan_enabled: bool,
-    /// For the role that asks.
+    /// For the request's role.
     pub limit: ReadLimit,
 }
 
@@ -91,7 +91,7 @@ pub fn plan(request: &ApiRequest, cache: &SchemaCache, rules: &PlanRules) -> Res
             Ok(Plan::Info { allow: allowed_on_table(table) })
         }
         Action::FunctionInfo { function } => {
-            // Planned as a call without arguments, all of whose errors count.
+            // Planned as a call without arguments, with all its errors.
             plan_function(request, function, CallMethod::Head, cache, rules)?;
             let function = call::find_function(request, function, CallMethod::Head, cache)?;
             Ok(Plan::Info { allow: allowed_on_function(&function).to_owned() })
@@ -149,8 +149,8 @@ fn plan_function(
         return Err(ApiError::MaxAffectedSingle);
     }
     let read_only = method != CallMethod::Post || function.volatility != Volatility::Volatile;
-    // What fails for some values and not for others would tell the value and undo what the call wrote, such as the
-    // count of wrong guesses. PostgREST lets it pass.
+    // An expression that fails only for some values would reveal the value and roll back what the call wrote, such
+    // as a count of wrong guesses. PostgREST accepts it.
     if !read_only && call::judges_scalar(&function, &read) {
         return Err(ApiError::Query {
             message: "The value of a function that writes cannot be filtered or converted".to_owned(),
@@ -161,7 +161,8 @@ fn plan_function(
     Ok(DatabasePlan { read, work: Work::Call { call, method }, handler, media, read_only })
 }
 
-/// Reading a function's result: under the name of the relation whose rows it returns, so that it can embed.
+/// Plans the reading of a function's result, under the name of the relation whose rows it returns, so that it can
+/// embed.
 fn plan_function_read(
     request: &ApiRequest,
     function: &Arc<Function>,

@@ -1,4 +1,4 @@
-//! Writes: what goes in, which rows it concerns, and what has to come back.
+//! Writes: the values, the affected rows, and the returned columns.
 //!
 //! Reference: PostgREST `src/library/PostgREST/Plan.hs` (`mutatePlan`, `inferColsEmbedNeeds`).
 
@@ -21,7 +21,7 @@ pub struct Write {
     pub kind: WriteKind,
     /// Conditions on the written rows.
     pub filters: Vec<Logic>,
-    /// Columns that come back; empty: only how many rows.
+    /// Returned columns; empty: only the number of rows.
     pub returning: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ pub enum WriteKind {
         columns: Vec<ResolvedField>,
         body: Bytes,
         conflict: Option<Conflict>,
-        /// PUT: the row goes in only if it satisfies the filters.
+        /// PUT: the row is inserted only if it matches the filters.
         guarded: bool,
         /// For `Location`; empty for PUT.
         primary_key: Vec<Name>,
@@ -148,7 +148,7 @@ pub fn needed_columns(read: &ReadNode, primary_key: &[Name]) -> Vec<String> {
     let mut names: BTreeSet<String> = read.select.iter().map(|item| item.field.name.clone()).collect();
     for child in &read.children {
         match child.relationship.as_deref() {
-            // What a function reads of the row cannot be known.
+            // It is unknown which columns a function reads.
             Some(Relationship::Computed { .. }) => return vec!["*".to_owned()],
             Some(Relationship::Detected { cardinality: Cardinality::ManyToMany(junction), .. }) => {
                 names.extend(junction.origin_columns.iter().map(|(column, _)| column.to_string()));

@@ -1,4 +1,4 @@
-//! Which of the accepted media types the answer takes, and what makes it.
+//! Content negotiation: the media type of the answer, and the handler that produces it.
 //!
 //! Reference: PostgREST `src/library/PostgREST/Plan/Negotiate.hs`.
 
@@ -8,7 +8,7 @@ use crate::rest::request::prefer::Return;
 use crate::rest::request::{Action, ApiRequest, CallMethod};
 use crate::schema_cache::{HandlerTarget, MediaHandler, QualifiedName, SchemaCache};
 
-/// What turns rows into a body.
+/// The handler that turns rows into a body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Handler {
     Json,

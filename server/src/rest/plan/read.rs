@@ -14,7 +14,7 @@ use crate::rest::request::types::*;
 use crate::rest::request::{Action, ApiRequest};
 use crate::schema_cache::{Cardinality, Name, Relationship, SchemaCache};
 
-/// Plans reading `relation` of the request's schema (for a write or a call: reading what it gave back).
+/// Plans reading `relation` of the request's schema (for a write or call: reading its result).
 pub fn plan_read(
     request: &ApiRequest,
     relation: &str,
@@ -154,7 +154,7 @@ impl Planner<'_> {
     }
 
     fn add_filters(&self, root: &mut ReadNode) -> Result<(), ApiError> {
-        // In reverse, each put in front: so the last wrong path is the one reported.
+        // In reverse, each prepended, so that the last wrong path is reported.
         for (path, filter) in self.query.filters.iter().rev().filter(|(path, _)| !self.mutates || !path.is_empty()) {
             let node = self.find(root, path)?;
             let filter = self.resolver(node).filter(filter);
@@ -204,7 +204,7 @@ impl Planner<'_> {
     }
 
     fn join_children(&self, parent: &mut ReadNode) -> Result<(), ApiError> {
-        // Only at the root may an alias stand for the relation: there it names what a write or call gave back.
+        // An alias may stand for the relation only at the root, where it names the result of a write or call.
         let origin = match &parent.from_alias {
             Some(alias) if parent.depth == 0 => alias.clone(),
             _ => parent.from.name.clone(),
@@ -219,7 +219,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Replaces `*` by the columns where a representation, an aggregate or a to-many spread needs them named.
+    /// Replaces `*` by the columns if a representation, an aggregate or a to-many spread needs their names.
     fn expand_stars(&self, node: &mut ReadNode, within_aggregate: bool) {
         let named = within_aggregate
             || node.select.iter().any(|item| item.aggregate.is_some())
@@ -309,7 +309,7 @@ fn join(child: &mut ReadNode, relationship: &std::sync::Arc<Relationship>, paren
     child.relationship = Some(relationship.clone());
 }
 
-/// Names that the client did not give: of JSON paths, representations, and aggregates in spreads.
+/// Adds names that the client did not give: for JSON paths, representations, and aggregates in spreads.
 fn add_aliases(node: &mut ReadNode) {
     let spread = node.spread.is_some();
     for item in &mut node.select {
@@ -326,7 +326,7 @@ fn add_aliases(node: &mut ReadNode) {
     node.children.iter_mut().for_each(add_aliases);
 }
 
-/// The last key of a JSON path; behind an index, the key before it, else the column.
+/// The last key of a JSON path; for an index, the key before it, else the column.
 fn last_key(field: &ResolvedField) -> Option<String> {
     let key = field.path.iter().rev().find_map(|step| match &step.operand {
         JsonOperand::Key(key) => Some(key.clone()),
@@ -391,7 +391,7 @@ fn embed_select(child: &ReadNode) -> EmbedSelect {
     }
 }
 
-/// Neither it nor anything in it shows a column.
+/// Whether neither it nor its embeds select a column.
 fn selects_nothing(node: &ReadNode) -> bool {
     node.select.is_empty() && node.children.iter().all(selects_nothing)
 }

@@ -1,4 +1,4 @@
-//! From names to what is known of them: column types and domain representations.
+//! Resolves names to column types and domain representations.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! What a request means: resolved against the schema cache, ready to be written as SQL.
+//! The types of a plan, which is resolved against the schema cache and ready to be written as SQL.
 
 use crate::rest::request::range::RowRange;
 use crate::rest::request::types::*;
 use crate::schema_cache::{Name, QualifiedName, Relationship};
 use std::sync::Arc;
 
-/// The common table expression that holds what a write or a call gave back.
+/// The common table expression with the result of a write or call.
 pub const SOURCE: &str = "pgrst_source";
 
 /// How a relation is named in SQL; an empty schema means an alias or a common table expression.
@@ -31,7 +31,7 @@ impl From<&QualifiedName> for Relation {
     }
 }
 
-/// A column (or any name that PostgreSQL may resolve) with what is known of its type.
+/// A column (or any name that PostgreSQL may resolve) with its known type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedField {
     pub name: String,
@@ -51,7 +51,7 @@ pub struct ResolvedField {
 }
 
 impl ResolvedField {
-    /// A name of which nothing is known.
+    /// A name without known type.
     pub fn unknown(name: impl Into<String>, path: Vec<JsonStep>) -> Self {
         Self {
             name: name.into(),
@@ -163,7 +163,7 @@ pub enum Spread {
     },
 }
 
-/// One level of a read: a relation with what is wanted of it, and the resources embedded in it.
+/// One level of a read: a relation, what is selected from it, and the resources embedded in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadNode {
     pub select: Vec<SelectField>,
@@ -193,7 +193,7 @@ pub struct ReadNode {
 }
 
 impl ReadNode {
-    /// Resources embedded in it, and how many of them in one another.
+    /// The number of embedded resources, and the depth of their nesting.
     pub fn embedded(&self) -> (usize, usize) {
         let of = |child: &Self| {
             let (count, depth) = child.embedded();

@@ -136,7 +136,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Runs `inner` with nothing consumed and no trouble yet; tells whether it consumed, and its own trouble.
+    /// Runs `inner` from a clean state; returns whether it consumed input, and its errors.
     fn alone<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> (Parsed<T>, bool, Trouble) {
         let outer_consumed = std::mem::replace(&mut self.consumed, false);
         if !self.explaining {
@@ -355,7 +355,7 @@ impl<'a> Parser<'a> {
 
     /// Succeeds, consuming nothing, where `test` does not hold for the next character (or there is none).
     ///
-    /// The error stands behind the character that was found, as in Parsec.
+    /// The error is positioned after the found character, as in Parsec.
     pub fn not_followed_by(&mut self, test: impl Fn(char) -> bool) -> Parsed<()> {
         match self.input.get(self.pos) {
             Some(&c) if test(c) => Err(self.unexpected(c, self.pos + 1)),

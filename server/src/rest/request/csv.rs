@@ -1,25 +1,25 @@
-//! CSV bodies: a header line, then one record a line.
+//! CSV bodies: a header line, then one record per line.
 //!
 //! Written by hand because the errors are part of the API: they are those of the reference's reader (the
 //! Haskell package cassava on attoparsec), and so is the zip of records with the header.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a body is not read.
+/// Why a body is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CsvFault {
     /// In the reference's words.
     Syntax(String),
     /// Records have different columns.
     Uneven,
-    /// Anything stored in place of what was sent would be wrong data.
+    /// Not UTF-8: storing replacement characters would be wrong data.
     NotUtf8,
-    /// Each record repeats the names of the header: the rows would be longer than a body may be.
+    /// The rows as JSON repeat the header's names, and would exceed the size limit of bodies.
     TooLong,
 }
 
-/// The records as a JSON array of objects of strings and nulls (for the literal `NULL`), of at most so many bytes, and
-/// their columns. What cannot be read at all counts before what else is wrong.
+/// The records as a JSON array of objects of strings and nulls (for the literal `NULL`), of at most `most` bytes, and
+/// their columns. Unreadable records are reported before other errors.
 pub fn to_json(body: &[u8], most: usize) -> Result<(Vec<u8>, BTreeSet<String>), CsvFault> {
     let mut reader = Reader { input: body, pos: 0 };
     let names = reader.record().map_err(CsvFault::Syntax)?;
@@ -27,7 +27,7 @@ pub fn to_json(body: &[u8], most: usize) -> Result<(Vec<u8>, BTreeSet<String>), 
     let mut rows = Rows { names, columns: None, json: vec![b'['], most, fault: None };
     loop {
         let fields = reader.record().map_err(CsvFault::Syntax)?;
-        // A line without anything is skipped.
+        // Empty lines are skipped.
         if !(fields.len() == 1 && fields[0].is_empty()) {
             rows.add(&fields);
         }
@@ -42,13 +42,13 @@ pub fn to_json(body: &[u8], most: usize) -> Result<(Vec<u8>, BTreeSet<String>), 
     rows.finish()
 }
 
-/// Names as JSON strings, each with the place of its value. They are in order, and of equal ones the last counts.
+/// Names as JSON strings, each with the index of its value. Sorted; of equal ones the last counts.
 type Columns = Vec<(Vec<u8>, usize)>;
 
-/// The rows so far. After a fault nothing is added, but reading goes on, for a worse one.
+/// The rows so far. After an error no rows are added, but reading continues, because a later error may take precedence.
 struct Rows {
     names: Vec<Vec<u8>>,
-    /// Of the first record, the same for all, and how many fields it has.
+    /// The number of fields and the columns of the first record, the same for all.
     columns: Option<(usize, Columns)>,
     json: Vec<u8>,
     most: usize,

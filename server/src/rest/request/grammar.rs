@@ -1,7 +1,7 @@
 //! The grammars of `select`, filters, `order`, logic trees and column lists.
 //!
 //! Each function is one production. They follow the reference parser's structure, not only its language,
-//! because the structure decides what an error message says it expected.
+//! because the structure determines the "expecting" part of error messages.
 //!
 //! Reference: PostgREST `src/library/PostgREST/ApiRequest/QueryParams.hs`.
 
@@ -361,7 +361,7 @@ fn one_of_words<T: Copy>(p: &mut P<'_>, words: &[(&'static str, T)]) -> Parsed<T
     }
 }
 
-/// Longer words before those that they begin with.
+/// Longer words before their prefixes.
 pub const SIMPLE_WORDS: [(&str, SimpleOp); 9] = [
     ("neq", SimpleOp::NotEqual),
     ("cs", SimpleOp::Contains),
@@ -374,7 +374,7 @@ pub const SIMPLE_WORDS: [(&str, SimpleOp); 9] = [
     ("adj", SimpleOp::Adjacent),
 ];
 
-/// As [`SIMPLE_WORDS`], of the operators that take a quantifier.
+/// Like [`SIMPLE_WORDS`], for the operators that take a quantifier.
 pub const QUANTIFIED_WORDS: [(&str, QuantOp); 9] = [
     ("eq", QuantOp::Equal),
     ("gte", QuantOp::GreaterOrEqual),

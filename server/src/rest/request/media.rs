@@ -3,7 +3,7 @@
 //! Reference: PostgREST `src/library/PostgREST/MediaType.hs`; order of `Accept` as in wai-extra's
 //! `parseHttpAccept`.
 
-/// A media type as far as this API tells them apart.
+/// A media type that this API distinguishes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MediaType {
     Json,
@@ -32,7 +32,7 @@ pub enum MediaType {
     Other(String),
 }
 
-/// What EXPLAIN is asked to add.
+/// The options of EXPLAIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlanOption {
     Analyze,
@@ -58,7 +58,7 @@ impl PlanOption {
 }
 
 impl MediaType {
-    /// Reads one media type with its parameters; whatever is not known is [`MediaType::Other`].
+    /// Parses a media type with its parameters; unknown ones are [`MediaType::Other`].
     pub fn parse(text: &str) -> Self {
         if text == "application/json" {
             return Self::Json;
@@ -134,7 +134,7 @@ impl MediaType {
 
 type Tokens = (String, String, Vec<(String, String)>);
 
-/// `main/sub; key=value; key="value"`; text behind what can be read is ignored.
+/// `main/sub; key=value; key="value"`; trailing text is ignored.
 fn tokenize(text: &str) -> Option<Tokens> {
     let take = |text: &str, test: fn(char) -> bool| text.find(|c| !test(c)).unwrap_or(text.len());
     let end = take(text, |c| c.is_alphanumeric() || matches!(c, '.' | '*'));
@@ -166,7 +166,7 @@ fn parameter(text: &str) -> Option<(&str, &str, &str)> {
     (end > 0).then(|| (key, &rest[..end], &rest[end..]))
 }
 
-/// The types of an `Accept` header, the most wanted first.
+/// The types of an `Accept` header, most preferred first.
 pub fn parse_accept(header: &str) -> Vec<MediaType> {
     if header.is_empty() {
         return Vec::new();
@@ -191,7 +191,8 @@ pub fn parse_accept(header: &str) -> Vec<MediaType> {
     ranked.into_iter().map(|(_, _, name)| MediaType::parse(&name)).collect()
 }
 
-/// The number that a text begins with, as Haskell reads one: digits on both sides of the point, perhaps in brackets.
+/// The number at the beginning of a text, as Haskell reads one: digits on both sides of the point, optionally in
+/// brackets.
 fn read_quality(text: &str) -> Option<f64> {
     fn digits(text: &str) -> usize {
         text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())

@@ -29,7 +29,7 @@ use prefer::Preferences;
 use query::QueryParams;
 use range::RowRange;
 
-/// A request as it came, its path without the prefix under which the API is mounted.
+/// A raw request; its path is without the prefix under which the API is mounted.
 #[derive(Clone, Debug, Default)]
 pub struct RawRequest<'a> {
     pub method: &'a str,
@@ -48,7 +48,7 @@ impl<'a> RawRequest<'a> {
     }
 }
 
-/// The text of a header. ASCII, as nearly all are, is checked many bytes at a time.
+/// The text of a header. ASCII, the common case, is checked many bytes at a time.
 pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -56,7 +56,7 @@ pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// What of the configuration decides how a request is understood.
+/// The configuration that parsing depends on.
 #[derive(Clone, Debug)]
 pub struct RequestRules<'a> {
     /// Exposed schemas; the first is the default.
@@ -85,7 +85,7 @@ pub enum CallMethod {
     Head,
 }
 
-/// What is to be done, to what, in the request's schema.
+/// The action and its target in the request's schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     Read {
@@ -121,7 +121,7 @@ pub struct ApiRequest {
     pub method: String,
     pub path: String,
     pub schema: String,
-    /// Whether answers name their schema (`Content-Profile`).
+    /// Whether answers have `Content-Profile`.
     pub profiled: bool,
     pub query: QueryParams,
     /// The range of the top level: header, `limit` and `offset` together.
@@ -173,8 +173,7 @@ pub fn parse(raw: &RawRequest<'_>, rules: &RequestRules<'_>) -> Result<ApiReques
     })
 }
 
-/// What a request is about, as far as its head says: the schema and what is to be done. What is wrong with the head is found
-/// in the same order as by [`parse`].
+/// The schema and action of a request, from its head alone. Errors have the same precedence as in [`parse`].
 pub fn target(raw: &RawRequest<'_>, rules: &RequestRules<'_>) -> Result<(String, Action), ApiError> {
     let resource = resource(raw.path, rules)?;
     let (schema, _) = schema(raw, rules)?;
@@ -231,7 +230,7 @@ fn action(resource: Resource, method: &str) -> Result<Action, ApiError> {
     })
 }
 
-/// Joins `Range`, `limit` and `offset` of the top level; leaves the result in `query.ranges` too.
+/// Combines `Range`, `limit` and `offset` of the top level; also stores the result in `query.ranges`.
 fn ranges(raw: &RawRequest<'_>, query: &mut QueryParams) -> Result<RowRange, ApiError> {
     let header = match (raw.method, raw.header("range")) {
         ("GET", Some(value)) => range::parse_range_header(&value),
@@ -266,7 +265,7 @@ fn payload(
     Ok((Some(payload), keys))
 }
 
-/// All headers but cookies. Of a repeated one the last value counts, where the first stood.
+/// All headers except cookies. A repeated header has its last value, at the position of the first.
 fn headers_json(raw: &RawRequest<'_>) -> String {
     let mut headers: Vec<(&str, &[u8])> = Vec::with_capacity(raw.headers.len());
     for &(name, value) in raw.headers.iter().filter(|(name, _)| *name != "cookie") {
@@ -288,7 +287,7 @@ fn headers_json(raw: &RawRequest<'_>) -> String {
 
 /// `text` in quotes.
 fn json_string(out: &mut String, text: &str) {
-    // Without a way out in the middle, the bytes are looked at many at a time.
+    // No early exit, so that many bytes are checked at a time.
     let needs_escapes = text.bytes().fold(false, |found, b| found | (b < b' ') | (b == b'"') | (b == b'\\'));
     if !needs_escapes {
         out.push('"');
@@ -299,10 +298,10 @@ fn json_string(out: &mut String, text: &str) {
     }
 }
 
-/// As the reference's library reads them: blanks count but before a name, and only a pair of quotes is taken off.
+/// As the reference's library reads them: blanks are kept except before a name, and only a pair of quotes is removed.
 fn cookies_json(raw: &RawRequest<'_>) -> String {
     let Some(header) = raw.header("cookie") else { return "{}".to_owned() };
-    // A semicolon at the very end opens no further cookie.
+    // A trailing semicolon does not start another cookie.
     let parts = header.strip_suffix(';').unwrap_or(&header).split(';').filter(|_| !header.is_empty());
     let cookies: serde_json::Map<String, serde_json::Value> = parts
         .map(|part| {

@@ -1,6 +1,6 @@
 //! Request bodies: JSON, CSV, forms and raw bytes, with the keys they bring.
 //!
-//! JSON is kept as sent; it is scanned once for its keys and never built up in memory.
+//! JSON is passed on as sent; it is scanned once for its keys and never parsed into values.
 //!
 //! Reference: PostgREST `src/library/PostgREST/ApiRequest/Payload.hs`.
 
@@ -16,21 +16,21 @@ use super::media::MediaType;
 use super::query::split_pairs;
 use crate::rest::error::{ApiError, Limit};
 
-/// Deepest nesting of a JSON body. PostgreSQL itself gives up somewhat later, with the stack it has as shipped.
+/// The deepest nesting of a JSON body. PostgreSQL's limit, with its default stack, is somewhat higher.
 pub const MAX_BODY_NESTING: usize = 10_000;
 
 /// Longest request body, in bytes.
 pub const MAX_BODY: usize = 128 << 20;
-/// Most keys of an object or a form: each costs many times its length in memory. PostgreSQL's tables have at most 1,600
+/// The most keys of an object or form, since each takes many times its length in memory. Tables have at most 1,600
 /// columns.
 pub const MAX_KEYS: usize = 20_000;
 
-/// A body as the database will get it.
+/// A body in the form that the database gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// JSON whose keys are the same in all its objects.
+    /// JSON with the same keys in all its objects.
     Json { raw: Bytes, keys: BTreeSet<String> },
-    /// JSON that was not looked into, because `columns` says what to take.
+    /// JSON that was not scanned, because `columns` names the keys.
     UncheckedJson(Bytes),
     /// Arguments of a function.
     Form(Vec<(String, String)>),
@@ -110,7 +110,7 @@ pub fn parse(
     }
 }
 
-/// Whether brackets of a JSON text, those in strings apart, are open more than [`MAX_BODY_NESTING`] deep.
+/// Whether the brackets of a JSON text, outside of strings, are nested more than [`MAX_BODY_NESTING`] deep.
 fn is_too_deep(body: &[u8]) -> bool {
     let opening = |b: &u8| matches!(b, b'[' | b'{');
     if body.iter().filter(|b| opening(b)).count() <= MAX_BODY_NESTING {
@@ -133,8 +133,8 @@ fn is_too_deep(body: &[u8]) -> bool {
     false
 }
 
-/// Whether a valid JSON text has one half of a surrogate pair (`\ud83c`) without the other: no character, which the
-/// database would refuse in words of its own.
+/// Whether a valid JSON text has half a surrogate pair (`\ud83c`), which is not a character and which the database
+/// would refuse with its own message.
 fn has_half_character(body: &[u8]) -> bool {
     let half = |at: usize| -> Option<u16> {
         let digits = body.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -156,7 +156,7 @@ fn json(body: Bytes) -> Result<(Payload, BTreeSet<String>), ApiError> {
     let invalid = || ApiError::Body("Empty or invalid json".to_owned());
     let text = std::str::from_utf8(&body).map_err(|_| invalid())?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    // A number by itself may be larger than any type of ours.
+    // A single number may be larger than any Rust type.
     let shape = match text.trim_start().as_bytes().first() {
         Some(b'{' | b'[') => deserializer.deserialize_any(ShapeVisitor).map_err(|error| {
             if error.to_string().starts_with(TOO_MANY_KEYS) { ApiError::TooLarge(Limit::BodyKeys) } else { invalid() }
@@ -180,7 +180,7 @@ fn json(body: Bytes) -> Result<(Payload, BTreeSet<String>), ApiError> {
     }
 }
 
-/// What the scan of a JSON body finds.
+/// The result of scanning a JSON body.
 enum Shape {
     /// An object, or an array of objects that all have these keys.
     Uniform(Vec<String>),
@@ -190,7 +190,7 @@ enum Shape {
     Nothing,
 }
 
-/// What the scan of a JSON body with too many keys ends with.
+/// The error of a scan that finds too many keys.
 const TOO_MANY_KEYS: &str = "too many keys";
 
 fn push_key<E: serde::de::Error>(keys: &mut Vec<String>, key: String) -> Result<(), E> {
@@ -264,7 +264,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
 }
 
 enum Row {
-    /// `keys` only for the first object; later ones say whether theirs are the same.
+    /// `keys` only for the first object; later ones only report whether theirs are the same.
     Object {
         keys: Vec<String>,
         same: bool,
@@ -300,7 +300,7 @@ impl<'de> Visitor<'de> for RowSeed<'_> {
             }
             return Ok(Row::Object { keys, same: true });
         };
-        // Rows mostly repeat the order of the first one; only when they do not are the sets compared.
+        // Rows usually have the order of the first one; only otherwise are the sets compared.
         let mut position = 0;
         let mut differing: Option<BTreeSet<String>> = None;
         while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {

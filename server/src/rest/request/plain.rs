@@ -1,7 +1,7 @@
-//! The shapes that most requests have, read without the grammar.
+//! Fast parsers for the most common forms, without the grammar.
 //!
-//! Each function answers what [`super::grammar`] would, or nothing where the text is not of its plain kind (wrong texts
-//! among them): then the grammar decides and words the error. The tests hold the two against each other.
+//! Each function returns what [`super::grammar`] would, or `None` if the text is not of its simple form or invalid;
+//! then the grammar decides and words the error. The tests compare the two.
 
 use super::grammar::{QUANTIFIED_WORDS, SIMPLE_WORDS};
 use super::types::*;
@@ -37,7 +37,7 @@ pub fn operation(text: &str) -> Option<OpExpr> {
     Some(OpExpr { negated: false, operation })
 }
 
-/// Whether a text cannot be an operation: all of their words begin with a small letter.
+/// Whether a text cannot be an operation: their words all begin with a lower-case letter.
 pub fn is_no_operation(text: &str) -> bool {
     !text.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
 }

@@ -28,7 +28,7 @@ impl Count {
         matches!(self, Count::Exact | Count::Estimated)
     }
 
-    /// Whether the planner is asked.
+    /// Whether the planner's estimate is used.
     pub fn explains(self) -> bool {
         matches!(self, Count::Planned | Count::Estimated)
     }
@@ -52,7 +52,7 @@ pub enum Handling {
     Lenient,
 }
 
-/// What the client prefers; the first word on each subject counts.
+/// The client's preferences; the first value of each counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preferences {
     pub resolution: Option<Resolution>,
@@ -63,11 +63,11 @@ pub struct Preferences {
     pub handling: Option<Handling>,
     pub timezone: Option<String>,
     pub max_affected: Option<i64>,
-    /// Words that mean nothing here; an error with `handling=strict`.
+    /// Unknown preferences; an error with `handling=strict`.
     pub unknown: Vec<String>,
 }
 
-/// Parses all `Prefer` headers of a request. `tx` is obeyed only where the configuration allows the override.
+/// Parses all `Prefer` headers of a request. `tx` is obeyed only if the configuration allows the override.
 pub fn parse<'a>(headers: impl Iterator<Item = &'a str>, tx_override: bool) -> Preferences {
     let mut found = Preferences::default();
     let mut limits = Vec::new();
@@ -99,7 +99,7 @@ pub fn parse<'a>(headers: impl Iterator<Item = &'a str>, tx_override: bool) -> P
             }
         }
     }
-    // The first counts even if it is no number.
+    // The first counts even if it is not a number.
     found.max_affected = limits.first().copied().flatten().map(|number| i64::try_from(number).unwrap_or(i64::MAX));
     found
 }
@@ -115,7 +115,7 @@ impl Preferences {
         self.handling == Some(Handling::Strict)
     }
 
-    /// The affected rows allowed, where that is enforced.
+    /// The maximum of affected rows, if it is enforced.
     pub fn enforced_max_affected(&self) -> Option<i64> {
         self.max_affected.filter(|_| self.is_strict())
     }

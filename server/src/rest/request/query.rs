@@ -1,6 +1,6 @@
 //! The query string: which key means what, and each value parsed.
 //!
-//! Promises names and operators as written; whether columns, embeds and functions exist is for the plan.
+//! Names and operators are kept as written; the plan checks whether columns, embeds and functions exist.
 //!
 //! Reference: PostgREST `src/library/PostgREST/ApiRequest/QueryParams.hs` (`parse`).
 

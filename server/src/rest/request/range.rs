@@ -2,8 +2,8 @@
 //!
 //! Reference: PostgREST `src/library/PostgREST/RangeQuery.hs`.
 
-/// Rows `lower ..= upper`, counted from 0; no `upper` means up to the end. May be empty or out of any sense
-/// (`lower > upper`): whoever builds one decides what that means.
+/// Rows `lower ..= upper`, counted from 0; without `upper` up to the end. May be empty or invalid (`lower >
+/// upper`); the code that builds one decides what that means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowRange {
     pub lower: i128,

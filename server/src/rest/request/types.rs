@@ -1,4 +1,4 @@
-//! What a query string asks for, as parsed: names are as written, nothing is known to exist yet.
+//! The types of a parsed query string. Names are as written; nothing is known to exist yet.
 
 /// A column with an optional path into its JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ impl Aggregate {
     }
 }
 
-/// The name of a type in a cast. Only letters, digits, `_`, `$` and blanks: the grammar lets nothing else
-/// through, so that it may stand unquoted in SQL (`int`, `double precision` would not work quoted).
+/// The name of a type in a cast. The grammar allows only letters, digits, `_`, `$` and spaces, so it is
+/// safe unquoted in SQL (`int`, `double precision` would not work quoted).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CastName(String);
 

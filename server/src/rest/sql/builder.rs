@@ -1,4 +1,4 @@
-//! The one way to make SQL: text and parameters together.
+//! The only way to build SQL: text and parameters together.
 
 use bytes::Bytes;
 
@@ -36,32 +36,32 @@ impl Sql {
         Self { text: format!("EXPLAIN (FORMAT JSON) {}", self.text), params: self.params.clone() }
     }
 
-    /// As the database takes it, run by `role`.
+    /// The query for the database, run by `role`.
     pub fn query<'a>(&'a self, role: &'a str) -> Query<'a> {
         Query { text: &self.text, params: &self.params, role }
     }
 
-    /// Text of this program.
+    /// Literal text of this program.
     pub fn raw(&mut self, text: &'static str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
-    /// Text that the database itself spelled: types as `format_type` gives them, expressions of defaults,
-    /// functions of casts. It comes from the schema cache, never from a request.
+    /// Text from the database's catalog: types from `format_type`, default expressions, functions of
+    /// casts. It comes from the schema cache, never from a request.
     pub fn catalog(&mut self, text: &Name) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
-    /// The type of a cast. Not quoted, because `"int"` is not `int`; the grammar let only letters, digits,
-    /// `_`, `$` and blanks through.
+    /// The type of a cast. Not quoted, because `"int"` is not `int`; the grammar allows only letters,
+    /// digits, `_`, `$` and spaces.
     pub fn cast_name(&mut self, name: &CastName) -> &mut Self {
         self.text.push_str(name.as_str());
         self
     }
 
-    /// A number of this program's own.
+    /// A number from this program.
     pub fn number(&mut self, number: u64) -> &mut Self {
         self.text.push_str(&number.to_string());
         self
@@ -70,7 +70,7 @@ impl Sql {
     /// A quoted identifier, cut at a NUL.
     pub fn ident(&mut self, name: &str) -> &mut Self {
         self.text.push('"');
-        // Looked at all at once: hardly any name needs more.
+        // Checks the whole name at once; hardly any name needs escapes.
         if name.bytes().fold(true, |plain, b| plain & (b != b'"') & (b != 0)) {
             self.text.push_str(name);
         } else {
@@ -98,17 +98,17 @@ impl Sql {
         if column == "*" { self.raw("*") } else { self.ident(column) }
     }
 
-    /// A value as text of undeclared type, cut at a NUL, where the reference's C library sees its end.
+    /// A value as text of undeclared type, cut at a NUL, where the reference's C library ends it.
     pub fn bind(&mut self, value: &str) -> &mut Self {
         self.bind_param(Param::Text(Bytes::copy_from_slice(until_nul(value.as_bytes()))))
     }
 
-    /// As [`Sql::bind`], of what is text already.
+    /// Like [`Sql::bind`], for bytes that are already text.
     pub fn bind_text(&mut self, value: &Bytes) -> &mut Self {
         self.bind_param(Param::Text(value.slice(..until_nul(value).len())))
     }
 
-    /// As [`Sql::bind`], but whole: for what PostgreSQL is to judge, a NUL included.
+    /// Like [`Sql::bind`], but not cut at a NUL, so that PostgreSQL checks it.
     pub fn bind_bytes(&mut self, value: &Bytes) -> &mut Self {
         self.bind_param(Param::Text(value.clone()))
     }

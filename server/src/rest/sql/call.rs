@@ -34,7 +34,7 @@ pub fn call_query(sql: &mut Sql, call: &Call) {
     match &call.arguments {
         Arguments::Whole { parameter, body } => invoke(sql, call, |sql| {
             if &*parameter.type_name == "bytea" {
-                // Cast, or an overload that takes text would be called instead.
+                // The cast prevents a call of an overload that takes text.
                 sql.bind_param(Param::Binary(body.clone())).raw("::bytea");
             } else {
                 sql.bind_text(body).raw("::").catalog(&parameter.type_name);
@@ -45,7 +45,7 @@ pub fn call_query(sql: &mut Sql, call: &Call) {
                 name_argument(sql, parameter);
                 match value {
                     DirectValue::One(text) => sql.bind(text),
-                    // Elements are cast one by one: not every type separates them by commas.
+                    // Elements are cast one by one, since not every type separates them by commas.
                     DirectValue::Many(texts) => sql.bind(&array_literal(texts)).raw("::text[]"),
                 };
                 sql.raw("::").catalog(&parameter.bind_type);

@@ -106,7 +106,7 @@ pub fn spread_item(sql: &mut Sql, join: &str, column: &SpreadColumn) {
     alias(sql, column.alias.as_deref());
 }
 
-/// A column of a to-many spread, gathered into an array.
+/// A column of a to-many spread, aggregated into an array.
 pub fn spread_array(sql: &mut Sql, join: &str, ordering: &[OrderTerm], column: &SpreadColumn) {
     sql.raw("COALESCE(json_agg(");
     joined_column(sql, join, &column.name);

@@ -61,15 +61,15 @@ pub fn statements(plan: &DatabasePlan, request: &ApiRequest, max_rows: Option<u6
     Statements { main, explain }
 }
 
-/// The statements of a read whose rows are sent on as they come.
+/// The statements of a read whose rows are streamed.
 #[derive(Clone, Debug)]
 pub struct StreamStatements {
-    /// One row of the result a row, see [`RowFormat`].
+    /// Returns one row per row of the result, see [`RowFormat`].
     pub rows: Sql,
     pub format: RowFormat,
-    /// Whether a limit says that the result ends.
+    /// Whether the result has a limit.
     pub is_limited: bool,
-    /// `response.headers` and `response.status`, to be read when the rows are through.
+    /// `response.headers` and `response.status`, read after the rows.
     pub response: Sql,
 }
 
@@ -83,7 +83,7 @@ pub enum RowFormat {
 }
 
 impl RowFormat {
-    /// Appends a row, told its number, from 0.
+    /// Appends a row; `number` counts from 0.
     pub fn encode(self, number: u64, row: &Row, out: &mut BytesMut) {
         let column = |column: usize| row.slice(column);
         match self {
@@ -99,7 +99,7 @@ impl RowFormat {
         }
     }
 
-    /// What follows the last of so many rows.
+    /// The text after the last of `rows` rows.
     pub fn end(self, rows: u64) -> &'static [u8] {
         match (self, rows) {
             (Self::Json, 0) => b"[]",
@@ -113,8 +113,8 @@ impl RowFormat {
 /// Reads with a smaller limit than this are answered whole.
 const STREAMED_FROM: i128 = 10_000;
 
-/// The statements for streaming, if `plan` is a plain read that may give many rows: nothing that needs to see
-/// them all before the first is sent.
+/// The statements for streaming, if `plan` is a plain read that may return many rows and does not need all of
+/// them before the first is sent.
 pub fn stream_statements(plan: &DatabasePlan, request: &ApiRequest, cache: &SchemaCache) -> Option<StreamStatements> {
     let Work::Read { relation, head: false } = &plan.work else { return None };
     let format = match (&plan.handler, &plan.media) {
@@ -183,9 +183,9 @@ fn explain(sql: &mut Sql, json: bool, options: &[PlanOption]) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Total {
     Unasked,
-    /// Without a limit of any kind the page is everything, and counting it again would be idle.
+    /// Without any limit the page has all rows, so no separate count is needed.
     Page,
-    /// By a query of its own; of at most so many rows.
+    /// By a separate query, which counts at most this many rows.
     Apart(Option<u64>),
 }
 
@@ -312,7 +312,7 @@ fn main_write(sql: &mut Sql, plan: &DatabasePlan, mutation: Mutation, request: &
     sql.raw(if counts_inserted { ", nullif(current_setting('pgrst.inserted', true), '')::int" } else { ", null::int" });
     sql.raw(" AS response_inserted FROM (");
     if plan.handler == Handler::Nothing {
-        // Selected columns are of no use without a body, and may not be there.
+        // Without a body, selected columns are not needed and may not exist.
         sql.raw("SELECT * FROM ").raw(SOURCE);
     } else {
         read::read_query(sql, &plan.read);

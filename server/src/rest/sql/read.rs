@@ -8,7 +8,7 @@ use crate::rest::plan::types::*;
 use crate::rest::request::types::JoinType;
 use crate::schema_cache::{Cardinality, Relationship};
 
-/// Under which name the level's columns are addressed.
+/// The name that qualifies the level's columns.
 fn row_name(node: &ReadNode) -> Relation {
     match &node.from_alias {
         Some(alias) => Relation::alias(alias.clone()),
@@ -121,7 +121,7 @@ fn and(sql: &mut Sql, started: &mut bool) {
 
 fn joins(sql: &mut Sql, node: &ReadNode) {
     for embed in &node.embeds {
-        // Two embeds of one alias are an error that PostgreSQL reports; which one depends on this being the first.
+        // PostgreSQL reports two embeds with the same alias. To get the reference's error, this must take the first.
         let Some(child) = node.children.iter().find(|child| child.aggregate_alias == embed.alias()) else { continue };
         let inner = child.join == Some(JoinType::Inner);
         let alias = embed.alias();
@@ -155,7 +155,7 @@ fn joins(sql: &mut Sql, node: &ReadNode) {
     }
 }
 
-/// Counts what `read_query` would give without its range: one row per match. Inner joins become `EXISTS`, so
+/// Counts the rows of `read_query` without its range: one row per match. Inner joins become `EXISTS`, so
 /// that they filter without multiplying.
 pub fn count_query(sql: &mut Sql, node: &ReadNode) {
     let row = row_name(node);

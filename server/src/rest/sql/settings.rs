@@ -11,7 +11,7 @@ use crate::schema_cache::{IsolationLevel, Name};
 pub struct TransactionSettings<'a> {
     pub schema: &'a str,
     pub extra_search_path: &'a [String],
-    /// Settings of the role; set before it, so that what the login role may set needs no grant to the role.
+    /// Settings of the role. Set before the role, so that the login role's privileges apply and the role needs none.
     pub role_settings: &'a [(String, String)],
     pub role: &'a str,
     /// JSON objects.

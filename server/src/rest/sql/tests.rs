@@ -56,7 +56,7 @@ fn cache() -> SchemaCache {
     })
 }
 
-/// The main statement of a request and the values beside it, without the columns that are always the same.
+/// The main statement of a request and its values, without the constant columns.
 fn written(method: &str, target: &str, body: &str, prefer: &str) -> Result<(String, Vec<String>), ApiError> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let raw = RawRequest {

@@ -115,8 +115,8 @@ fn default_object(sql: &mut Sql, columns: &[BodyColumn<'_>]) {
     sql.raw(")");
 }
 
-/// Counts inserted rows in a setting: up where a row is about to go in, down again where it turned out to
-/// exist. Always true.
+/// Counts inserted rows in a setting: up before a row is inserted, down again if it turned out to exist.
+/// Always true.
 fn count_inserted(sql: &mut Sql, up: bool) {
     sql.raw(if up {
         "set_config('pgrst.inserted', (coalesce(nullif(current_setting('pgrst.inserted', true), '')::int, 0) + 1)\
@@ -157,7 +157,7 @@ pub fn write_query(sql: &mut Sql, write: &Write) {
                 }
             }
         }
-        // Nothing to set: no row, but the columns that the representation names.
+        // Nothing to set: returns no row, but the columns of the representation.
         WriteKind::Update { columns, .. } if columns.is_empty() => {
             sql.raw("SELECT ");
             if write.returning.is_empty() {
