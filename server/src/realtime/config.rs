@@ -1,11 +1,11 @@
-//! Settings of realtime: mostly limits, so that no client takes what belongs to all.
+//! Settings of realtime, mostly limits that keep one client from exhausting shared resources.
 
 use std::time::Duration;
 
 use super::bus::NatsConfig;
 use crate::config::Reader;
 
-/// Whether realtime is one API of the full server or runs alone as a drop-in, which has upstream's defaults.
+/// Whether realtime is part of the full server or runs alone as a drop-in with upstream's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Full,

@@ -1,14 +1,14 @@
-//! WebSocket frames of the server, and the count of bytes of all frames that wait in this process.
+//! The server's WebSocket frames, and the total of their bytes in this process.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix_http::ws::{CloseCode, CloseReason, OpCode, Parser};
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of all frames that wait in this process; one that many sockets share counts once.
+/// Bytes of all waiting frames in this process; a frame shared by many sockets counts once.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// A frame that counts as long as anybody holds it.
+/// A frame that is counted while it is referenced.
 struct Held(Bytes);
 
 impl AsRef<[u8]> for Held {
@@ -23,7 +23,7 @@ impl Drop for Held {
     }
 }
 
-/// A frame to be queued, counted.
+/// A counted frame for a queue.
 pub fn held(frame: Bytes) -> Bytes {
     HELD.fetch_add(frame.len(), Ordering::Relaxed);
     Bytes::from_owner(Held(frame))

@@ -25,12 +25,12 @@ use crate::http::{cors, takeover};
 
 /// Longest body of a batch, bytes.
 const MAX_BATCH: usize = 32 << 20;
-/// Messages in a batch: policies may have to be asked about each.
+/// The most messages in a batch, since policies may have to be checked for each.
 const MAX_MESSAGES: usize = 1000;
-/// Indexes of messages in a batch that the policies did not let through.
+/// Indexes of messages in a batch that the policies refused.
 const REFUSED: HeaderName = HeaderName::from_static("x-refused-messages");
 
-/// Mounts the routes at upstream's paths, of its gateway or of its container.
+/// Mounts the routes at the paths of upstream's gateway or of its container.
 pub fn configure(realtime: Realtime) -> impl FnOnce(&mut ServiceConfig) {
     move |service| {
         let paths: [&str; 2] = match realtime.inner.mode {
@@ -99,7 +99,7 @@ impl Refused {
     }
 }
 
-/// `GET …/websocket`: opens a socket for whoever holds a key.
+/// `GET …/websocket`: opens a socket for clients with a key.
 async fn open_socket(realtime: web::Data<Realtime>, request: HttpRequest, body: web::Payload) -> HttpResponse {
     match admit(&realtime.inner, &request) {
         Ok((handshake, response)) => {
@@ -147,7 +147,7 @@ fn admit(inner: &Inner, request: &HttpRequest) -> Result<(Handshake, actix_http:
     Ok((handshake, response))
 }
 
-/// The place of one more socket of this address, which the gateway has made certain.
+/// Counts a socket of this address, which the gateway has verified.
 fn place(inner: &Inner, request: &HttpRequest) -> Result<Option<Place>, Refused> {
     let forwarded = request.headers().get("x-forwarded-for").and_then(|value| value.to_str().ok());
     let address: Option<IpAddr> = match inner.mode {
@@ -188,7 +188,7 @@ enum BroadcastError {
     Unauthorized,
     Forbidden,
     MediaType,
-    /// By message of the batch: field and sentence.
+    /// Per message of the batch: field and error.
     Invalid(Value),
     Limit(&'static str),
 }
@@ -206,14 +206,14 @@ impl BroadcastError {
     }
 }
 
-/// Whoever calls: by `Authorization`, else by the key.
+/// The caller, from `Authorization` or the key.
 fn caller(inner: &Inner, request: &HttpRequest) -> Result<Arc<Identity>, BroadcastError> {
     let key = || request.headers().get("apikey").and_then(|value| value.to_str().ok());
     let token = bearer(request.headers()).or_else(key).ok_or(BroadcastError::Unauthorized)?;
     identify(token, &inner.keys, token::now()).map_err(|_| BroadcastError::Unauthorized)
 }
 
-/// With what is left of the project's rate.
+/// Adds the rest of the project's rate limit.
 fn answered(inner: &Inner, outcome: Result<HttpResponse, BroadcastError>) -> HttpResponse {
     let mut response = allowed(outcome.unwrap_or_else(BroadcastError::response));
     if inner.events.limit() > 0 {
@@ -290,7 +290,7 @@ async fn send_batch(inner: &Inner, request: &HttpRequest, body: &[u8]) -> Result
     Ok(response.finish())
 }
 
-/// The messages of a batch, or what is wrong with each.
+/// The messages of a batch, or the errors of each.
 fn parse_batch(body: &[u8], longest: usize) -> Result<Vec<BatchMessage>, BroadcastError> {
     const BLANK: &str = "can't be blank";
     const INVALID: &str = "is invalid";

@@ -1,6 +1,6 @@
-//! Who is in which channel, and the way of a message to all of them.
+//! The members of each channel, and delivery of messages to them.
 //!
-//! A room is a topic in one of two worlds: public and private channels of the same name share nothing. Messages are
+//! A room is a topic in one of two worlds: public and private channels of the same name are separate. Messages are
 //! encoded once per serializer and queued under the room's lock, so that every member sees them in the same order.
 
 use std::collections::{HashMap, HashSet};
@@ -41,7 +41,7 @@ impl World {
     }
 }
 
-/// What a member may be sent.
+/// What may be sent to a member.
 const BROADCASTS: u8 = 1;
 const PRESENCE: u8 = 2;
 
@@ -54,12 +54,12 @@ pub struct Member {
     pub join_ref: Ref,
     pub version: Version,
     pub outbox: Arc<Outbox>,
-    /// The socket's task, for what ends the channel.
+    /// Commands to the socket's task, which can end the channel.
     pub commands: Arc<Commands>,
     pub identity: ArcSwap<Identity>,
     allowed: AtomicU8,
     gone: AtomicBool,
-    /// When it was last told that something was left out, seconds since 1970.
+    /// When it was last warned of dropped messages, in seconds since 1970.
     warned: AtomicI64,
     /// Ids of replayed messages, whose live copies are not sent again.
     pub replayed: Mutex<HashSet<uuid::Uuid>>,
@@ -96,7 +96,7 @@ impl Member {
         }
     }
 
-    /// Sets what it may be sent from now on.
+    /// Sets what may be sent to it.
     pub fn allow(&self, broadcasts: bool, presence: bool) {
         let bits = if broadcasts { BROADCASTS } else { 0 } | if presence { PRESENCE } else { 0 };
         self.allowed.store(bits, Ordering::Release);
@@ -107,7 +107,7 @@ impl Member {
         !self.gone.load(Ordering::Acquire)
     }
 
-    /// Whether it is time to tell it that something was left out.
+    /// Whether to warn it of dropped messages now.
     pub fn warn(&self) -> bool {
         const PAUSE: i64 = 10;
         let now = super::token::now();
@@ -119,13 +119,13 @@ impl Member {
         self.allowed.load(Ordering::Acquire) & what != 0
     }
 
-    /// Sends what only this channel is told.
+    /// Sends a message to this channel only.
     pub fn push(&self, event: &str, payload: &Value) {
         let none = Ref::default();
         self.send(protocol::message(self.version, &self.join_ref, &none, &self.topic, event, payload));
     }
 
-    /// Queues a frame that only this channel is sent.
+    /// Queues a frame for this channel only.
     pub fn send(&self, frame: Bytes) {
         self.inspector.note_out(&self.world.topic, Some(self.world.private), &frame, 1);
         self.outbox.push(frame);
@@ -182,7 +182,7 @@ impl Hub {
         self.shard(world).lock().get(world).cloned()
     }
 
-    /// Does `work` in the room, which is made if there is none and removed if nobody is left in it.
+    /// Runs `work` in the room, which is created if missing and removed if empty afterwards.
     fn within<T>(&self, world: &World, work: impl FnOnce(&mut Room) -> T) -> T {
         let mut shard = self.shard(world).lock();
         let room = Arc::clone(shard.entry(world.clone()).or_default());
@@ -194,8 +194,8 @@ impl Hub {
         answer
     }
 
-    /// Takes a member in after `first`, which answers its join. With `sees_presence` it is then told who is there;
-    /// nothing comes between.
+    /// Adds a member after `first`, which answers its join. With `sees_presence` it then gets the presence state,
+    /// with nothing in between.
     pub fn enter(&self, member: &Arc<Member>, sees_presence: bool, first: impl FnOnce()) {
         self.within(&member.world, |room| {
             first();
@@ -207,7 +207,7 @@ impl Hub {
         self.metrics.channels.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets a member go. Its presence ends with it; yields what that changed.
+    /// Removes a member and its presence; returns the presence diff.
     pub fn leave(&self, member: &Arc<Member>, instance: u64) -> Option<Diff> {
         self.metrics.channels.fetch_sub(1, Ordering::Relaxed);
         member.gone.store(true, Ordering::Release);
@@ -219,7 +219,7 @@ impl Hub {
         })
     }
 
-    /// Changes presences and tells everybody who may see it.
+    /// Changes presences and notifies every member that may see them.
     pub fn change_presence(&self, world: &World, work: impl FnOnce(&mut Presences) -> Option<Diff>) -> Option<Diff> {
         self.within(world, |room| {
             let diff = work(&mut room.presences)?;
@@ -250,7 +250,7 @@ impl Hub {
         }
     }
 
-    /// Every room that there is, for what concerns all.
+    /// All rooms.
     pub fn worlds(&self) -> Vec<World> {
         self.shards.iter().flat_map(|shard| shard.lock().keys().cloned().collect::<Vec<_>>()).collect()
     }
@@ -262,7 +262,7 @@ impl Hub {
         rooms.iter().flat_map(|room| room.lock().members.clone()).collect()
     }
 
-    /// Every room, with how many members and presences it has.
+    /// All rooms, with their numbers of members and presences.
     pub fn rooms(&self) -> Vec<(World, usize, usize)> {
         let shards = self.shards.iter().map(|shard| shard.lock().clone());
         let rooms: Vec<_> = shards.flatten().collect();
@@ -273,7 +273,7 @@ impl Hub {
         sizes.collect()
     }
 
-    /// The first members of a room, so many at most.
+    /// The first members of a room, at most `most`.
     pub fn members_of(&self, world: &World, most: usize) -> Vec<Arc<Member>> {
         let room = self.find(world);
         room.map_or_else(Vec::new, |room| room.lock().members.iter().take(most).cloned().collect())
@@ -292,8 +292,8 @@ impl Hub {
         found
     }
 
-    /// Sends a broadcast to the members of a room but the one that sent it. `id` is that of a stored message, which a
-    /// member to whom it was replayed does not get again. Yields how many got it.
+    /// Sends a broadcast to the members of a room except its sender. `id` is that of a stored message, which is not
+    /// sent again to members that got it by replay. Returns the number of receivers.
     pub fn broadcast(&self, world: &World, message: &Broadcast, except: Option<u64>, id: Option<uuid::Uuid>) -> usize {
         let Some(room) = self.find(world) else { return 0 };
         let room = room.lock();

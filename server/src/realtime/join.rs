@@ -1,7 +1,7 @@
-//! What a client asks for when it joins a channel.
+//! The payload of a join.
 //!
-//! Clients in many languages write it: booleans may be strings, entries may be null, and what does not parse counts as
-//! not given. Reference: supabase/realtime `lib/realtime_web/channels/payloads`.
+//! Clients in many languages write it: booleans may be strings, entries may be null, and invalid values count as
+//! absent. Reference: supabase/realtime `lib/realtime_web/channels/payloads`.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// The payload of `phx_join`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JoinRequest {
-    /// Whether there is a `config` at all; without one the sub-topic itself says which changes are wanted.
+    /// Whether there is a `config`; without one the sub-topic itself names the subscription to changes.
     pub has_config: bool,
     pub private: bool,
     pub broadcast_self: bool,
@@ -59,7 +59,7 @@ impl JoinRequest {
     }
 }
 
-/// What of a payload does not parse, in upstream's words.
+/// Invalid parts of a payload, in upstream's words.
 pub fn problems(payload: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let mut check = |name: &str, value: Option<&Value>, expected: &str, fits: fn(&Value) -> bool| {
@@ -112,13 +112,13 @@ fn is_true(value: &Value) -> bool {
 /// Which messages are to be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
-    /// The newest since then (milliseconds since 1970), so many at most.
+    /// The newest messages since a time (milliseconds since 1970), up to a number.
     Since { since: i64, limit: i64 },
-    /// All that may have come after the one that the client received last.
+    /// All that may have come after the client's last message.
     After(Uuid),
 }
 
-/// What a replay asks for, or none if that means nothing.
+/// The bounds of a replay, or `None` if invalid.
 pub fn replay_bounds(replay: &Value) -> Option<Replay> {
     if let Some(after) = replay.get("after").filter(|after| !after.is_null()) {
         return after.as_str()?.parse().ok().map(Replay::After);

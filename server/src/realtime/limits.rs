@@ -1,4 +1,4 @@
-//! Counting events per second: a mean over a window, as upstream has it, without a timer.
+//! Rates of events: a mean over a window, as upstream, without a timer.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// Events of the last seconds. Exceeded once their mean is above the limit.
+/// Counts events of the last seconds. Exceeded if their mean is above the limit.
 pub struct Rate {
     /// Events per second; 0 means none.
     limit: usize,
@@ -24,7 +24,7 @@ struct Window {
 }
 
 impl Rate {
-    /// At most `limit` events per second, mean of so many seconds.
+    /// At most `limit` events per second, as a mean over `seconds`.
     pub fn new(limit: usize, seconds: usize) -> Self {
         let counts = if limit == 0 { Box::default() } else { vec![0; seconds.max(1)].into_boxed_slice() };
         Self { limit, started: Instant::now(), window: Mutex::new(Window { counts, second: 0, sum: 0 }) }
@@ -42,12 +42,12 @@ impl Rate {
         if self.limit == 0 { 0 } else { self.at(self.started.elapsed().as_secs(), 0) }
     }
 
-    /// Whether the mean, with these more, is above the limit.
+    /// Whether the mean would be above the limit with `more` events.
     pub fn is_exceeded_by(&self, more: usize) -> bool {
         self.limit > 0 && self.mean() + more > self.limit
     }
 
-    /// Whether nothing has happened of late.
+    /// Whether the window has no events.
     fn is_quiet(&self) -> bool {
         self.add(0);
         self.window.lock().sum == 0
@@ -74,10 +74,10 @@ impl Rate {
     }
 }
 
-/// Addresses that have nothing open are forgotten beyond so many.
+/// Beyond this number, addresses without open sockets are dropped.
 const ADDRESSES: usize = 1024;
 
-/// How many sockets each address has open, and how many of its joins were refused of late.
+/// The open sockets and recently refused joins of each address.
 #[derive(Clone, Default)]
 pub struct Addresses {
     known: Arc<Mutex<HashMap<IpAddr, Address>>>,
@@ -101,7 +101,7 @@ pub struct Place {
     refusals: Arc<Rate>,
 }
 
-/// Why there is no place.
+/// Why a socket is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoPlace {
     TooManySockets,
@@ -109,7 +109,7 @@ pub enum NoPlace {
 }
 
 impl Addresses {
-    /// A place for one more socket of an address, which may have `sockets`, and `refusals` per second, mean of ten (0: no
+    /// Registers a socket of an address, which may have `sockets`, and `refusals` per second as a mean over ten (0: no
     /// limit).
     pub fn enter(&self, address: IpAddr, sockets: usize, refusals: usize) -> Result<Place, NoPlace> {
         let mut known = self.known.lock();
@@ -130,7 +130,7 @@ impl Addresses {
 }
 
 impl Place {
-    /// Counts a refusal; whether these are too many now.
+    /// Counts a refusal; returns whether there are too many now.
     pub fn refuse(&self) -> bool {
         self.refusals.add(1);
         self.refusals.is_exceeded_by(0)

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// What is delivered.
+/// Kinds of messages.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Broadcast,
@@ -11,7 +11,7 @@ pub enum Kind {
     Change,
 }
 
-/// Counted since the start, or standing now.
+/// Counters since the start, and current values.
 #[derive(Default)]
 pub struct Metrics {
     pub sockets: AtomicI64,
@@ -31,13 +31,13 @@ pub struct Metrics {
     pub stream_lost: AtomicU64,
     /// 1 while the replication stream runs.
     pub stream_up: AtomicU64,
-    /// Bytes of log between what was written and what was read, as of the last message.
+    /// Bytes of log not read yet, as of the last message.
     pub lag_bytes: AtomicU64,
     /// 1 while NATS is connected, where it is used.
     pub bus_up: AtomicU64,
     /// Messages that other instances did not get, or that could not be read from them.
     pub lost_between_instances: AtomicU64,
-    /// Round trips to the database to find out who may see changes.
+    /// Round trips to the database to check who may see changes.
     pub visibility_trips: AtomicU64,
 }
 

@@ -47,16 +47,16 @@ use presence::Presence;
 use protocol::Broadcast;
 use replay::Arrivals;
 
-/// What realtime needs of the rest.
+/// What realtime needs from the server.
 pub struct Setting<'a> {
-    /// Logs in as the authenticator: policies and rows are asked as callers.
+    /// The login of the authenticator, for policies and rows as callers.
     pub request_url: &'a str,
-    /// Logs in as a role that may replicate.
+    /// The login of a role that may replicate.
     pub replication_url: &'a str,
     /// The server's, if it has one.
     pub pulse: Option<Pulse>,
     pub keys: Arc<KeySet>,
-    /// The project's secret; instances know each other by it.
+    /// The project's secret; instances authenticate each other with it.
     pub secret: &'a str,
     /// `search_path` under which policies run, as in requests of the REST API.
     pub search_path: String,
@@ -74,7 +74,7 @@ struct Inner {
     keys: Arc<KeySet>,
     db: ExclusivePool,
     search_path: String,
-    /// Tells instances apart; another after every start.
+    /// Identifies the instance; new at every start.
     instance: u64,
     hub: Hub,
     changes: Changes,
@@ -90,7 +90,7 @@ struct Inner {
     next_presence: AtomicU64,
     arrivals: Arc<Arrivals>,
     addresses: Addresses,
-    /// Of the project, where they are limited.
+    /// The project's rates, if limited.
     events: Rate,
     joins: Rate,
     presence_events: Rate,
@@ -100,7 +100,7 @@ struct Inner {
 }
 
 impl Realtime {
-    /// Nothing is connected before somebody comes.
+    /// Connects to nothing before the first client.
     pub fn new(config: RealtimeConfig, mode: Mode, setting: Setting<'_>) -> Result<Self, DbError> {
         let parse = |url: &str| {
             url.parse::<tokio_postgres::Config>().map_err(|error| DbError::Url(crate::db::with_causes(&error)))
@@ -148,7 +148,7 @@ impl Realtime {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Starts what runs beside the sockets. Call from the runtime that outlives the workers.
+    /// Starts the background tasks. Call from the runtime that outlives the workers.
     pub fn spawn(&self) {
         if self.inner.has_background.swap(true, Ordering::AcqRel) {
             return;
@@ -165,13 +165,13 @@ impl Realtime {
         http::configure(self)
     }
 
-    /// Mounts the inspector, which shows what goes over the sockets, for operators. `is_development`: this machine's
-    /// requests need no key.
+    /// Mounts the inspector, which shows live traffic to operators. `is_development`: this machine's requests need
+    /// no key.
     pub fn configure_inspector(self, is_development: bool) -> impl FnOnce(&mut ServiceConfig) {
         inspect::routes::configure(self, is_development)
     }
 
-    /// Closes all sockets; joins are refused from now on. The slot goes with its connection.
+    /// Closes all sockets and refuses further joins. The slot ends with its connection.
     pub fn stop(&self) {
         self.inner.stopping.send_replace(true);
         let sockets: Vec<_> = self.inner.sockets.lock().values().filter_map(Weak::upgrade).collect();
@@ -180,8 +180,8 @@ impl Realtime {
         }
     }
 
-    /// Does what a start does to the database, now that it has replaced another. Sockets stay, and their channels are told to join
-    /// again: what they were allowed or have heard was another database's.
+    /// Repeats the start's work after the database was replaced. Sockets stay open, but their channels must rejoin,
+    /// because their rights and messages came from another database.
     pub async fn renew(&self) -> Result<(), DbError> {
         let (made, ()) = futures_util::join!(make_partitions(&self.inner), self.inner.changes.follow_next());
         changes::stream::tell_all(&self.inner, "The database was replaced");
@@ -195,7 +195,7 @@ impl Realtime {
 }
 
 impl Inner {
-    /// This instance, as its slots are called.
+    /// The instance's name in its slots.
     fn instance_name(&self) -> String {
         format!("{:016x}", self.instance)
     }
@@ -211,7 +211,7 @@ impl Inner {
         self.bus.broadcast(self, world, &message);
     }
 
-    /// A name for a presence: no other instance and no other time gives the same.
+    /// A reference for a presence, unique across instances and time.
     fn presence_reference(&self) -> String {
         let number = self.next_presence.fetch_add(1, Ordering::Relaxed);
         format!("{:x}.{number:x}", self.instance)
@@ -240,7 +240,7 @@ async fn make_partitions(inner: &Inner) -> Result<(), DbError> {
     }
 }
 
-/// Makes the partitions of `realtime.messages` for the days to come and drops old ones, now and every hour.
+/// Creates the partitions of `realtime.messages` for the coming days and drops old ones, now and every hour.
 async fn keep_partitions(inner: Arc<Inner>) {
     let mut stopping = inner.stopping.subscribe();
     let mut tick = tokio::time::interval(Duration::from_secs(3600));

@@ -1,6 +1,6 @@
-//! What is on its way to one socket: a bounded queue of frames, filled from any thread.
+//! The outgoing queue of a socket: bounded, filled from any thread.
 //!
-//! A reader that falls behind by more than the bound loses its socket: memory is the same for everybody.
+//! A client that falls behind by more than the bound is disconnected, because all share the memory.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -15,10 +15,10 @@ use tokio::sync::Notify;
 
 use super::frame::{close_frame, held_bytes};
 
-/// Frames are handed to the connection in portions of about so many bytes.
+/// Frames are passed to the connection in portions of about this many bytes.
 const PORTION: usize = 32 << 10;
 
-/// Who is behind by less than this is not closed for what waits for others.
+/// A client that is behind by less than this is not closed because of others.
 const FAIR: usize = 64 << 10;
 
 /// A socket's queue.
@@ -26,7 +26,7 @@ pub struct Outbox {
     queue: Mutex<Queue>,
     /// The connection that writes.
     writer: AtomicWaker,
-    /// Raised once nothing can be sent any more.
+    /// Notified once nothing can be sent any more.
     pub gone: Notify,
     /// Most bytes that may wait.
     capacity: usize,
@@ -45,7 +45,7 @@ struct Queue {
 enum State {
     #[default]
     Open,
-    /// What is queued is the last.
+    /// No further frames are queued.
     Closing,
     Gone,
 }
@@ -55,7 +55,7 @@ impl Outbox {
         Arc::new(Self { queue: Mutex::default(), writer: AtomicWaker::new(), gone: Notify::new(), capacity, budget })
     }
 
-    /// Queues a frame; false if the socket is gone, or goes because its reader is too slow.
+    /// Queues a frame; false if the socket is gone, or is closed because its client is too slow.
     pub fn push(&self, frame: Bytes) -> bool {
         let mut queue = self.queue.lock();
         if queue.state != State::Open {
@@ -82,7 +82,7 @@ impl Outbox {
         !is_full
     }
 
-    /// Ends the socket behind what is queued.
+    /// Closes the socket after the queued frames.
     pub fn close(&self, code: CloseCode, description: &str) {
         let mut queue = self.queue.lock();
         if queue.state == State::Open {
@@ -103,7 +103,7 @@ impl Outbox {
 pub struct Outgoing(pub Arc<Outbox>);
 
 impl Outgoing {
-    /// What is to be written next; none once the socket has ended.
+    /// The next portion to write; `None` once the socket has ended.
     pub async fn next(&mut self) -> Option<Bytes> {
         poll_fn(|cx| self.poll_next(cx)).await
     }
@@ -127,7 +127,7 @@ impl Outgoing {
             queue.bytes = queue.bytes.saturating_sub(next.len());
             portion.extend_from_slice(&next);
         }
-        // What a burst has grown is given back.
+        // Frees memory after a burst.
         if queue.frames.is_empty() && queue.frames.capacity() > 64 {
             queue.frames = VecDeque::new();
         }

@@ -1,7 +1,7 @@
-//! What the policies on `realtime.messages` allow: reading and writing, of broadcasts and of presence.
+//! Checks the policies on `realtime.messages` for reading and writing broadcasts and presence.
 //!
-//! PostgreSQL is asked by trying: a row is selected or inserted as the caller in a transaction that is undone.
-//! Reference: supabase/realtime `lib/realtime/tenants/authorization.ex`.
+//! Checks by trying: selects or inserts a row as the caller, in a transaction that is rolled back. Reference:
+//! supabase/realtime `lib/realtime/tenants/authorization.ex`.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::db::{Asker, DbError, End, ExclusivePool, Param, Query, Row, Unit};
 
 use super::token::Identity;
 
-/// Who asks, and about which topic.
+/// The caller and the topic.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
     pub identity: &'a Identity,
@@ -35,10 +35,10 @@ impl Extension {
     }
 }
 
-/// Why the policies could not be asked.
+/// Why the policies could not be checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// A policy or a function in it failed: nobody is let in by that.
+    /// A policy or a function in it failed, which counts as refused.
     #[error("{0}")]
     Policy(String),
     #[error("Query was cancelled, please try again")]
@@ -67,7 +67,7 @@ impl PolicyError {
         match error {
             DbError::Refused(refusal) => match refusal.code.as_str() {
                 "57014" => Self::Canceled,
-                // No partition takes the row.
+                // No partition for the row.
                 "23514" if refusal.message.starts_with("no partition") => Self::MissingPartition,
                 code if code.starts_with("08") || code.starts_with("57") || code.starts_with("53") => Self::Unreachable,
                 _ => Self::Policy(refusal.message.clone()),
@@ -121,7 +121,7 @@ pub async fn writable(db: &ExclusivePool, asked: Asked<'_>, extension: Extension
     }
 }
 
-/// Runs `before` as ourselves and `then` as the caller; undoes all. Yields the rows of the last step.
+/// Runs `before` as the login role and `then` as the caller, and rolls back. Returns the rows of the last step.
 async fn attempt(
     db: &ExclusivePool,
     asked: Asked<'_>,
@@ -129,7 +129,7 @@ async fn attempt(
     then: &[Query<'_>],
 ) -> Result<Vec<Row>, PolicyError> {
     if asked.topic.contains('\0') {
-        // PostgreSQL has no such text: policies would be asked about another topic.
+        // PostgreSQL cannot store such a text, so policies would check another topic.
         return Err(PolicyError::Policy("a topic with a zero byte".to_owned()));
     }
     let caller = &asked.identity.caller;
@@ -163,7 +163,7 @@ async fn attempt(
 }
 
 pub fn text(value: &str) -> Param {
-    // A text of PostgreSQL's has no NUL.
+    // PostgreSQL's texts cannot contain a NUL.
     Param::Text(Bytes::copy_from_slice(value.replace('\0', "").as_bytes()))
 }
 

@@ -1,4 +1,4 @@
-//! Who is present in a room: one entry per channel that tracks itself, under its key.
+//! Presence in a room: one entry per tracking channel, under its key.
 //!
 //! Several entries may share a key (a person with two tabs). An update is a leave of the old entry and a join of the
 //! new one, in one diff.
@@ -14,11 +14,11 @@ struct Entry {
     key: Box<str>,
     reference: Box<str>,
     payload: Map<String, Value>,
-    /// Bytes of key and payload, about.
+    /// About the bytes of key and payload.
     size: usize,
 }
 
-/// An entry as instances tell each other of it.
+/// An entry in letters between instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Presence {
     pub channel: u64,
@@ -34,7 +34,7 @@ pub struct Presences {
     size: usize,
 }
 
-/// What came and went.
+/// Joins and leaves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff {
     joins: Vec<(Box<str>, Value)>,
@@ -74,7 +74,7 @@ impl Entry {
             meta.insert("phx_ref_prev".to_owned(), Value::from(previous));
         }
         for (name, value) in &self.payload {
-            // What names the entry is ours.
+            // These names are reserved.
             if name != "phx_ref" && name != "phx_ref_prev" {
                 meta.insert(name.clone(), value.clone());
             }
@@ -92,13 +92,13 @@ impl Presences {
         self.entries.is_empty()
     }
 
-    /// The whole state, as `presence_state` has it.
+    /// The whole state, for `presence_state`.
     pub fn state(&self) -> Value {
         let metas: Vec<_> = self.entries.values().map(|entry| (entry.key.clone(), entry.meta(None))).collect();
         grouped(&metas)
     }
 
-    /// Enters or changes the entry of a channel. None if nothing changed.
+    /// Adds or changes the entry of a channel. `None` if nothing changed.
     pub fn track(
         &mut self,
         instance: u64,
@@ -124,7 +124,7 @@ impl Presences {
         Some(diff)
     }
 
-    /// Bytes of all entries once this channel's is the given one, about.
+    /// About the bytes of all entries if this channel's were the given one.
     pub fn size_with(&self, instance: u64, channel: u64, key: &str, payload: &Map<String, Value>) -> usize {
         let old = self.entries.get(&(instance, channel)).map_or(0, |old| old.size);
         self.size - old + key.len() + size_in_json(payload)
@@ -142,7 +142,7 @@ impl Presences {
         Some(Diff { joins: Vec::new(), leaves: vec![(old.key.clone(), old.meta(None))] })
     }
 
-    /// Makes the entries of an instance these and no others.
+    /// Replaces the entries of an instance.
     pub fn replace(&mut self, instance: u64, entries: Vec<Presence>) -> Option<Diff> {
         let kept: HashSet<u64> = entries.iter().map(|entry| entry.channel).collect();
         let whole = (instance, 0)..=(instance, u64::MAX);

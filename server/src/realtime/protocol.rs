@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::frame::frame;
 
-/// What every topic of a channel begins with; the rest is the sub-topic.
+/// The prefix of every channel's topic; the rest is the sub-topic.
 pub const TOPIC_PREFIX: &str = "realtime:";
 
 /// The serializer a socket speaks (`vsn`).
@@ -33,7 +33,7 @@ impl Version {
         }
     }
 
-    /// `vsn` of the handshake; absent means 1.0.0. None for one that nobody speaks.
+    /// `vsn` of the handshake; absent means 1.0.0. `None` for an unknown one.
     pub fn parse(vsn: Option<&str>) -> Option<Self> {
         match vsn {
             None | Some("1.0.0") => Some(Self::V1),
@@ -43,7 +43,7 @@ impl Version {
     }
 }
 
-/// A reference as the client wrote it (JSON text), to be given back the same.
+/// A reference as written by the client (JSON text), returned unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ref(Option<Arc<str>>);
 
@@ -61,10 +61,10 @@ impl Ref {
     }
 }
 
-/// What a broadcast carries.
+/// The content of a broadcast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broadcast {
-    /// The whole payload (`{type, event, payload}`) as JSON text, relayed as it came.
+    /// The whole payload (`{type, event, payload}`) as JSON text, relayed unchanged.
     Text(Box<str>),
     /// A user's event with its own payload, JSON text or bytes.
     User { event: Box<str>, payload: UserPayload, meta: Option<Box<str>> },
@@ -88,7 +88,7 @@ impl UserPayload {
 }
 
 impl Broadcast {
-    /// Bytes of what the sender wrote.
+    /// The size of the sender's content, in bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -127,7 +127,7 @@ pub enum Payload {
     Broadcast(Broadcast),
 }
 
-/// Why a frame means nothing.
+/// Why a frame is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("not a message in JSON")]
@@ -196,13 +196,13 @@ pub fn parse_binary(version: Version, frame: &Bytes) -> Result<Incoming, Malform
         let _meta = text(head[5])?;
     }
     let rest = frame.slice(size + head[1..=lengths].iter().map(|length| usize::from(*length)).sum::<usize>()..);
-    // Held for as long as the slowest reader needs: without the buffer around it.
+    // Copied, because it lives until the slowest client has read it, and would keep the whole buffer alive.
     let copied = || Bytes::copy_from_slice(&rest);
     let payload = if !is_users {
         Broadcast::Bytes(copied())
     } else if head[6] == 1 {
         let json = std::str::from_utf8(&rest).map_err(|_| Malformed::Utf8)?;
-        // It will stand in the middle of other JSON.
+        // It will be embedded in other JSON.
         serde_json::from_str::<&RawValue>(json).map_err(|_| Malformed::Json)?;
         Broadcast::User { event: event.into(), payload: UserPayload::Json(json.into()), meta: None }
     } else {
@@ -217,7 +217,7 @@ pub fn parse_binary(version: Version, frame: &Bytes) -> Result<Incoming, Malform
     })
 }
 
-/// A message to a client, as it goes over the wire: a whole WebSocket frame.
+/// A message to a client as a whole WebSocket frame.
 pub fn message(
     version: Version,
     join_ref: &Ref,
@@ -251,7 +251,7 @@ pub fn reply(version: Version, join_ref: &Ref, reference: &Ref, topic: &str, out
     message(version, join_ref, reference, topic, "phx_reply", json!({ "status": status, "response": response }))
 }
 
-/// A broadcast on its way to sockets of this version; none where the version cannot express it.
+/// A broadcast for sockets of this version; `None` if the version cannot express it.
 pub fn broadcast(version: Version, topic: &str, broadcast: &Broadcast) -> Option<Bytes> {
     const EVENT: &str = "broadcast";
     let none = Ref::default();
@@ -279,7 +279,7 @@ pub fn broadcast(version: Version, topic: &str, broadcast: &Broadcast) -> Option
     }
 }
 
-/// Kind 4; none where a length does not fit into its byte.
+/// Kind 4; `None` if a length does not fit into its byte.
 fn binary(topic: &str, event: &str, meta: &str, payload: &UserPayload) -> Option<Bytes> {
     let length = |text: &str| u8::try_from(text.len()).ok();
     let (encoding, payload) = match payload {
@@ -304,7 +304,7 @@ fn as_text(event: &str, meta: &str, payload: &UserPayload) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What is in an unmasked frame of less than 64 KiB.
+    /// The content of an unmasked frame of less than 64 KiB.
     fn inside(frame: &[u8]) -> &[u8] {
         match frame[1] {
             126 => &frame[4..],
@@ -349,7 +349,7 @@ mod tests {
         ] {
             assert!(parse_binary(Version::V2, &Bytes::copy_from_slice(bad)).is_err(), "{bad:?}");
         }
-        // JSON that is not would break every receiver's.
+        // Invalid JSON would break the message of every receiver.
         assert_eq!(
             parse_binary(Version::V2, &Bytes::from_static(b"\x03\0\0\x01\x01\0\x01te{\"a\"")).err(),
             Some(Malformed::Json)

@@ -1,4 +1,4 @@
-//! Messages of private channels that the database keeps, for those who join later.
+//! Replays stored messages of private channels to clients that join later.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::policies::text;
 use super::protocol::{Broadcast, UserPayload};
 use crate::db::{DbError, ExclusivePool, Row, Step};
 
-/// Messages that are replayed after another, and bytes of them.
+/// The most messages replayed after an id, and their bytes.
 const MOST: (usize, usize) = (1000, 4 << 20);
 
 /// A stored broadcast.
@@ -25,12 +25,12 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// As it goes to whoever asked for a replay.
+    /// The form for a replay.
     pub fn as_replay(&self) -> Broadcast {
         self.with_meta(format!(r#"{{"replayed":true,"id":"{}"}}"#, self.id))
     }
 
-    /// As it goes to everybody when it is new.
+    /// The form for live delivery.
     pub fn as_live(&self) -> Broadcast {
         self.with_meta(format!(r#"{{"id":"{}"}}"#, self.id))
     }
@@ -44,16 +44,16 @@ impl Stored {
     }
 }
 
-/// What is replayed.
+/// A loaded replay.
 #[derive(Default)]
 pub struct Replayed {
     /// Oldest first.
     pub messages: Vec<Arc<Stored>>,
-    /// Whether all that was asked for is there: else the client has to read again.
+    /// Whether the replay is incomplete, so that the client has to read again.
     pub is_cut: bool,
 }
 
-/// The private broadcasts on `topic` that a client asks for.
+/// Loads the private broadcasts on `topic` for a replay.
 pub async fn load(db: &ExclusivePool, topic: &str, replay: Replay) -> Result<Replayed, DbError> {
     let (sql, params) = match replay {
         Replay::Since { since, limit } => (
@@ -78,7 +78,7 @@ pub async fn load(db: &ExclusivePool, topic: &str, replay: Replay) -> Result<Rep
         }
         return Ok(found);
     };
-    // The named one is among them, unless it is kept no more.
+    // The named message is among them, unless it has been dropped.
     found.is_cut = true;
     for row in &rows {
         if row.slice(4) != Some(&[1]) {
@@ -109,8 +109,7 @@ fn read(row: &Row) -> Result<Option<Stored>, DbError> {
     Ok(Some(Stored { id, event, payload }))
 }
 
-/// Messages that come while joins with a replay are under way: the replay was read too early for them, and the channel
-/// is not there yet.
+/// Messages that arrive during joins with a replay: after the replay was read, and before the channel exists.
 #[derive(Default)]
 pub struct Arrivals {
     come: Mutex<Come>,
@@ -121,7 +120,7 @@ struct Come {
     joins: usize,
     messages: VecDeque<(World, Arc<Stored>)>,
     bytes: usize,
-    /// Messages that came before the first of those.
+    /// The number of messages before the first of those.
     before: usize,
 }
 
@@ -138,7 +137,7 @@ impl Arrivals {
         Joining { arrivals: Arc::clone(self), begin: come.before + come.messages.len() }
     }
 
-    /// A message has come. To be called before members are sent it.
+    /// Notes a new message. Call before sending it to members.
     pub fn note(&self, world: &World, message: &Arc<Stored>) {
         let mut come = self.come.lock();
         if come.joins == 0 {
@@ -155,7 +154,7 @@ impl Arrivals {
 }
 
 impl Joining {
-    /// What has come to the room since the join began; none if it was too much to be kept.
+    /// The messages to the room since the join began; `None` if there were too many to keep.
     pub fn come(&self, world: &World) -> Option<Vec<Arc<Stored>>> {
         let come = self.arrivals.come.lock();
         let first = self.begin.checked_sub(come.before)?;
@@ -203,7 +202,7 @@ mod tests {
         assert!(arrivals.come.lock().messages.is_empty());
         let third = arrivals.begin();
         assert_eq!(count(&third), Some(0));
-        // Too many, or too large: it is not told a part as if it were all.
+        // Too many or too large: the client must not take a part for all.
         for size in [1, MOST.1 / 4] {
             let joining = arrivals.begin();
             for _ in 0..=MOST.0 {

@@ -1,4 +1,4 @@
-//! Tokens of sockets and channels: who acts, and until when.
+//! Tokens of sockets and channels: identity and expiry.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::jwt::caller::Caller;
 use crate::jwt::{DecodeError, JwtError, KeySet, verify};
 
-/// Who a channel acts as.
+/// The identity of a channel.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Identity {
     pub caller: Caller,
@@ -22,7 +22,7 @@ impl std::hash::Hash for Identity {
     }
 }
 
-/// Why a token counts for nothing. Texts are upstream's.
+/// Why a token is refused. Texts are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     #[error("Token has expired {0} seconds ago")]

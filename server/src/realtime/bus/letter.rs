@@ -1,8 +1,7 @@
-//! What instances write to each other, and the seal by which they know it.
+//! Messages between instances ("letters"), and their signature.
 //!
-//! A letter is cut into parts where the way carries no more at once. Each part is signed with a key made from the
-//! project's secret and bears its letter's number, so that nobody else can speak for an instance nor say again what
-//! one has said.
+//! A letter is split into parts if the transport limits the size. Each part is signed with a key derived from the
+//! project's secret and contains its letter's number, so that letters can be neither forged nor replayed.
 
 use std::collections::HashMap;
 
@@ -14,25 +13,26 @@ use sha2::{Digest as _, Sha256};
 use crate::realtime::hub::World;
 use crate::realtime::presence::Presence;
 
-/// Longest letter that is put together from parts, bytes.
+/// The longest letter that is assembled from parts, in bytes.
 pub const LONGEST: usize = 64 << 20;
 const SIGNATURE: usize = 32;
-/// Sender, number of the letter, number of the part, count of parts.
+/// Sender, number of the letter, number of the part, number of parts.
 const HEAD: usize = 8 + 8 + 4 + 4;
 
-/// What instances tell each other.
+/// The content of a letter.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub enum Note {
     /// A new instance, or one that may have missed something: the others answer with their presences.
     Hello,
-    /// Still there.
+    /// The sender is alive.
     Here,
     Bye,
     Broadcast {
         topic: String,
         private: bool,
         event: Option<String>,
-        /// Whole JSON text (`event` is none), a user's JSON text; or in base64 bytes, whole or a user's.
+        /// The payload: a whole JSON text (`event` is `None`) or a user's JSON text; or base64 bytes, also whole or a
+        /// user's.
         json: Option<String>,
         bytes: Option<String>,
     },
@@ -46,7 +46,7 @@ pub enum Note {
         private: bool,
         channel: u64,
     },
-    /// All presences of the sender in these rooms. With the last of several it has none anywhere else.
+    /// All presences of the sender in these rooms. After the last of several such letters, it has none in other rooms.
     Present {
         rooms: Vec<Room>,
         is_last: bool,
@@ -71,7 +71,7 @@ pub struct Seal {
     key: Hmac<Sha256>,
 }
 
-/// A MAC under a key of any length: as RFC 2104 says, longer keys are hashed and shorter ones filled with zeros.
+/// A MAC with a key of any length: as in RFC 2104, longer keys are hashed and shorter ones padded with zeros.
 fn keyed(key: &[u8]) -> Hmac<Sha256> {
     let mut block = [0; 64];
     let hashed;
@@ -85,7 +85,7 @@ fn keyed(key: &[u8]) -> Hmac<Sha256> {
     <Hmac<Sha256> as hmac::digest::KeyInit>::new(&block.into())
 }
 
-/// A part whose seal is ours.
+/// A part with a valid signature.
 #[derive(Debug, PartialEq)]
 pub struct Part {
     pub from: u64,
@@ -102,14 +102,14 @@ impl Seal {
         Self { key: keyed(&derived.finalize().into_bytes()) }
     }
 
-    /// A name that only instances under this secret come to.
+    /// A name that only instances with this secret can derive.
     pub fn name(&self) -> String {
         let mut mac = self.key.clone();
         mac.update(b"subject");
         hex::encode(&mac.finalize().into_bytes()[..12])
     }
 
-    /// The parts of a letter, of at most so many bytes each.
+    /// The signed parts of a letter, of at most `longest` bytes each.
     pub fn seal(&self, from: u64, letter: u64, content: &[u8], longest: usize) -> Vec<Bytes> {
         let room = longest.saturating_sub(SIGNATURE + HEAD).max(1);
         let count = content.len().div_ceil(room).max(1);
@@ -120,7 +120,7 @@ impl Seal {
             part.put_bytes(0, SIGNATURE);
             part.put_u64(from);
             part.put_u64(letter);
-            // A letter is far below 2^32 parts.
+            // A letter has far fewer than 2^32 parts.
             part.put_u32(u32::try_from(number).unwrap_or(u32::MAX));
             part.put_u32(u32::try_from(count).unwrap_or(u32::MAX));
             part.put_slice(piece);
@@ -133,7 +133,7 @@ impl Seal {
         pieces.collect()
     }
 
-    /// None for what no instance of ours has written.
+    /// `None` if the signature is invalid.
     pub fn open(&self, mut part: Bytes) -> Option<Part> {
         if part.len() < SIGNATURE + HEAD {
             return None;
@@ -147,7 +147,7 @@ impl Seal {
     }
 }
 
-/// Letters that are being put together, and how far each sender has come.
+/// Assembles letters from parts, and tracks each sender's last letter.
 #[derive(Default)]
 pub struct Desk {
     senders: HashMap<u64, Sender>,
@@ -155,15 +155,15 @@ pub struct Desk {
 
 #[derive(Default)]
 struct Sender {
-    /// The last letter that came whole.
+    /// The last complete letter.
     last: u64,
-    /// The letter under way, its next part, and what has come of it.
+    /// The current letter: its number, the next part, and the bytes so far.
     partial: (u64, u32, BytesMut),
 }
 
 impl Desk {
-    /// A letter that is whole with this part. Parts of a sender come in order; one that does not fit on what came
-    /// before is dropped with its letter, and so is what has come already.
+    /// Adds a part and returns the letter if it is complete. A sender's parts arrive in order; one out of order
+    /// is dropped together with its letter, as is a repeated one.
     pub fn put(&mut self, part: Part) -> Option<Bytes> {
         let sender = self.senders.entry(part.from).or_default();
         if part.letter <= sender.last {
@@ -234,7 +234,7 @@ mod tests {
         assert!(parts.len() > 10 && parts.iter().all(|part| part.len() <= 1000));
         let mut desk = Desk::default();
         let mut put = |part: &Bytes| desk.put(seal.open(part.clone()).expect("ours"));
-        // Without its beginning, or with a gap, it is none.
+        // Incomplete without its beginning, or with a gap.
         assert_eq!(put(&parts[1]), None);
         assert!(parts.iter().filter(|part| **part != parts[3]).all(|part| put(part).is_none()));
         let mut whole = parts.iter().filter_map(&mut put);

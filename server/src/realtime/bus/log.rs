@@ -1,5 +1,5 @@
-//! The way through the database's log: letters are written by `pg_logical_emit_message` and read by every instance from
-//! its own stream, in one order for all.
+//! Transport over the database's log: letters are written with `pg_logical_emit_message`, and every instance reads them
+//! from its own stream, in the same order.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use tokio::sync::mpsc::Receiver;
 use crate::db::{Param, Step};
 use crate::realtime::Inner;
 
-/// What our messages in the log are called.
+/// The prefix of our messages in the log.
 pub const PREFIX: &str = "ferrobase.realtime";
-/// Letters written at once, and about how many bytes.
+/// The most letters, and about the most bytes, written at once.
 const BATCH: (usize, usize) = (256, 8 << 20);
 
-/// Writes what is to be written, until there is no more.
+/// Writes queued letters until the queue is closed.
 pub async fn run(inner: &Arc<Inner>, waiting: &mut Receiver<Bytes>) {
     while let Some(first) = waiting.recv().await {
         let mut letters = vec![first];
@@ -30,7 +30,7 @@ pub async fn run(inner: &Arc<Inner>, waiting: &mut Receiver<Bytes>) {
     }
 }
 
-/// One transaction: its end brings all of them to the disk, where readers of the log find them.
+/// One transaction, so that a single commit flushes all of them to the log.
 pub async fn write(inner: &Inner, letters: Vec<Bytes>) {
     let count = letters.len();
     let steps = letters.iter().flat_map(|letter| inner.bus.sealed(letter, usize::MAX)).map(|part| Step {

@@ -1,7 +1,7 @@
-//! Other instances of the project: broadcasts and presence cross over to them, through the database's log or over NATS.
+//! Shares broadcasts and presence with the project's other instances, through the database's log or over NATS.
 //!
-//! Nothing is sent while no other instance is known. Each instance owns the presences of its sockets and tells all of
-//! them to whoever is new; one that was silent for [`LEASE`] is gone, and its presences with it.
+//! Nothing is sent while no other instance is known. Each instance owns the presences of its sockets and sends all of
+//! them to a new instance. An instance that was silent for [`LEASE`] is removed with its presences.
 
 mod letter;
 pub mod log;
@@ -26,18 +26,18 @@ use super::{Inner, token};
 use letter::{Desk, Note, Room, Seal};
 pub use nats::NatsConfig;
 
-/// Letters and bytes that may wait to be sent; what comes beyond is lost.
+/// The most letters and bytes that may wait to be sent; further ones are lost.
 const WAITING: (usize, usize) = (4096, 64 << 20);
-/// How often an instance says that it lives.
+/// The interval of heartbeats.
 pub const TICK: Duration = Duration::from_secs(5);
-/// An instance that was silent for so long is gone.
+/// An instance that was silent for this long is gone.
 const LEASE: Duration = Duration::from_secs(20);
-/// Presences told in one letter, about.
+/// About how many presences go into one letter.
 const PRESENCES: usize = 500;
-/// How long the last word may take when the server stops.
+/// The timeout for the farewell when the server stops.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
-/// The way to other instances.
+/// The connection to other instances.
 pub struct Bus {
     instance: u64,
     seal: Seal,
@@ -45,13 +45,13 @@ pub struct Bus {
     out: mpsc::Sender<Bytes>,
     waiting: Mutex<Option<mpsc::Receiver<Bytes>>>,
     waiting_bytes: AtomicUsize,
-    /// Raised whenever nothing waits any more.
+    /// Notified when the queue is empty.
     sent: Notify,
     next_letter: AtomicU64,
     desk: Mutex<Desk>,
     peers: Mutex<HashMap<u64, Peer>>,
     has_peers: AtomicBool,
-    /// Over NATS: whether it is there.
+    /// Whether NATS is connected, if it is used.
     is_connected: AtomicBool,
     /// When a loss was logged last, seconds since 1970.
     warned: AtomicI64,
@@ -60,7 +60,7 @@ pub struct Bus {
 /// Another instance.
 struct Peer {
     heard: Instant,
-    /// Rooms of which it has told its presences, until it has told all.
+    /// Rooms whose presences it has sent, until it has sent all.
     told: HashSet<World>,
 }
 
@@ -89,7 +89,7 @@ impl Bus {
         self.nats.is_none()
     }
 
-    /// What the project's instances, and no others, call their subject.
+    /// The name shared by the project's instances only.
     fn name(&self) -> String {
         self.seal.name()
     }
@@ -98,7 +98,7 @@ impl Bus {
         serde_json::to_vec(note).unwrap_or_default().into()
     }
 
-    /// A letter as it goes over the way, in parts of at most so many bytes.
+    /// A letter for the transport, in parts of at most `longest` bytes.
     fn sealed(&self, letter: &[u8], longest: usize) -> Vec<Bytes> {
         let number = self.next_letter.fetch_add(1, Ordering::Relaxed);
         self.seal.seal(self.instance, number, letter, longest)
@@ -115,7 +115,7 @@ impl Bus {
         }
     }
 
-    /// These wait no more.
+    /// Removes these from the count of waiting letters.
     fn taken(&self, letters: &[Bytes]) {
         let size: usize = letters.iter().map(Bytes::len).sum();
         if self.waiting_bytes.fetch_sub(size, Ordering::AcqRel) == size {
@@ -123,7 +123,7 @@ impl Bus {
         }
     }
 
-    /// Counts what other instances will not hear; logged from time to time.
+    /// Counts letters that other instances will not get; logs it from time to time.
     fn lose(&self, inner: &Inner, count: usize, why: &dyn std::fmt::Display) {
         const PAUSE: i64 = 10;
         inner.metrics.lost_between_instances.fetch_add(count as u64, Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Bus {
         }
     }
 
-    /// Whether anybody may be listening: another instance is known, or none could have been heard.
+    /// Whether anybody may be listening: another instance is known, or none could have been heard yet.
     fn is_of_use(&self, inner: &Inner) -> bool {
         self.has_peers.load(Ordering::Acquire)
             || match self.nats {
@@ -143,13 +143,13 @@ impl Bus {
             }
     }
 
-    /// This instance hears the others from now on: they are told, and answer.
+    /// This instance now receives letters: announces it to the others, which answer with their presences.
     pub fn up(&self, inner: &Inner) {
         self.write(inner, &Note::Hello);
         self.present(inner);
     }
 
-    /// Tells all presences of this instance.
+    /// Sends all presences of this instance.
     fn present(&self, inner: &Inner) {
         let (mut rooms, mut count): (Vec<Room>, usize) = (Vec::new(), 0);
         for (world, presences) in inner.hub.presences_of(self.instance) {
@@ -163,14 +163,14 @@ impl Bus {
         self.write(inner, &Note::Present { rooms, is_last: true });
     }
 
-    /// Tells the others that this instance listens no more.
+    /// Announces that this instance leaves.
     pub fn leave(&self, inner: &Inner) {
         self.write(inner, &Note::Bye);
         self.peers.lock().clear();
         self.has_peers.store(false, Ordering::Release);
     }
 
-    /// What the others say is not heard any more: whoever was there tells it again after the next [`Self::up`].
+    /// Letters are no longer received. The others send their presences again after the next [`Self::up`].
     pub fn lost(&self, inner: &Inner) {
         let gone: Vec<u64> = self.peers.lock().drain().map(|(peer, _)| peer).collect();
         self.has_peers.store(false, Ordering::Release);
@@ -179,7 +179,7 @@ impl Bus {
         }
     }
 
-    /// Every [`TICK`]: says that this instance lives, and forgets those that do not.
+    /// Every [`TICK`]: sends a heartbeat, and removes silent instances.
     pub fn tick(&self, inner: &Inner) {
         let mut gone = Vec::new();
         let has_peers = {
@@ -234,7 +234,7 @@ impl Bus {
         }
     }
 
-    /// Takes what came over the way.
+    /// Handles a received part.
     pub fn receive(&self, inner: &Inner, content: Bytes) {
         let Some(part) = self.seal.open(content) else {
             self.lose(inner, 1, &"one bears a seal that is not this project's");
@@ -247,7 +247,7 @@ impl Bus {
         let Some(letter) = self.desk.lock().put(part) else { return };
         match serde_json::from_slice(&letter) {
             Ok(note) => self.read(inner, from, note),
-            // Another version's.
+            // A letter of another version.
             Err(error) => self.lose(inner, 1, &error),
         }
     }
@@ -294,7 +294,7 @@ impl Bus {
         }
     }
 
-    /// All that another instance has of presences, room by room; what it does not name any more is gone.
+    /// Replaces another instance's presences, room by room; those that it no longer names are removed.
     fn presences_of(&self, inner: &Inner, from: u64, rooms: Vec<Room>, is_last: bool) {
         let worlds: Vec<World> = rooms.iter().map(Room::world).collect();
         for (world, room) in worlds.iter().zip(rooms) {
@@ -321,7 +321,7 @@ impl Bus {
         }
     }
 
-    /// Sends what is to be sent, until the server stops; then a last word.
+    /// Sends queued letters until the server stops, and then the farewell.
     pub async fn run(inner: Arc<Inner>) {
         let bus = &inner.bus;
         let Some(mut waiting) = bus.waiting.lock().take() else { return };

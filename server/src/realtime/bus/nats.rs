@@ -1,8 +1,8 @@
-//! The way over NATS, for projects whose broadcasts are more than the database's log should carry.
+//! Transport over NATS, for projects with more broadcasts than the database's log should carry.
 //!
-//! All instances of a project publish to one subject and listen to it. Only the core protocol is used: what is
-//! published while an instance is not connected has not reached it, so it asks for the others' presences when it is
-//! back. Reference: <https://docs.nats.io/reference/reference-protocols/nats-protocol>.
+//! All instances of a project publish and subscribe to one subject. Only the core protocol is used: an instance
+//! misses what is published while it is disconnected, so it requests the others' presences when it is back.
+//! Reference: <https://docs.nats.io/reference/reference-protocols/nats-protocol>.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,25 +17,26 @@ use super::TICK;
 use crate::config::Secret;
 use crate::realtime::Inner;
 
-/// Messages that may wait between the connection and us.
+/// The most received messages that may wait.
 const WAITING: usize = 8192;
-/// Longest message, where the server would take longer ones.
+/// The longest message, even if the server would accept longer ones.
 const LONGEST: usize = 512 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest pause between two attempts to connect.
+/// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Where NATS is: `FERROBASE_BUS_URL`, `FERROBASE_BUS_SUBJECT`.
+/// The settings `FERROBASE_BUS_URL` and `FERROBASE_BUS_SUBJECT`.
 #[derive(Clone, Debug)]
 pub struct NatsConfig {
-    /// `nats://` or `tls://`, with user and password or a token where the server wants them; several joined by commas.
+    /// `nats://` or `tls://`, with user and password or a token if the server requires them; several separated by
+    /// commas.
     url: Secret,
-    /// What the project's subject begins with.
+    /// The prefix of the project's subject.
     subject: String,
 }
 
 impl NatsConfig {
-    /// Refuses what is no address of NATS.
+    /// Refuses invalid NATS addresses.
     pub fn parse(url: Secret, subject: Option<String>) -> Result<Self, String> {
         addresses(&url)?;
         let subject = subject.unwrap_or_else(|| "ferrobase.realtime".to_owned());
@@ -47,7 +48,7 @@ impl NatsConfig {
     }
 }
 
-/// Its errors do not repeat the URL, which may hold a password.
+/// Errors do not repeat the URL, which may contain a password.
 fn addresses(url: &Secret) -> Result<Vec<ServerAddr>, String> {
     let text = url.reveal();
     let parsed = text.split(',').map(|part| {
@@ -76,13 +77,13 @@ pub async fn run(inner: &Arc<Inner>, config: &NatsConfig, waiting: &mut Receiver
         .connection_timeout(CONNECT_TIMEOUT)
         .subscription_capacity(WAITING)
         .event_callback(move |event| {
-            // Whoever is behind with events hears of the next ones.
+            // If the receiver is behind, it learns of later events.
             let _ = told.try_send(event);
             std::future::ready(())
         });
     let subject = format!("{}.{}", config.subject, inner.bus.name());
     let opened = async {
-        // Both come back at once: the connection is opened, and opened again, beside them.
+        // Both return immediately: the connection is opened, and reopened, in the background.
         let client = options.connect(addresses(&config.url).unwrap_or_default()).await.map_err(|e| e.to_string())?;
         let subscriber = client.subscribe(subject.clone()).await.map_err(|e| e.to_string())?;
         Ok::<_, String>((client, subscriber))
@@ -107,7 +108,7 @@ async fn publish(inner: &Arc<Inner>, client: &Client, subject: &str, waiting: &m
             }
         }
         if inner.is_stopping() {
-            // The last word still has to leave.
+            // The farewell still has to be sent.
             let _ = client.flush().await;
         }
         inner.bus.taken(&[letter]);
@@ -147,7 +148,7 @@ fn follow(inner: &Arc<Inner>, event: &Event) {
         }
         Event::SlowConsumer(_) => {
             inner.bus.lose(inner, 1, &"this instance is behind");
-            // What was missed of presences is told again.
+            // Missed presences are sent again.
             inner.bus.up(inner);
         }
         other => tracing::warn!(event = %other, "the bus of realtime"),

@@ -1,4 +1,4 @@
-//! What the catalog knows of tables and types, and what roles may read of them.
+//! Tables and types from the catalog, and what roles may read.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,12 +15,13 @@ pub struct Table {
     pub schema: String,
     pub name: String,
     pub columns: Vec<TableColumn>,
-    /// Whether row level security was on when it was looked at.
+    /// Whether row level security was on when it was loaded.
     pub had_rls: bool,
     pub types: Types,
     /// Types that are enumerations.
     pub enums: HashSet<u32>,
-    /// Which of the rows with these keys (an array per column of the primary key) may be seen: their numbers from 1.
+    /// Returns which of the rows with these keys (an array per column of the primary key) are visible, as numbers from
+    /// 1.
     pub visible_sql: Option<Arc<str>>,
 }
 
@@ -47,7 +48,7 @@ impl Table {
     }
 }
 
-/// One statement by itself.
+/// Runs a single statement.
 pub async fn ask(db: &ExclusivePool, sql: &str, params: Vec<Param>) -> Result<Vec<Row>, DbError> {
     let step = Step { text: sql.into(), params, role: "".into() };
     match db.run_each("", &[vec![step]]).await?.pop() {
@@ -57,7 +58,7 @@ pub async fn ask(db: &ExclusivePool, sql: &str, params: Vec<Param>) -> Result<Ve
     }
 }
 
-/// What makes the steps after it the caller's.
+/// The step that makes the following ones run as the caller.
 pub fn act_as(caller: &Caller, search_path: &str) -> Step {
     let subject = caller.subject().unwrap_or_default();
     Step {
@@ -92,7 +93,7 @@ fn word(row: &Row, column: usize) -> Result<String, DbError> {
 #[derive(Clone, Debug)]
 pub struct Published {
     pub oid: u32,
-    /// Its columns that are published; none where PostgreSQL knows no such lists (before 15).
+    /// Its published columns; `None` before PostgreSQL 15, which has no column lists.
     columns: Option<Vec<String>>,
 }
 
@@ -102,7 +103,7 @@ impl Published {
     }
 }
 
-/// Tables of the publication that a subscription means. `*` stands for all.
+/// The tables of the publication that a subscription names. `*` stands for all.
 pub async fn published(db: &ExclusivePool, schema: &str, table: &str) -> Result<Vec<Published>, DbError> {
     const SQL: &str = "select c.oid::int8,
             case when pg_catalog.to_jsonb(p) ? 'attnames' then
@@ -123,7 +124,7 @@ pub async fn all_published(db: &ExclusivePool) -> Result<HashSet<(String, String
     ask(db, SQL, Vec::new()).await?.iter().map(|row| Ok((word(row, 0)?, word(row, 1)?))).collect()
 }
 
-/// Looks tables up, with all types that their columns are made of. Those that are gone are left out.
+/// Loads tables with all types of their columns. Missing tables are left out.
 pub async fn tables(db: &ExclusivePool, wanted: &[u32]) -> Result<Vec<Table>, DbError> {
     const SQL: &str = "select c.oid::int8, n.nspname::text, c.relname::text, c.relrowsecurity,
             a.attname::text, a.atttypid::int8, t.typname::text,
@@ -175,7 +176,7 @@ pub async fn tables(db: &ExclusivePool, wanted: &[u32]) -> Result<Vec<Table>, Db
     Ok(found)
 }
 
-/// What these types are, and those they are made of.
+/// Loads these types, and the types that they consist of.
 async fn types(db: &ExclusivePool, mut wanted: HashSet<u32>) -> Result<(Types, HashSet<u32>), DbError> {
     // A composite's attributes come as two arrays; `typelem` counts only for true arrays.
     const SQL: &str = "select t.oid::int8, t.typtype::text, t.typbasetype::int8,
@@ -221,7 +222,7 @@ async fn types(db: &ExclusivePool, mut wanted: HashSet<u32>) -> Result<(Types, H
             }
             types.insert(id, kind);
         }
-        // One that is gone meanwhile is not asked for again.
+        // A type that is gone meanwhile is not loaded again.
         for oid in wanted.drain() {
             types.entry(oid).or_insert(Kind::Text);
         }
@@ -234,8 +235,8 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The keys of rows that meet `conditions` (of columns quoted by [`quoted`]), as text; so many at most, written as
-/// the log has them. None without a primary key.
+/// SQL for the keys of rows that meet `conditions` (of columns quoted by [`quoted`]): at most `most`, as text in
+/// the log's format. `None` without a primary key.
 pub fn keys_sql(table: &Table, conditions: &[String], most: usize) -> Option<String> {
     let keys: Vec<String> =
         table.keys().map(|key| format!("pg_catalog.format('%s', t.{})", quoted(&key.name))).collect();
@@ -270,11 +271,11 @@ fn visible_sql(table: &Table) -> Option<Arc<str>> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
     pub rls: bool,
-    /// Names of columns; none if the schema is closed to the role.
+    /// Names of columns; empty if the role may not use the schema.
     pub columns: HashSet<String>,
 }
 
-/// The question what roles may read of a table, for [`read_rights`].
+/// The query for what roles may read of a table; see [`read_rights`].
 pub fn rights_step(table: u32, roles: &[&str]) -> Step {
     const SQL: &str = "select r.rolname::text, c.relrowsecurity,
             case when pg_catalog.has_schema_privilege(r.oid, c.relnamespace, 'usage') then

@@ -1,4 +1,4 @@
-//! A changed row, and what is known of it before and after.
+//! A changed row, with what is known of it before and after.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Change {
         (self.relation.schema.clone(), self.relation.name.clone())
     }
 
-    /// The value of a column after the change: none if it is not known.
+    /// The value of a column after the change; `None` if unknown.
     pub fn new_cell(&self, column: usize) -> Option<&Cell> {
         match self.new.as_ref()?.get(column)? {
             Cell::Unchanged => match &self.old {
@@ -42,7 +42,7 @@ impl Change {
         }
     }
 
-    /// The value of a column before the change, as far as the replica identity holds it.
+    /// The value of a column before the change, if the replica identity contains it.
     pub fn old_cell(&self, column: usize) -> Option<&Cell> {
         let is_key = self.relation.columns.get(column)?.is_key;
         let cell = match &self.old {
@@ -55,12 +55,12 @@ impl Change {
         cell.filter(|cell| **cell != Cell::Unchanged)
     }
 
-    /// The value of a key's column before the change: what is no part of the replica identity counts as unchanged.
+    /// The value of a key column before the change. Columns outside the replica identity count as unchanged.
     pub fn identified_cell(&self, column: usize) -> Option<&Cell> {
         self.old_cell(column).or_else(|| self.new_cell(column))
     }
 
-    /// What a filter looks at.
+    /// The value that filters check.
     pub fn filtered_cell(&self, column: usize) -> Option<&Cell> {
         if self.action == Action::Delete { self.old_cell(column) } else { self.new_cell(column) }
     }

@@ -1,8 +1,8 @@
 //! Filters of subscriptions: `column=[not.]op.value`, several joined by commas, all of which have to hold.
 //!
-//! Reference: supabase/realtime `lib/extensions/postgres_cdc_rls/subscriptions.ex`. What a comparison means is
-//! PostgreSQL's to say: only where the answer is certain from the text alone (integers, uuids, texts, …) it is given
-//! here, else PostgreSQL compares.
+//! Reference: supabase/realtime `lib/extensions/postgres_cdc_rls/subscriptions.ex`. Comparisons have PostgreSQL's
+//! semantics. They are evaluated here only if the text alone decides (integers, uuids, texts, …); otherwise
+//! PostgreSQL compares.
 
 use super::json::{Kind, Types};
 
@@ -62,7 +62,7 @@ impl Op {
         }
     }
 
-    /// Between the column's value and the filter's, in SQL.
+    /// The SQL operator.
     fn symbol(self) -> &'static str {
         match self {
             Self::Eq => "=",
@@ -92,13 +92,13 @@ pub struct Filter {
     pub negate: bool,
 }
 
-/// Reads a filter; the error is what upstream says behind ``Error parsing `filter` params: ``.
+/// Parses a filter; the error is upstream's text after ``Error parsing `filter` params: ``.
 pub fn parse(text: &str) -> Result<Vec<Filter>, String> {
     let text = text.trim();
     if text.is_empty() { Ok(Vec::new()) } else { segments(text).iter().map(|segment| condition(segment)).collect() }
 }
 
-/// Splits at commas outside of quotes and parentheses. A quote counts only where a value can begin.
+/// Splits at commas outside of quotes and parentheses. A quote counts only at the beginning of a value.
 fn segments(text: &str) -> Vec<String> {
     let (mut all, mut current) = (Vec::new(), String::new());
     let (mut depth, mut quoted, mut previous) = (0usize, false, '\0');
@@ -175,7 +175,7 @@ fn unquoted(value: &str) -> String {
     value.to_owned()
 }
 
-/// A condition that is checked against its column.
+/// A condition that was checked against its column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     pub column: Box<str>,
@@ -224,16 +224,16 @@ pub struct Column<'a> {
     pub is_enum: bool,
     /// The type's name, quoted for SQL.
     pub sql_type: &'a str,
-    /// Whether equal texts, and only those, compare as equal.
+    /// Whether the collation is deterministic: only identical texts are equal.
     pub is_deterministic: bool,
 }
 
-/// Values of a filter as PostgreSQL writes them: one, or those of `in`.
+/// The filter's values in PostgreSQL's canonical text: one, or those of `in`.
 pub type Canonical = Vec<Option<String>>;
 
 impl Filter {
-    /// The statement that tells how PostgreSQL writes the value (`$1`), or fails if it is none of the type. Patterns and
-    /// keywords are not values.
+    /// The statement that returns the canonical text of the value (`$1`), or fails if it is not valid for the type.
+    /// `None` for patterns and keywords, which are not values.
     pub fn canonical_sql(&self, sql_type: &str) -> Option<String> {
         match self.op {
             Op::Is | Op::Like | Op::Ilike | Op::Match | Op::Imatch => None,
@@ -250,7 +250,7 @@ impl Filter {
             kind = *base;
         }
         let is_integer = matches!(kind, 20 | 21 | 23);
-        // bool, text, varchar, uuid, date: two values are equal if and only if their texts are.
+        // bool, text, varchar, uuid, date: values are equal if and only if their texts are.
         let is_textual = is_integer || matches!(kind, 16 | 25 | 1043 | 2950 | 1082) || column.is_enum;
         let texts = || canonical.iter().flatten().map(|text| text.as_str().into()).collect::<Vec<Box<str>>>();
         let test = match self.op {
@@ -273,7 +273,7 @@ impl Filter {
                 return Err("too many values for `in` filter. Maximum 100".to_owned());
             }
             Op::Eq | Op::In if is_textual && column.is_deterministic => {
-                // A null among the values leaves `not.in` undecided for all others.
+                // With a null among the values, `not.in` is never true.
                 if negate && canonical.iter().any(Option::is_none) {
                     self.asked(column)
                 } else {
@@ -308,7 +308,7 @@ impl Filter {
         format!("coalesce({negation}({value} {symbol} {operand}), false)")
     }
 
-    /// The condition of a row's column, and its parameter; [`Self::bind`] has found nothing wrong with it.
+    /// The SQL condition on a row's column, and its parameter. Already validated by [`Self::bind`].
     pub fn of_row(&self, value: &str, sql_type: &str, parameter: usize) -> (String, &str) {
         if self.op != Op::Is {
             return (self.condition(value, sql_type, parameter), &self.value);
@@ -319,11 +319,11 @@ impl Filter {
             _ => "null",
         };
         let negation = if self.negate { "not " } else { "" };
-        // The parameter is of no use, but has its place.
+        // The parameter is unused, but must be referenced.
         (format!("({value} is {negation}{keyword} and ${parameter}::text is not null)"), &self.value)
     }
 
-    /// `$1` is an array of the column's values as text, `$2` the filter's value; answers a row per value, in order.
+    /// `$1` is an array of the column's values as text, `$2` the filter's value. Returns a row per value, in order.
     fn asked(&self, column: &Column<'_>) -> Test {
         let kind = column.sql_type;
         let condition = self.condition(&format!("u.v::{kind}"), kind, 2);
@@ -333,7 +333,7 @@ impl Filter {
     }
 }
 
-/// What is known of a condition for a value.
+/// The result of a condition for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Holds,
@@ -343,7 +343,7 @@ pub enum Verdict {
 }
 
 impl Bound {
-    /// Checks a value; none is null.
+    /// Checks a value; `None` is null.
     pub fn check(&self, value: Option<&str>) -> Verdict {
         let holds = match &self.test {
             Test::Is { keyword, negate } => {
@@ -457,7 +457,7 @@ mod tests {
         for (text, kind) in [("a=eq.1.0", 1700), ("a=lt.b", 25), ("a=like.b%", 25), ("a=eq.x", 1042)] {
             assert_eq!(bound(text, kind, &["x"]).check(Some("1")), Verdict::Ask, "{text}");
         }
-        // Such a collation may call different texts equal.
+        // Such a collation may treat different texts as equal.
         let column = Column { kind: 25, is_enum: false, sql_type: "text", is_deterministic: false };
         let check = one("a=eq.x").bind(&column, &Types::new(), &vec![Some("x".to_owned())]).expect("bound");
         assert_eq!(check.check(Some("x")), Verdict::Ask);

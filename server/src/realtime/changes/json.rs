@@ -1,7 +1,7 @@
 //! A value's text as JSON, as PostgreSQL's `to_jsonb` writes it.
 //!
-//! The text is what the type's output function gives under fixed settings (ISO dates, UTC). bytea loses its `\x`, as
-//! upstream has it. What a type is comes from the catalog: a domain is its base, an array its elements, a composite
+//! The text comes from the type's output function with fixed settings (ISO dates, UTC). bytea loses its `\x`, as
+//! upstream. Types come from the catalog: a domain resolves to its base, an array to its elements, a composite to
 //! its attributes.
 
 use std::collections::HashMap;
@@ -9,19 +9,19 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// What a type's values become.
+/// How a type's values are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     Bool,
     /// Integers, floats, numeric; NaN and infinities become strings.
     Number,
-    /// `json` and `jsonb`: it is JSON already.
+    /// `json` and `jsonb`: already JSON.
     Json,
-    /// `timestamp` (a blank becomes a `T`).
+    /// `timestamp` (a space becomes a `T`).
     Timestamp,
     TimestampTz,
     Bytea,
-    /// An array of this type, whose elements this character stands between.
+    /// An array of this type, with this delimiter.
     Array(u32, char),
     /// Attributes in order, dropped ones left out.
     Composite(Vec<(String, u32)>),
@@ -34,10 +34,10 @@ pub enum Kind {
 /// Types by oid.
 pub type Types = HashMap<u32, Kind>;
 
-/// Values that never end are not followed further than this.
+/// The deepest nesting of values that is followed.
 const DEEPEST: usize = 64;
 
-/// What every database has under the same oid.
+/// Types with the same oid in every database.
 pub fn built_in(oid: u32) -> Option<Kind> {
     Some(match oid {
         16 => Kind::Bool,
@@ -304,7 +304,7 @@ mod tests {
             (50_001, r#"(1,"x, ""y""","{a,b}")"#, r#"{"a":1,"b":"x, \"y\"","c":["a","b"]}"#),
             (50_001, "(,,)", r#"{"a":null,"b":null,"c":null}"#),
             (50_002, r#"{"(1,\"x y\",{})"}"#, r#"[{"a":1,"b":"x y","c":[]}]"#),
-            // What cannot be read stays a string.
+            // Unparsable values stay strings.
             (1007, "{1", "\"{1\""),
             (50_001, "(1)", "\"(1)\""),
         ] {
@@ -316,7 +316,7 @@ mod tests {
         #[test]
         fn whatever_comes_is_json(text: String) {
             for oid in [16, 25, 17, 1114, 1184, 1007, 1009, 50_000, 50_001, 50_002] {
-                // Numbers are PostgreSQL's own.
+                // Numbers keep PostgreSQL's format.
                 if oid == 50_000 { continue; }
                 let out = json(oid, &text);
                 if !text.bytes().any(|byte| byte.is_ascii_digit()) {

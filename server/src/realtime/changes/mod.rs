@@ -30,11 +30,11 @@ use record::Record;
 pub use registry::Subscription;
 use registry::{Entry, Registry, Shape};
 
-/// Subscriptions of one channel, and conditions of one: each is asked of the database.
+/// The most subscriptions of a channel, and conditions of a subscription. The database checks each.
 const MOST: (usize, usize) = (100, 32);
 /// How long a join waits for the stream.
 const START_WAIT: Duration = Duration::from_secs(6);
-/// How long whoever has replaced the database waits for the next stream.
+/// How long a replacement of the database waits for the next stream.
 const NEXT_STREAM: Duration = Duration::from_secs(2);
 
 /// A kind of change.
@@ -58,43 +58,43 @@ impl Action {
 /// Why there is no subscription.
 #[derive(Debug)]
 pub enum NotSubscribed {
-    /// The stream is being opened.
+    /// The stream is still being opened.
     Starting,
     Refused(String),
 }
 
-/// Where the stream stands.
+/// The state of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nobody wants it.
+    /// Not needed.
     Idle,
     Starting,
     Running {
         /// Whether the publication of tables is part of it.
         has_tables: bool,
     },
-    /// It cannot be had, and why.
+    /// Not available, with the reason.
     Unavailable(String),
 }
 
 /// Subscriptions, and the stream that feeds them.
 pub struct Changes {
     db: ExclusivePool,
-    /// Under which callers' rows are asked for.
+    /// The `search_path` for queries as callers.
     search_path: String,
     registry: RwLock<Registry>,
     state: watch::Sender<State>,
     /// Which database the stream followed last, of [`replaced::times`].
     followed: watch::Sender<u64>,
-    /// Somebody wants the stream.
+    /// Notified when the stream is needed.
     wanted: Notify,
-    /// The publication of tables has appeared since the stream began.
+    /// Notified when the publication of tables has appeared after the stream began.
     restart: Notify,
-    /// Channels that want to be told when it runs.
+    /// Channels waiting for the stream.
     waiting: Mutex<Vec<Arc<Member>>>,
     /// `realtime.subscription`.
     record: Record,
-    /// Raised whenever the stream has ended: what was prepared before may have missed something.
+    /// Incremented whenever the stream ends: earlier preparations may have missed changes.
     generation: AtomicU64,
 }
 
@@ -122,12 +122,12 @@ impl Changes {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Asks for the stream.
+    /// Requests the stream.
     pub fn want(&self) {
         self.wanted.notify_one();
     }
 
-    /// Waits until the stream, if there is one, follows the database that has replaced another.
+    /// Waits until the stream, if there is one, follows the new database after a replacement.
     pub async fn follow_next(&self) {
         let (database, mut followed) = (replaced::times(), self.followed.subscribe());
         if matches!(*self.state.borrow(), State::Running { .. } | State::Starting) {
@@ -142,7 +142,7 @@ impl Changes {
         self.state.borrow().clone()
     }
 
-    /// Takes subscriptions in, then does `first`; no change comes between.
+    /// Registers subscriptions and then runs `first`, with no change delivered in between.
     pub fn register(&self, member: &Arc<Member>, subscriptions: Vec<Subscription>, first: impl FnOnce()) {
         let has_any = !subscriptions.is_empty();
         let mut registry = self.registry.write();
@@ -156,12 +156,12 @@ impl Changes {
         }
     }
 
-    /// Exchanges the subscriptions of a channel. What is being judged under the old ones is still delivered.
+    /// Replaces the subscriptions of a channel. Changes already being checked for the old ones are still delivered.
     pub fn replace(&self, member: &Arc<Member>, subscriptions: Vec<Subscription>) {
         let mut registry = self.registry.write();
         let old = registry.of_channel(member.id).to_vec();
         let number = old.iter().map(|entry| entry.number).min();
-        // What the channel was shown before it has still seen.
+        // The channel has still seen the rows of its old subscriptions.
         for subscription in &subscriptions {
             let before = old.iter().find(|entry| entry.subscription.id == subscription.id);
             let before = before.and_then(|entry| entry.subscription.view.as_ref());
@@ -185,12 +185,12 @@ impl Changes {
         self.waiting.lock().retain(|waiting| waiting.id != member);
     }
 
-    /// What a channel is told, in words.
+    /// A description of the channel's subscriptions.
     pub fn described(&self, member: u64) -> Vec<String> {
         self.registry.read().of_channel(member).iter().map(|entry| entry.subscription.to_string()).collect()
     }
 
-    /// Tells a channel once broadcasts of the database flow.
+    /// Notifies a channel once the database's broadcasts are streamed.
     pub fn tell_when_ready(&self, member: &Arc<Member>) {
         let mut waiting = self.waiting.lock();
         if matches!(*self.state.borrow(), State::Running { .. }) {
@@ -211,7 +211,7 @@ impl Changes {
         }
     }
 
-    /// Waits until the stream runs; whether tables are part of it.
+    /// Waits until the stream runs; returns whether it includes tables.
     pub async fn running(&self) -> Result<bool, NotSubscribed> {
         let mut state = self.state.subscribe();
         self.want();
@@ -230,8 +230,7 @@ impl Changes {
         tokio::time::timeout(START_WAIT, settled).await.unwrap_or(Err(NotSubscribed::Starting))
     }
 
-    /// Whose subscriptions are to tables that the publication does not have any more: their changes would be missing in
-    /// silence.
+    /// Channels with subscriptions to tables that are no longer published, whose changes would be missing silently.
     async fn orphans(&self) -> Result<Vec<Arc<Member>>, DbError> {
         let places: Vec<(String, String)> = self.registry.read().exact.keys().cloned().collect();
         if places.is_empty() {

@@ -32,16 +32,16 @@ pub enum Message {
         relation: u32,
         old: Old,
     },
-    /// What `pg_logical_emit_message` wrote.
+    /// A message of `pg_logical_emit_message`.
     Logical {
         prefix: String,
         content: Bytes,
     },
-    /// Origin, type and truncation: of no use here.
+    /// Origin, type and truncation, which are ignored.
     Other,
 }
 
-/// A table as the following messages have it.
+/// A table, as used by the following messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relation {
     pub id: u32,
@@ -60,7 +60,7 @@ pub struct RelationColumn {
     pub kind: u32,
 }
 
-/// What is known of a row before the change.
+/// The known part of a row before the change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Old {
     /// The columns of its replica identity; the others are null here.
@@ -97,12 +97,12 @@ impl Cell {
     }
 }
 
-/// A message that is none.
+/// An invalid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a malformed message of pgoutput")]
 pub struct Malformed;
 
-/// What is left of a message.
+/// The unread rest of a message.
 struct Rest(Bytes);
 
 impl Rest {
@@ -197,7 +197,7 @@ impl Message {
                     let _modifier = rest.u32()?;
                     columns.push(RelationColumn { is_key, name, kind });
                 }
-                // PostgreSQL leaves this schema's name out.
+                // PostgreSQL sends an empty name for this schema.
                 let schema = if schema.is_empty() { "pg_catalog".to_owned() } else { schema };
                 Self::Relation(Relation { id, schema, name, identity, columns })
             }
@@ -316,7 +316,7 @@ mod tests {
         put_tuple(out, tuple);
     }
 
-    /// The message as the documentation says that PostgreSQL writes it.
+    /// Encodes a message as documented by PostgreSQL.
     fn written(message: &Message) -> Bytes {
         let mut out = BytesMut::new();
         match message {

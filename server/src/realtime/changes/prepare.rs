@@ -17,8 +17,8 @@ use crate::realtime::policies::text;
 use crate::realtime::token::Identity;
 
 impl Changes {
-    /// Checks what a channel asks for, as its role. Nothing is subscribed if anything is wrong. The stream's generation
-    /// must still be the same once the subscriptions are registered.
+    /// Checks a channel's subscriptions as its role. If one is invalid, none is registered. The stream's generation
+    /// must still be the same when they are registered.
     pub async fn prepare(
         &self,
         identity: &Identity,
@@ -50,7 +50,7 @@ impl Changes {
             let Checked { filters, select, tables } = self.check(identity, &wanted, &mut places).await?;
             let view = if wanted.has_leaves { Some(self.view(identity, &wanted, &tables).await?) } else { None };
             if !has_tables {
-                // It is there now; the stream began without it.
+                // The publication exists now, but the stream started without it.
                 self.restart.notify_one();
                 return Err(NotSubscribed::Starting);
             }
@@ -70,8 +70,7 @@ impl Changes {
         Ok(subscriptions)
     }
 
-    /// The rows that the caller may see now, of those that the subscription is about. It is asked for last: what comes into
-    /// view later is told.
+    /// The rows of the subscription that the caller can see now. Queried last, because rows that appear later are sent.
     async fn view(&self, identity: &Identity, wanted: &Wanted, oids: &[u32]) -> Result<Arc<View>, NotSubscribed> {
         let failed = |error: DbError| wanted.exception(&error.to_string());
         let found = tables(&self.db, oids).await.map_err(failed)?;
@@ -109,7 +108,7 @@ impl Changes {
         Ok(Arc::new(view))
     }
 
-    /// `places` holds the tables of schemas and names that this join has asked about.
+    /// `places` caches the tables per schema and name for this join.
     async fn check(
         &self,
         identity: &Identity,
@@ -147,7 +146,7 @@ impl Changes {
             let step = rights_step(table.oid, &[role]);
             let rows = ask(&self.db, &step.text, step.params).await.map_err(failed)?;
             let rights = read_rights(&rows).map_err(failed)?.remove(role).unwrap_or_default();
-            // What the log does not hold could never be told, nor be compared.
+            // Columns that are not in the log can be neither sent nor compared.
             let is_published =
                 |column: &str| found.iter().filter(|other| other.oid == table.oid).all(|other| other.has(column));
             let missing = |column: &String| !rights.columns.contains(column) || !is_published(column);
@@ -175,7 +174,7 @@ impl Changes {
                 };
                 let bound = filter.bind(&described, &table.types, &canonical).map_err(raised)?;
                 if let Some((sql, value)) = bound.question() {
-                    // The operator has to be there, and a pattern to be one.
+                    // The operator must exist, and a pattern be valid.
                     let values = if matches!(filter.op, Op::Match | Op::Imatch) { "{\"\"}" } else { "{}" };
                     ask(&self.db, sql, vec![text(values), text(value)]).await.map_err(|error| {
                         let name = filter.op.name();
@@ -198,7 +197,7 @@ impl Changes {
     }
 }
 
-/// What of a channel's wish has been found to hold.
+/// A checked subscription.
 struct Checked {
     filters: Vec<Bound>,
     select: Option<Arc<[String]>>,

@@ -1,8 +1,8 @@
 //! `realtime.subscription`: subscriptions as rows, for tools that read them.
 //!
-//! The rows follow the registry a moment later, in batches. They never decide anything, so a database that does not
-//! take them holds nobody up. Rows of an instance show while its slot exists: a stop, a crash and a lost connection all
-//! hide them at once, and the next instance that opens a stream removes them.
+//! The rows follow the registry with a short delay, in batches. Nothing depends on them, so a database that does not
+//! accept them delays nobody. An instance's rows are visible while its slot exists: a stop, a crash or a lost
+//! connection hides them at once, and the next instance that opens a stream deletes them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::db::{DbError, Param, Step, replaced};
 use crate::realtime::Inner;
 use crate::realtime::policies::{array, text};
 
-/// Changes of the registry are gathered for so long.
+/// How long changes of the registry are collected.
 const GATHER: Duration = Duration::from_millis(250);
 /// Channels whose rows are written in one statement.
 const BATCH: usize = 500;
 /// Pause after the database has refused or failed.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What the rows are behind with.
+/// Pending updates of the rows.
 #[derive(Default)]
 pub struct Record {
     behind: Mutex<Behind>,
@@ -37,7 +37,7 @@ struct Behind {
     channels: HashSet<u64>,
     /// Every channel, because a write has failed.
     all: bool,
-    /// A stream has been opened: rows of instances that are gone are removed.
+    /// A stream has been opened, so rows of dead instances have to be deleted.
     sweep: bool,
 }
 
@@ -64,14 +64,14 @@ impl Record {
 
     fn failed(&self, sweep: bool) {
         let mut behind = self.behind.lock();
-        // What has gathered is not kept: all of it is written anew.
+        // Pending updates are dropped, because everything is written again.
         *behind = Behind { channels: HashSet::new(), all: true, sweep: sweep || behind.sweep };
         drop(behind);
         self.wake.notify_one();
     }
 }
 
-/// Keeps the rows as the registry is, until the server stops.
+/// Keeps the rows in step with the registry until the server stops.
 pub async fn run(inner: Arc<Inner>) {
     let record = &inner.changes.record;
     let mut stopping = inner.stopping.subscribe();
@@ -105,7 +105,7 @@ async fn write(inner: &Inner, behind: &Behind) -> Result<(), DbError> {
     for batch in channels.chunks(BATCH) {
         let Err(error) = note(inner, Some(batch), &rows(inner, batch)).await else { continue };
         let DbError::Refused(_) = error else { return Err(error) };
-        // One whose claims PostgreSQL cannot store (a NUL in them) must not hide the others.
+        // A channel whose claims PostgreSQL cannot store (with a NUL) must not block the others.
         for channel in batch {
             match note(inner, Some(&[*channel]), &rows(inner, &[*channel])).await {
                 Err(DbError::Refused(refusal)) => tracing::debug!(%refusal, "a subscription cannot be shown"),

@@ -8,10 +8,10 @@ use super::filter::{Bound, Filter};
 use super::view::View;
 use crate::realtime::hub::Member;
 
-/// What a channel wants to be told.
+/// A channel's subscription.
 #[derive(Clone, Debug)]
 pub struct Subscription {
-    /// Under which the client knows it.
+    /// The id known to the client.
     pub id: u32,
     pub(super) action: Option<Action>,
     /// None stands for all.
@@ -23,7 +23,7 @@ pub struct Subscription {
     pub(super) tables: Arc<[u32]>,
     pub(super) shape: Shape,
     pub(super) has_config: bool,
-    /// Where it wants to be told of rows that leave its view: those in it.
+    /// The rows in its view, if it wants to know of rows that leave it.
     pub(super) view: Option<Arc<View>>,
 }
 
@@ -32,28 +32,28 @@ impl Subscription {
         self.schema.is_some() && self.table.is_some()
     }
 
-    /// Whether changes of this kind concern it.
+    /// Whether changes of this kind matter to it.
     pub(super) fn follows(&self, action: Action) -> bool {
         self.view.is_some() || self.tells(action)
     }
 
-    /// Whether it is told changes of this kind.
+    /// Whether changes of this kind are sent to it.
     pub(super) fn tells(&self, action: Action) -> bool {
         self.action.is_none_or(|wanted| wanted == action)
     }
 }
 
-/// How a subscription wants its rows.
+/// The requested form of rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
-    /// Columns besides the primary key; none stands for all.
+    /// Columns besides the primary key; `None` stands for all.
     pub(super) select: Option<Arc<[String]>>,
-    /// `int8` and `numeric` as texts, for clients whose numbers end at 2^53.
+    /// `int8` and `numeric` as strings, for clients whose numbers end at 2^53.
     pub(super) has_text_numbers: bool,
 }
 
 impl Subscription {
-    /// Schema and table, if it is of one table.
+    /// Schema and table, if it is for one table.
     pub(super) fn place(&self) -> Option<(String, String)> {
         self.schema.clone().zip(self.table.clone())
     }
@@ -74,7 +74,7 @@ impl std::fmt::Display for Subscription {
 /// A subscription and its channel.
 pub struct Entry {
     pub member: Arc<Member>,
-    /// Later subscriptions have higher ones; a new token changes nothing of it.
+    /// Later subscriptions have higher numbers; a new token does not change it.
     pub(super) number: u64,
     pub subscription: Subscription,
 }
@@ -83,7 +83,7 @@ pub struct Entry {
 #[derive(Default)]
 pub(super) struct Registry {
     pub(super) exact: HashMap<(String, String), Vec<Arc<Entry>>>,
-    /// Those of all tables, or of all tables of a schema.
+    /// Subscriptions to all tables, or to all tables of a schema.
     wide: Vec<Arc<Entry>>,
     by_member: HashMap<u64, Vec<Arc<Entry>>>,
     /// The highest number of an entry.
@@ -91,7 +91,7 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// `number` if it is known from before.
+    /// `number` if it had one before.
     pub(super) fn insert(&mut self, member: &Arc<Member>, subscription: Subscription, number: Option<u64>) {
         let number = number.unwrap_or_else(|| {
             self.newest += 1;
@@ -133,7 +133,7 @@ impl Registry {
         self.by_member.get(&member).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The subscriptions that a table's changes may concern.
+    /// The subscriptions that match a table's changes.
     pub(super) fn find(&self, place: &(String, String)) -> Vec<Arc<Entry>> {
         let exact = self.exact.get(place).map(Vec::as_slice).unwrap_or_default();
         let wide = self.wide.iter().filter(|entry| {

@@ -1,8 +1,8 @@
-//! Follows the database's log while somebody wants it: changed rows, broadcasts of the database, other instances.
+//! Follows the database's log while it is needed: changed rows, broadcasts of the database, letters of other instances.
 //!
-//! The slot is temporary: it goes with its connection, so a server that is gone holds no log. What was committed
-//! between a loss and the next beginning cannot be had from it; every channel is then told to join again, which
-//! clients do by themselves, and reads again.
+//! The slot is temporary: it ends with its connection, so a dead server retains no log. Commits between a loss
+//! and the next start are missing. Every channel is then told to rejoin, which clients do automatically, and to
+//! read again.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -25,37 +25,37 @@ use crate::realtime::replay::Stored;
 use crate::realtime::session::Command;
 use crate::realtime::{Inner, bus};
 
-/// Publications followed: tables that projects publish, and the messages that the database sends.
+/// The publications: tables that projects publish, and the messages that the database sends.
 const TABLES: &str = "supabase_realtime";
 const MESSAGES: &str = "supabase_realtime_messages_publication";
 
-/// Changes of one batch, in rows and bytes.
+/// The size of a batch, in rows and bytes.
 const BATCH: (usize, usize) = (256, 1 << 20);
-/// Batches that wait to be delivered; beyond that the log is read no further.
+/// The most batches waiting for delivery; beyond that, reading the log pauses.
 const BATCHES: usize = 64;
-/// How often PostgreSQL is told how far the log was read.
+/// How often PostgreSQL gets the position read.
 const CONFIRM: Duration = bus::TICK;
-/// Without channels the stream ends after so long.
+/// The stream ends after this time without channels.
 const LINGER: Duration = Duration::from_secs(60);
 /// Pauses before the stream is opened again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
-/// What cannot be had is asked for again after so long.
+/// The pause before trying again if the stream is unavailable.
 const UNAVAILABLE: Duration = Duration::from_secs(5);
-/// How often the publication is looked at for tables that it has lost.
+/// How often the publication is checked for removed tables.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// How following ended.
 enum Ended {
-    /// Nobody wants it any more.
+    /// No longer needed.
     Unwanted,
-    /// To be opened again at once, with what has been published meanwhile.
+    /// Must be reopened at once, with new publications.
     Restart,
     Lost(DbError),
-    /// It cannot be had as things are.
+    /// Not available.
     Unavailable(String),
 }
 
-/// Follows the log whenever it is wanted, until the server stops.
+/// Follows the log whenever it is needed, until the server stops.
 pub async fn run(inner: Arc<Inner>, config: Config) {
     let mut stopping = inner.stopping.subscribe();
     let work = async {
@@ -75,7 +75,7 @@ async fn follow_while_wanted(inner: &Arc<Inner>, config: &Config) {
     let mut pause = PAUSES.0;
     let mut told = None;
     loop {
-        // What cannot be had stays so until it can.
+        // Stays unavailable until an attempt succeeds.
         if told.is_none() {
             inner.changes.set_state(State::Starting);
         }
@@ -98,7 +98,7 @@ async fn follow_while_wanted(inner: &Arc<Inner>, config: &Config) {
                 if was_up && inner.bus.is_in_log() {
                     inner.bus.lost(inner);
                 }
-                // Whoever has replaced it tells the channels once the next is followed.
+                // The replacement notifies the channels once the next database is followed.
                 continue;
             }
             Ended::Lost(error) => {
@@ -134,7 +134,7 @@ async fn follow_while_wanted(inner: &Arc<Inner>, config: &Config) {
     }
 }
 
-/// Lets every channel join again: nobody knows what it has missed.
+/// Makes every channel rejoin, because it may have missed anything.
 pub(in crate::realtime) fn tell_all(inner: &Inner, message: &str) {
     for member in inner.hub.members() {
         let message = message.to_owned();
@@ -154,14 +154,14 @@ async fn follow(inner: &Arc<Inner>, config: &Config, was_refused: bool, database
         Ok(stream) => stream,
         Err(error) => return unavailable_or_lost(error),
     };
-    // Broadcasts of other instances and of the database do not wait for changes to be judged.
+    // Broadcasts of other instances and of the database do not wait for the checks of changes.
     let (queue, mut batches) = mpsc::channel::<Vec<Change>>(BATCHES);
     let delivering = {
         let inner = Arc::clone(inner);
         async move {
             let mut known = Known::default();
             while let Some(mut batch) = batches.recv().await {
-                // What has gathered meanwhile is judged together.
+                // Batches that have arrived meanwhile are checked together.
                 while batch.len() < BATCH.0
                     && let Ok(more) = batches.try_recv()
                 {
@@ -204,18 +204,18 @@ async fn follow(inner: &Arc<Inner>, config: &Config, was_refused: bool, database
     let ended = tokio::select! {
         ended = following => ended,
         never = watch_publication(inner) => match never {},
-        // It ends behind the queue only.
+        // It ends only with the queue.
         () = &mut delivering => return Ended::Restart,
     };
-    // What was read is still delivered. After a loss everybody joins and reads again: nobody waits for a database that
-    // may not answer.
+    // Changes already read are still delivered, except after a loss: everybody then rejoins and reads again, and the
+    // database may not answer.
     if !matches!(ended, Ended::Lost(_)) {
         delivering.await;
     }
     ended
 }
 
-/// Ends the channels of tables that are not published any more; their clients join again and are told why there is nothing.
+/// Ends the channels of tables that are no longer published. Their clients rejoin and get the reason.
 async fn watch_publication(inner: &Inner) -> Infallible {
     loop {
         tokio::time::sleep(LOOK).await;
@@ -236,7 +236,7 @@ async fn watch_publication(inner: &Inner) -> Infallible {
     }
 }
 
-/// Which publications there are, or why there can be no stream.
+/// The existing publications, or why the stream is unavailable.
 async fn look(inner: &Inner) -> Result<Result<Vec<String>, String>, DbError> {
     const SQL: &str = "select pg_catalog.current_setting('wal_level'),
         array(select p.pubname::text from pg_catalog.pg_publication p where p.pubname = any ($1::text[]) order by 1)";
@@ -259,14 +259,14 @@ async fn look(inner: &Inner) -> Result<Result<Vec<String>, String>, DbError> {
 
 async fn open(inner: &Inner, config: &Config, publications: &[&str]) -> Result<Replication, DbError> {
     let mut stream = Replication::connect(config).await?;
-    // `realtime.subscription` knows by the name whose rows are in force.
+    // `realtime.subscription` shows an instance's rows while a slot of this name exists.
     let slot = format!("ferrobase_realtime_{}_{:x}", inner.instance_name(), rand::random::<u32>());
     stream.create_slot(&slot).await?;
     stream.start(&slot, publications).await?;
     Ok(stream)
 }
 
-/// Whether an error at the beginning is one that somebody has to mend.
+/// Whether an error at start needs an administrator (unavailable) or is temporary (lost).
 fn unavailable_or_lost(error: DbError) -> Ended {
     let DbError::Refused(refusal) = &error else {
         let text = error.to_string();
@@ -291,7 +291,7 @@ struct Follower {
     inner: Arc<Inner>,
     stream: Replication,
     relations: HashMap<u32, Arc<Relation>>,
-    /// Of the transaction that is being read.
+    /// The commit time of the current transaction.
     committed: i64,
     xid: u32,
     batch: Vec<Change>,
@@ -299,7 +299,7 @@ struct Follower {
     queue: mpsc::Sender<Vec<Change>>,
     /// How far the log was read.
     position: u64,
-    /// When PostgreSQL was heard last.
+    /// When PostgreSQL was last heard.
     heard: Instant,
     empty_since: Option<Instant>,
 }
@@ -330,7 +330,7 @@ impl Follower {
                     if inner.bus.is_in_log() {
                         inner.bus.tick(&inner);
                     }
-                    // A connection that has silently died would be a gap that nobody tells.
+                    // A silently dead connection would be an unnoticed gap.
                     if self.heard.elapsed() > silence {
                         let text = format!("PostgreSQL was silent for {} s", silence.as_secs());
                         return Ended::Lost(DbError::Broken(text));
@@ -355,7 +355,7 @@ impl Follower {
     async fn heard(&mut self, copied: Copied) -> Result<(), DbError> {
         self.heard = Instant::now();
         self.take(copied).await?;
-        // Waiting for delivery is no silence of the database's.
+        // Waiting for delivery does not count as silence of the database.
         self.heard = Instant::now();
         Ok(())
     }
@@ -425,7 +425,7 @@ impl Follower {
         old: Option<super::pgoutput::Old>,
         new: Option<Tuple>,
     ) {
-        // Messages have their own policies and their own way; they are followed for that alone.
+        // Messages have their own policies and delivery.
         if is_messages(&relation) {
             return;
         }
@@ -437,12 +437,12 @@ impl Follower {
         }
     }
 
-    /// Waits where delivery is behind: then PostgreSQL waits, too.
+    /// Waits if delivery is behind; PostgreSQL then waits, too.
     async fn hand_over(&mut self) {
         self.batch_size = 0;
         if !self.batch.is_empty() {
             let batch = std::mem::take(&mut self.batch);
-            // It is read until this end is dropped.
+            // The receiver lives until this sender is dropped.
             let _ = self.queue.send(batch).await;
         }
     }

@@ -1,7 +1,8 @@
-//! What a subscription has been shown, so that a row that leaves its view can be told by its key.
+//! The keys that a subscription has seen, so that it can be told of rows that leave its view.
 //!
-//! PostgreSQL cannot be asked who saw a row as it was. So the keys are remembered: of the rows that the subscriber could
-//! select when it subscribed, and of those it was told since. Nobody is told a key that it has not seen.
+//! PostgreSQL cannot tell who could see a row's previous version. So the keys are stored: of the rows that the
+//! subscriber could select when it subscribed, and of those sent since. A subscriber never gets a key that it has not
+//! seen.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,14 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-/// Keys that are remembered of one subscription, and of all together.
+/// The most keys of one subscription, and of all together.
 pub const MOST: usize = 1000;
 const MOST_OF_ALL: usize = 1_000_000;
 
 /// Keys of all subscriptions.
 static ALL: AtomicUsize = AtomicUsize::new(0);
 
-/// A key, in as little room as keeps it apart from others.
+/// A digest of a key.
 type Digest = [u8; 16];
 
 /// The rows in a subscription's view.
@@ -37,7 +38,7 @@ fn digest(key: &[&str]) -> Digest {
 }
 
 impl View {
-    /// Remembers a row; false if there is no room for it.
+    /// Adds a row; false if there is no room for it.
     pub fn enter(&self, key: &[&str]) -> bool {
         self.put(digest(key))
     }
@@ -56,7 +57,7 @@ impl View {
         keys.insert(key)
     }
 
-    /// Forgets a row; whether it was there.
+    /// Removes a row; returns whether it was there.
     pub fn leave(&self, key: &[&str]) -> bool {
         let was_there = self.keys.lock().remove(&digest(key));
         if was_there {
@@ -70,7 +71,7 @@ impl View {
         self.keys.lock().contains(&digest(key))
     }
 
-    /// Remembers what another has been shown, as far as there is room.
+    /// Adds the rows of another view, as far as there is room.
     pub fn add(&self, other: &Self) {
         let keys: Vec<Digest> = other.keys.lock().iter().copied().collect();
         for key in keys {

@@ -1,4 +1,4 @@
-//! What a channel asks to be told, as it is written in its join.
+//! Subscriptions as written in a join.
 
 use serde_json::{Map, Value};
 
@@ -13,12 +13,12 @@ pub(super) struct Wanted {
     pub(super) filters: Vec<Filter>,
     pub(super) select: Option<Vec<String>>,
     pub(super) has_text_numbers: bool,
-    /// Whether rows that leave the view are told.
+    /// Whether rows that leave the view are sent.
     pub(super) has_leaves: bool,
 }
 
 impl Wanted {
-    /// Errors are upstream's sentences.
+    /// Errors have upstream's texts.
     pub(super) fn parse(entry: &Map<String, Value>) -> Result<Self, String> {
         let word = |name: &str| entry.get(name).and_then(Value::as_str);
         let is_given = |name: &str| entry.get(name).is_some_and(|value| !value.is_null());
@@ -87,7 +87,7 @@ impl Wanted {
 }
 
 impl std::fmt::Display for Wanted {
-    /// The parameters as upstream names them in its sentences.
+    /// The parameters as in upstream's messages.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let filters: Vec<String> = self
             .filters

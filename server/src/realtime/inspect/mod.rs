@@ -1,7 +1,7 @@
-//! What goes over the sockets of a topic, for developers and operators who look at it.
+//! The inspector: records the frames of a topic for developers and operators.
 //!
-//! Nothing is noted unless somebody looks: a topic is watched from the first look until nobody has looked for [`WATCH`].
-//! What is kept is bounded, and tokens are taken out before anything is kept. [`page`] shows it, [`routes`] guards it.
+//! Frames are recorded only on demand: a topic is watched from the first look until nobody has looked for [`WATCH`].
+//! The records are bounded, and tokens are removed first. [`page`] shows them, [`routes`] guards the page.
 
 mod page;
 pub mod routes;
@@ -17,15 +17,15 @@ use serde_json::Value;
 
 use super::protocol::{Broadcast, Incoming, Payload, TOPIC_PREFIX, UserPayload};
 
-/// A topic is watched for so long after the last look.
+/// How long a topic is watched after the last look.
 const WATCH: Duration = Duration::from_secs(300);
-/// Topics that are watched at a time; another takes the place of the one that was looked at longest ago.
+/// The most watched topics; another one replaces the one viewed longest ago.
 const TOPICS: usize = 8;
-/// Frames that are kept of a topic, and bytes of each.
+/// Frames stored per topic, and bytes per frame.
 const FRAMES: usize = 200;
 const SHOWN: usize = 4096;
 
-/// Which way a frame went.
+/// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// From a client.
@@ -34,13 +34,13 @@ pub enum Way {
     Out,
 }
 
-/// A frame that was noted.
+/// A recorded frame.
 #[derive(Clone, Debug)]
 pub struct Noted {
     pub number: u64,
     pub at: DateTime<Utc>,
     pub way: Way,
-    /// Of a private channel; none where the channel is not there (any more).
+    /// Whether the channel is private; `None` if the channel does not exist (any more).
     pub private: Option<bool>,
     /// Its beginning, without tokens.
     pub text: String,
@@ -56,7 +56,7 @@ struct Watch {
     looked: Instant,
 }
 
-/// The topics that somebody looks at.
+/// The watched topics.
 #[derive(Default)]
 pub struct Inspector {
     is_watched: AtomicBool,
@@ -64,7 +64,7 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// The frames of a topic (without its prefix) since somebody has looked at it, oldest first. Watches it from now on.
+    /// The recorded frames of a topic (without its prefix), oldest first. Starts watching it.
     pub fn look(&self, topic: &str) -> Vec<Noted> {
         let mut watches = self.watches.lock();
         let now = Instant::now();
@@ -81,7 +81,7 @@ impl Inspector {
         watch.frames.iter().cloned().collect()
     }
 
-    /// Notes what a client has sent.
+    /// Records a client's message.
     pub fn note_in(&self, incoming: &Incoming, private: Option<bool>) {
         if self.is_watched.load(Ordering::Acquire) {
             let topic = incoming.topic.strip_prefix(TOPIC_PREFIX).unwrap_or(&incoming.topic);
@@ -89,7 +89,7 @@ impl Inspector {
         }
     }
 
-    /// Notes a frame that so many are sent. `topic` without its prefix.
+    /// Records a frame and its number of receivers. `topic` is without its prefix.
     pub fn note_out(&self, topic: &str, private: Option<bool>, frame: &Bytes, receivers: usize) {
         if receivers > 0 && self.is_watched.load(Ordering::Acquire) {
             let topic = topic.strip_prefix(TOPIC_PREFIX).unwrap_or(topic);
@@ -116,7 +116,7 @@ impl Inspector {
         let Some(watch) = watches.get_mut(topic) else { return };
         let (text, size) = written();
         let text = without_tokens(&text);
-        // What each client is sent for itself, and is the same.
+        // The same frame, sent to each client separately.
         if let Some(last) = watch.frames.back_mut()
             && (last.way, last.private, last.size) == (Way::Out, private, size)
             && way == Way::Out
@@ -134,11 +134,11 @@ impl Inspector {
     }
 }
 
-/// A client's message as it is shown: event and payload.
+/// The shown form of a client's message: event and payload.
 fn sent(incoming: &Incoming) -> String {
     let payload = match &incoming.payload {
         Payload::Json(raw) if matches!(incoming.event.as_str(), "phx_join" | "access_token") => {
-            // These are small, and the only ones that bear tokens by their nature.
+            // These are small, and the only ones that regularly contain tokens.
             let mut payload: Value = serde_json::from_str(raw.get()).unwrap_or_default();
             for name in ["access_token", "user_token"] {
                 if let Some(token) = payload.get_mut(name).filter(|token| !token.is_null()) {
@@ -160,7 +160,7 @@ fn sent(incoming: &Incoming) -> String {
     start_of(format!("{} {payload}", incoming.event).as_bytes())
 }
 
-/// As much of a text as is kept.
+/// The recorded beginning of a text.
 fn start_of(bytes: &[u8]) -> String {
     let part = &bytes[..bytes.len().min(SHOWN)];
     // A character may have been cut in two.
@@ -172,7 +172,7 @@ fn start_of(bytes: &[u8]) -> String {
     text
 }
 
-/// What is in an unmasked WebSocket frame, and whether it is text.
+/// The content of an unmasked WebSocket frame, and whether it is text.
 fn inside(frame: &[u8]) -> (bool, &[u8]) {
     let head = match frame.get(1) {
         Some(126) => 4,
@@ -183,7 +183,7 @@ fn inside(frame: &[u8]) -> (bool, &[u8]) {
     (is_text, frame.get(head..).unwrap_or_default())
 }
 
-/// A binary frame as it is shown: the parts of a broadcast, or its bytes.
+/// The shown form of a binary frame: the parts of a broadcast, or its bytes.
 fn binary(content: &[u8]) -> String {
     let parts = || {
         let [4, topic, event, meta, encoding, rest @ ..] = content else { return None };
@@ -203,7 +203,7 @@ fn bytes_as_text(bytes: &[u8]) -> String {
     if bytes.len() > SHOWN / 8 { part + "…" } else { part }
 }
 
-/// A text in which nothing stands that could be a token or a secret key.
+/// The text without anything that could be a token or secret key.
 fn without_tokens(text: &str) -> String {
     const SHORT: usize = 20;
     let mut out = String::with_capacity(text.len());

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use super::{Noted, Way};
 use crate::http::page::{Page, escape};
 
-/// What the page tells.
+/// The data of the page.
 pub struct View {
     pub sockets: i64,
     pub channels: i64,
-    /// How the database's stream stands.
+    /// The state of the database's stream.
     pub stream: String,
     /// Those with the most channels.
     pub topics: Vec<Topic>,
-    /// Of them are more than shown.
+    /// Whether there are more than shown.
     pub has_more: bool,
     pub shown: Option<Shown>,
 }
@@ -26,7 +26,7 @@ pub struct Topic {
     pub presences: usize,
 }
 
-/// The topic that is looked at.
+/// The selected topic.
 pub struct Shown {
     pub name: String,
     pub channels: Vec<Channel>,
@@ -42,7 +42,7 @@ pub struct Channel {
     /// `sub` of the token.
     pub subject: String,
     pub version: &'static str,
-    /// The changes that it is told.
+    /// Its subscriptions to changes.
     pub changes: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! The inspector's routes, on the admin listener: `GET /realtime`, `?topic=` the topic shown.
 //!
-//! Frames hold what people write to each other. In development they are shown to this machine alone; elsewhere, and from
-//! elsewhere, whoever looks needs the `service_role` key, as the password of HTTP's basic authentication or as a bearer.
+//! Frames contain what people write to each other. In development they are shown to requests from this machine. All
+//! others need the `service_role` key, as the password of HTTP basic authentication or as a bearer token.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -46,7 +46,7 @@ struct Door {
 impl Door {
     fn admits(&self, request: &HttpRequest) -> bool {
         let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        // A foreign name that resolves here is a page of somebody else's.
+        // A request under a foreign host name comes from a foreign page (DNS rebinding).
         let is_near = request.peer_addr().is_some_and(|peer| peer.ip().is_loopback()) && is_loopback_host(host);
         (self.is_development && is_near)
             || request.headers().get(header::AUTHORIZATION).is_some_and(|value| self.knows(value))
@@ -116,7 +116,7 @@ fn view(inner: &Inner, topic: Option<&str>) -> View {
     };
     let load = |figure: &AtomicI64| figure.load(Ordering::Relaxed);
     let (sockets, channels) = (load(&inner.metrics.sockets), load(&inner.metrics.channels));
-    // What the protocol puts before a name is no part of it here.
+    // Topics are shown without the protocol's prefix.
     let topic = topic.map(|topic| topic.strip_prefix("realtime:").unwrap_or(topic)).filter(|topic| !topic.is_empty());
     let shown = topic.map(|topic| Shown {
         name: topic.to_owned(),

@@ -1,4 +1,4 @@
-//! Broadcasts that come over the socket.
+//! Broadcasts from the socket.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,14 +22,14 @@ impl Session {
         }
         Some(self.ask_to_write(incoming, Extension::Broadcast, |session, incoming, allowed| {
             if let Some(channel) = session.channels.get_mut(incoming.topic.as_str()) {
-                // A database that could not be asked is asked again.
+                // If the database did not answer, the check is repeated next time.
                 channel.rights.write_broadcast = allowed.as_ref().ok().copied();
             }
             if allowed == Ok(true) { session.relay(incoming) } else { session.refuse_broadcast(&incoming) }
         }))
     }
 
-    /// Asks the policies, then goes on with the message.
+    /// Checks the policies, then continues with the message.
     pub(super) fn ask_to_write(
         &self,
         incoming: Incoming,
@@ -72,7 +72,7 @@ impl Session {
         }
     }
 
-    /// Upstream says nothing at all; whoever asked for an answer gets one here.
+    /// Upstream sends nothing; here a client that asked for an answer gets one.
     pub(super) fn refuse_broadcast(&self, incoming: &Incoming) {
         self.realtime.metrics.unauthorized.fetch_add(1, Ordering::Relaxed);
         let Some(channel) = self.channels.get(incoming.topic.as_str()) else { return };

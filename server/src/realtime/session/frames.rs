@@ -1,4 +1,4 @@
-//! Frames out of a connection's bytes, and messages out of frames.
+//! Reads frames from the connection, and messages from frames.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -15,15 +15,15 @@ use tokio::io::{AsyncRead, ReadBuf, ReadHalf};
 use crate::http::takeover::Wire;
 use crate::realtime::Inner;
 
-/// Longest frame of a client, bytes, and longest message in several frames.
+/// The longest frame of a client, and the longest message in several frames, in bytes.
 const MAX_FRAME: usize = 5_000_000;
 
 thread_local! {
-    /// What is read goes through here: a socket has a buffer of its own only for what is unfinished.
+    /// The shared read buffer. A socket has its own buffer only for unfinished frames.
     static READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; 16 << 10].into());
 }
 
-/// A message, whole.
+/// A complete message.
 pub enum Whole {
     Text(Bytes),
     Binary(Bytes),
@@ -32,35 +32,35 @@ pub enum Whole {
 pub enum Read {
     Message(Whole),
     Ping(Bytes),
-    /// Something that needs no answer.
+    /// Nothing to answer.
     Nothing,
     /// The socket is to be closed.
     End(CloseCode, &'static str),
 }
 
-/// Frames out of the connection's bytes.
+/// Reads frames from the connection.
 pub struct Reader {
     realtime: Arc<Inner>,
     wire: ReadHalf<Box<dyn Wire>>,
     buffer: BytesMut,
     codec: Codec,
-    /// A message in several frames: whether it is text, and what has come of it.
+    /// A message in several frames: whether it is text, and its bytes so far.
     parts: Option<(bool, BytesMut)>,
-    /// Bytes that this socket counts for in the budget of all.
+    /// This socket's share of the common budget, in bytes.
     counted: usize,
-    /// Bytes of messages that have been read and wait to be handled.
+    /// Bytes of messages that were read but not handled yet.
     pub waiting: usize,
     pub is_open: bool,
 }
 
 impl Reader {
-    /// `early` has been read before.
+    /// `early` are bytes already read.
     pub fn new(wire: ReadHalf<Box<dyn Wire>>, early: BytesMut, realtime: Arc<Inner>) -> Self {
         let codec = Codec::new().max_size(MAX_FRAME);
         Self { realtime, wire, buffer: early, codec, parts: None, counted: 0, waiting: 0, is_open: true }
     }
 
-    /// Cancelling it loses nothing.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Read {
         loop {
             match self.codec.decode(&mut self.buffer) {
@@ -99,7 +99,7 @@ impl Reader {
         self.is_open = read.await.is_ok_and(|length| length > 0);
     }
 
-    /// Reads to the client's end and forgets it.
+    /// Reads and discards until the client's end.
     pub async fn drain(&mut self) {
         while self.is_open {
             self.buffer.clear();
@@ -143,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// Counts what is held of unfinished frames; false once all sockets together hold too much.
+    /// Counts the bytes of unfinished frames; false if all sockets together hold too much.
     fn count(&mut self) -> bool {
         const FREE: usize = 64 << 10;
         const BUDGET: usize = 256 << 20;

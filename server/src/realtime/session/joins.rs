@@ -1,4 +1,4 @@
-//! Joins: what they are refused for, what the database is asked for them, and the channel that they make.
+//! Joins: refusals, checks in the database, and the new channel.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::realtime::protocol::{self, Incoming, Payload};
 use crate::realtime::replay::{Joining, Replayed, load};
 use crate::realtime::token::{self, Identity, identify};
 
-/// What is kept of a channel for as long as it lives: bytes of its name, and of its whole join.
+/// The most bytes of a channel's name and of its join, which are kept as long as the channel.
 const LONGEST_TOPIC: usize = 1024;
 const LONGEST_JOIN: usize = 64 << 10;
 
@@ -27,7 +27,7 @@ impl Session {
         tracing::debug!(topic = incoming.topic, code, text, "a join was refused");
         let reason = json!({ "reason": format!("{code}: {text}") });
         self.reply(&incoming.join_ref, &incoming.reference, &incoming.topic, Err(&reason));
-        // In the place of upstream's pause of five seconds, which honest mistakes would feel as well.
+        // Instead of upstream's pause of five seconds, which would also affect honest mistakes.
         if self.place.as_ref().is_some_and(Place::refuse) {
             self.realtime.metrics.rate_limited.fetch_add(1, Ordering::Relaxed);
             self.close(CloseCode::Policy, "too many joins of this address were refused");
@@ -53,7 +53,7 @@ impl Session {
         }
         let payload: Value = match &incoming.payload {
             Payload::Json(raw) => serde_json::from_str(raw.get()).unwrap_or_default(),
-            // Upstream's join fails on bytes.
+            // In upstream, a join with bytes fails, too.
             Payload::Broadcast(_) => {
                 self.refuse_join(&incoming, "UnknownErrorOnChannel", "Unknown Error on Channel");
                 return None;
@@ -90,7 +90,7 @@ impl Session {
             return None;
         }
         let token = match request.access_token.as_deref() {
-            // An opaque key stands for no user: the connection's own token counts.
+            // An opaque key is not a user's token, so the connection's token is used.
             None => &*self.token,
             Some(token) if token.starts_with("sb_") => &*self.token,
             Some(token) => token,
@@ -128,7 +128,7 @@ impl Session {
                 return;
             }
         };
-        // Joined again, the channel that was is over.
+        // A repeated join ends the previous channel.
         self.leave(&incoming.topic, false);
         if !self.is_user {
             self.is_user = true;
@@ -167,7 +167,7 @@ impl Session {
         );
         let hub = &self.realtime.hub;
         let mut is_cut = prepared.replayed.is_cut;
-        // Whatever happens from here on reaches the channel, and behind the reply.
+        // From here on the channel gets everything, after the reply.
         let subscriptions = std::mem::take(&mut prepared.subscriptions);
         self.realtime.changes.register(&member, subscriptions, || {
             hub.enter(&member, sees_presence && request.presence_enabled, || {
@@ -213,7 +213,7 @@ impl Session {
     }
 }
 
-/// Sends a channel what it asked to be replayed, and what has come since that was read. False if that was too much.
+/// Sends a channel its replay, and the messages since it was read. False if there were too many.
 fn replay_to(member: &Member, prepared: &Prepared) -> bool {
     let Some(joining) = &prepared.joining else { return true };
     let come = joining.come(&member.world);
@@ -229,16 +229,16 @@ fn replay_to(member: &Member, prepared: &Prepared) -> bool {
     come.is_some()
 }
 
-/// What a join needs of the database, gathered.
+/// The results of a join's database checks.
 pub(super) struct Prepared {
     pub(super) rights: Rights,
     pub(super) replayed: Replayed,
-    /// With a replay: what comes meanwhile is kept for it.
+    /// With a replay: collects messages that arrive meanwhile.
     pub(super) joining: Option<Joining>,
     pub(super) subscriptions: Vec<Subscription>,
-    /// What is said of the changes asked for: whether it went well, and how.
+    /// The result for the subscriptions to changes: success and text.
     pub(super) messages: Vec<(bool, String)>,
-    /// Of the stream when the join began.
+    /// The stream's generation when the join began.
     pub(super) generation: u64,
 }
 
@@ -254,13 +254,13 @@ impl Refused {
         Self { code: "InitializingProjectConnection", text }
     }
 
-    /// Whether it may be allowed the next time: the database could not be asked.
+    /// Whether the refusal is temporary, because the database did not answer.
     pub(super) fn is_passing(&self) -> bool {
         !matches!(self.code, "Unauthorized" | "UnableToReplayMessages")
     }
 }
 
-/// Asks policies, replay and subscriptions for a channel.
+/// Checks policies and subscriptions for a channel and loads its replay.
 pub(super) async fn prepare(
     realtime: &Arc<Inner>,
     world: &World,
@@ -302,7 +302,7 @@ pub(super) async fn prepare(
         Some(_) if !rights.read_broadcast => return Err(unreadable()),
         Some(replay) => {
             let replay = replay_bounds(replay).ok_or_else(|| refused("Replay params are not valid"))?;
-            // What comes behind the replay has to be followed by then.
+            // The stream must be running before the replay is read.
             if let Err(NotSubscribed::Starting) = realtime.changes.running().await {
                 return Err(Refused::starting());
             }

@@ -1,8 +1,8 @@
 //! One socket: its frames, its channels, its end.
 //!
-//! The task of a socket reads frames and does what they ask, one after another. What takes the database (a join, a new
-//! token, the first message to a private channel) runs beside the reading, so that heartbeats are answered meanwhile;
-//! other frames wait their turn in a short queue, and behind that in the connection.
+//! A socket's task reads frames and handles them one after another. Work that needs the database (a join, a new token,
+//! the first message to a private channel) runs concurrently, so that heartbeats are still answered. Other frames wait
+//! in a short queue, and beyond that in the connection.
 
 mod broadcast;
 mod frames;
@@ -36,30 +36,30 @@ use crate::http::listen::LINGER;
 use crate::http::takeover::{Taken, Wire};
 use frames::{Read, Reader, Whole};
 
-/// Frames, and bytes, that may wait while the database is asked.
+/// The most frames and bytes that may wait for the database.
 const BACKLOG: (usize, usize) = (64, 1 << 20);
-/// A socket that has had no channel for so long is closed.
+/// A socket without channels is closed after this time.
 const WITHOUT_CHANNELS: Duration = Duration::from_secs(600);
 
-/// What is queued when a socket ends has so long to leave.
+/// The timeout for sending queued frames when a socket ends.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 const TOO_FAST: &str = "Too many messages per second";
 
-/// What others ask of a socket's task.
+/// Commands to a socket's task.
 #[derive(Default)]
 pub struct Commands {
     waiting: Mutex<Vec<Command>>,
     wake: Notify,
 }
 
-/// A channel's end that the server wants.
+/// Ends a channel.
 pub struct Command {
     pub member: u64,
     /// The `system` message before it.
     pub message: String,
     pub extension: &'static str,
-    /// `phx_error`, on which clients join again; else `phx_close`, on which they do not.
+    /// Sends `phx_error`, upon which clients rejoin; else `phx_close`, upon which they do not.
     pub rejoin: bool,
 }
 
@@ -74,7 +74,7 @@ impl Commands {
     }
 }
 
-/// What the policies of a private channel allow, as far as they were asked.
+/// What the policies of a private channel allow, as far as they were checked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rights {
     read_broadcast: bool,
@@ -93,11 +93,11 @@ struct Channel {
     presence_enabled: bool,
     changes: Arc<[Map<String, Value>]>,
     has_config: bool,
-    /// Presence calls of the running window.
+    /// Presence calls in the current window.
     presence_calls: (Option<Instant>, usize),
 }
 
-/// What is known of a socket from its handshake.
+/// A socket's data from its handshake.
 pub struct Handshake {
     pub version: Version,
     pub token: Box<str>,
@@ -106,7 +106,7 @@ pub struct Handshake {
     pub place: Option<Place>,
 }
 
-/// Work that needs the database, and what it changes of the session once it is done.
+/// Work that needs the database, and the change of the session to apply when it is done.
 type Work = LocalBoxFuture<'static, Box<dyn FnOnce(&mut Session)>>;
 
 pub struct Session {
@@ -127,7 +127,7 @@ pub struct Session {
     place: Option<Place>,
 }
 
-/// A socket among those of the server, until it is dropped.
+/// A registered socket; dropped when it ends.
 pub struct Listed {
     realtime: Arc<Inner>,
     number: u64,
@@ -149,7 +149,7 @@ impl Drop for Listed {
     }
 }
 
-/// Runs a socket to its end. `body` has what the client sent before it could know that it may.
+/// Runs a socket to its end. `body` has what the client sent before the handshake was answered.
 pub async fn run(listed: Listed, handshake: Handshake, mut body: Body, taken: Taken) {
     let mut early = BytesMut::new();
     while let Some(Ok(bytes)) = body.next().await {
@@ -190,11 +190,11 @@ pub async fn run(listed: Listed, handshake: Handshake, mut body: Body, taken: Ta
     if !is_written {
         let _ = tokio::time::timeout(LAST_WORDS, writing).await;
     }
-    // Closed while the client still sends, the connection would be reset, and the last words lost on the way.
+    // Closing while the client still sends would reset the connection and lose the last frames.
     let _ = tokio::time::timeout(LINGER, reader.drain()).await;
 }
 
-/// Writes what is queued, until the socket ends or nobody takes it.
+/// Writes queued frames until the socket ends or the client stops reading.
 async fn write(mut wire: WriteHalf<Box<dyn Wire>>, mut outgoing: Outgoing) {
     while let Some(bytes) = outgoing.next().await {
         if wire.write_all(&bytes).await.is_err() {
@@ -262,13 +262,13 @@ impl Session {
         }
     }
 
-    /// The earliest of what time brings: silence, expiry of a token, a socket without channels.
+    /// The next deadline: silence, expiry of a token, a socket without channels.
     fn next_deadline(&self) -> Instant {
         let idle = self.last_frame + self.realtime.config.idle;
         let now = token::now();
         let expiry = self.channels.values().map(|channel| channel.member.identity.load().expires - now).min();
         let expiry = expiry.map(|left| {
-            // Times far ahead are looked at again in between.
+            // Distant times are checked again in between.
             Instant::now() + Duration::from_secs(u64::try_from(left).unwrap_or(0).min(300))
         });
         let alone = self.channels.is_empty().then(|| self.alone_since + WITHOUT_CHANNELS);
@@ -298,7 +298,7 @@ impl Session {
         }
     }
 
-    /// A message out of a frame; what means nothing is dropped. Heartbeats are answered at once.
+    /// Parses a message; invalid ones are dropped. Heartbeats are answered at once.
     fn read(&mut self, message: Whole) -> Option<Incoming> {
         let metrics = &self.realtime.metrics;
         metrics.messages_in.fetch_add(1, Ordering::Relaxed);
@@ -332,7 +332,7 @@ impl Session {
             Err(error) => {
                 metrics.malformed.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(%error, "a malformed frame of a realtime client was dropped");
-                // No channel can be ended for it.
+                // There is no channel to end for it.
                 if is_too_fast {
                     self.close(CloseCode::Policy, TOO_FAST);
                 }
@@ -445,7 +445,7 @@ impl Session {
         self.outbox.close(code, why);
     }
 
-    /// What stays behind is cleared away.
+    /// Cleans up.
     fn end(&mut self) {
         for (_, channel) in std::mem::take(&mut self.channels) {
             self.forget(&channel);

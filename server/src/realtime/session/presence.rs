@@ -1,4 +1,4 @@
-//! Presence that comes over the socket: track and untrack.
+//! Presence from the socket: track and untrack.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -59,7 +59,8 @@ impl Session {
         None
     }
 
-    /// The first track of a private channel: may it write presence, and read it, which the join may not have asked?
+    /// The first track of a private channel: checks that it may write presence, and read it, which the join may not
+    /// have checked.
     pub(super) fn ask_to_track(&self, incoming: Incoming, payload: Value) -> Work {
         let (realtime, headers) = (Arc::clone(&self.realtime), Arc::clone(&self.headers));
         let channel = self.channels.get(incoming.topic.as_str());
@@ -121,7 +122,7 @@ impl Session {
         let Some(channel) = self.channels.get_mut(incoming.topic.as_str()) else { return };
         let reference = self.realtime.presence_reference();
         let (instance, member) = (self.realtime.instance, &channel.member);
-        // Everybody who joins is sent the whole state, and of an update both entries.
+        // Everybody who joins gets the whole state, and an update contains both entries.
         let most = self.realtime.config.max_queue() / 2;
         let mut is_full = false;
         let diff = self.realtime.hub.change_presence(&member.world, |presences| {

@@ -1,4 +1,4 @@
-//! New tokens of channels: whoever acts, and what may be read from then on.
+//! New tokens of channels: the identity and rights from then on.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Session {
             changes: channel.changes.to_vec(),
             ..JoinRequest::default()
         };
-        // Rows are judged by the new claims at once; messages by the old rights until the policies have answered.
+        // Rows are checked with the new claims at once, messages with the old rights until the policies have answered.
         member.identity.store(Arc::clone(&identity));
         let topic = incoming.topic.clone();
         Some(Box::pin(async move {
@@ -50,7 +50,7 @@ impl Session {
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(refused) => {
-                // What only the database's state refuses is asked again: clients join anew on it.
+                // If only the database's state caused the refusal, clients should rejoin.
                 let rejoin = refused.is_passing();
                 let member = channel.member.id;
                 self.obey(Command { member, message: refused.text, extension: "system", rejoin });

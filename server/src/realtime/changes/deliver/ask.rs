@@ -1,4 +1,4 @@
-//! What PostgreSQL is asked about the changes of a batch.
+//! The queries to PostgreSQL about the changes of a batch.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::realtime::changes::{Action, Entry};
 use crate::realtime::policies::{array, text};
 use crate::realtime::token::Identity;
 
-/// Parts of one round trip at most.
+/// The most parts in one round trip.
 const PARTS: usize = 2000;
 
-/// What was asked in one round trip, and where its answers are.
+/// The queries of one round trip, and the positions of their answers.
 #[derive(Default)]
 pub(super) struct Asked {
     pub(super) parts: Vec<Part>,
@@ -29,7 +29,7 @@ pub(super) struct Asked {
     pub(super) questions: Vec<usize>,
 }
 
-/// A comparison that PostgreSQL makes for several rows.
+/// A comparison that PostgreSQL evaluates for several rows.
 pub(super) struct Question {
     pub(super) sql: String,
     pub(super) value: String,
@@ -37,12 +37,12 @@ pub(super) struct Question {
     pub(super) rows: Vec<(usize, usize)>,
 }
 
-/// What a subscription's filters say of a change.
+/// The result of a subscription's filters for a change.
 pub(super) enum Filtered {
-    /// If these questions are answered with yes.
+    /// Passes if these questions are answered with yes.
     Passes(Vec<(usize, usize)>),
     Fails,
-    /// The table is another than the one that they were checked against: nobody can say.
+    /// The table has changed since the filters were checked, so the result is unknown.
     Stale,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn check_filters(change: &Change, place: usize, entry: &Entry, questi
         let column = change.relation.columns.iter().position(|column| column.name == *filter.column);
         let Some(column) = column.filter(|at| !is_of_one_table || change.relation.columns[*at].kind == filter.kind)
         else {
-            // Of many tables one may have come that has no such column.
+            // A new table without such a column may have joined a subscription to many tables.
             return if is_of_one_table { Filtered::Stale } else { Filtered::Fails };
         };
         let Some(cell) = change.filtered_cell(column) else { return Filtered::Fails };
@@ -83,8 +83,8 @@ pub(super) fn timeout_step() -> Step {
     Step { text: "select set_config('statement_timeout', '5s', true)".into(), params: Vec::new(), role: "".into() }
 }
 
-/// The first part: until others see the changes' transactions, policies would be asked about rows that are not there yet,
-/// and whoever is told would read too early.
+/// Adds the first part, which checks that the changes' transactions are visible to others. Before that, policies would
+/// not see the rows yet, and clients would read too early.
 pub(super) fn await_commits(asked: &mut Asked, changes: &[Change]) {
     let mut xids: Vec<String> = changes.iter().map(|change| change.xid.to_string()).collect();
     xids.dedup();
@@ -93,7 +93,7 @@ pub(super) fn await_commits(asked: &mut Asked, changes: &[Change]) {
     asked.parts.push(vec![Step { text, params, role: "".into() }]);
 }
 
-/// Whether they do.
+/// Whether they are visible.
 pub(super) fn are_visible(answers: &[PartAnswer]) -> Result<bool, DbError> {
     match answers.first() {
         Some(Ok(rows)) => Ok(rows.last().and_then(|rows| rows.first()).is_some_and(|row| row.slice(0) == Some(&[1]))),
@@ -124,7 +124,7 @@ pub(super) fn ask_rights(
     }
 }
 
-/// Asks which rows each group sees, of the tables that `is_wanted` names and with a primary key.
+/// Asks which rows each group may see, for the tables selected by `is_wanted` that have a primary key.
 pub(super) fn ask_visible(
     asked: &mut Asked,
     inner: &Inner,

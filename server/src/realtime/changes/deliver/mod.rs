@@ -1,8 +1,8 @@
-//! Who may see a changed row, and what of it.
+//! Decides who may see a changed row, and which columns.
 //!
-//! Rows of a batch are judged together: one round trip asks what the roles may read, which rows each (role, claims)
-//! may see as they stand, and what filters say that cannot be decided here. Nothing is sent that was not allowed by
-//! an answer of PostgreSQL to just that question. Reference: supabase/realtime
+//! The rows of a batch are checked together. One round trip asks what the roles may read, which rows each (role,
+//! claims) may see now, and the result of filters that cannot be evaluated here. Nothing is sent without
+//! PostgreSQL's positive answer to exactly that question. Reference: supabase/realtime
 //! `priv/repo/tenant_schema/realtime/functions/apply_rls.sql`.
 
 mod ask;
@@ -32,21 +32,21 @@ use send::send;
 
 const STALE: &str = "A table of this channel has changed its columns";
 
-/// How often a database that fails is asked again.
+/// How often a failing database is asked.
 const ATTEMPTS: u32 = 3;
 
-/// Tables as they were looked up for the relations that the stream announced last.
+/// Tables loaded for the relations that the stream announced last.
 #[derive(Default)]
 pub struct Known {
     tables: HashMap<u32, Looked>,
-    /// A transaction that others are known to see.
+    /// The last transaction known to be visible to others.
     visible: Option<u32>,
 }
 
 struct Looked {
     relation: Arc<Relation>,
     table: Option<Arc<Table>>,
-    /// Columns are known by their names: once one is called otherwise, nobody can say what an earlier change held.
+    /// Columns are identified by name. After a rename, the columns of earlier changes are unknown.
     is_stale: bool,
 }
 
@@ -68,7 +68,7 @@ impl Known {
             tables(&inner.db, &oids).await?.into_iter().map(|table| (table.oid, Arc::new(table))).collect();
         inner.metrics.visibility_trips.fetch_add(1, Ordering::Relaxed);
         for relation in unknown {
-            // A table that was altered within the batch comes twice.
+            // A table that was altered within the batch appears twice.
             let table = found.get(&relation.id).cloned();
             let is_gone = |name: &str| table.as_ref().is_some_and(|table| table.column(name).is_none());
             let is_stale = relation.columns.iter().any(|column| is_gone(&column.name));
@@ -90,12 +90,12 @@ impl Known {
 struct Candidate {
     change: usize,
     entry: Arc<Entry>,
-    /// Whom the entry's channel acted as when this was asked.
+    /// The identity of the entry's channel at the time of the query.
     identity: Arc<Identity>,
     group: usize,
-    /// Whether its filters let it through, but for the questions.
+    /// Whether its filters pass, except for the questions.
     passes: bool,
-    /// Questions whose answers all have to be yes: (question, which row of it).
+    /// Questions that must all be answered with yes: (question, its row).
     questions: Vec<(usize, usize)>,
 }
 
@@ -103,7 +103,7 @@ struct Candidate {
 pub async fn deliver(inner: &Arc<Inner>, known: &mut Known, changes: &[Change]) {
     inner.metrics.changes.fetch_add(changes.len() as u64, Ordering::Relaxed);
     let mut left: Option<Vec<(usize, Arc<Entry>)>> = None;
-    // Tokens may be exchanged while PostgreSQL is asked; those are then asked about anew.
+    // Tokens may be exchanged during the query; those channels are then checked again.
     for _ in 0..4 {
         let mut attempt = 0;
         let outcome = loop {
@@ -127,7 +127,7 @@ pub async fn deliver(inner: &Arc<Inner>, known: &mut Known, changes: &[Change]) 
             }
         }
     }
-    // Never a silent gap: whoever might have been meant joins and reads again.
+    // Never a silent gap: every channel that may be affected has to join and read again.
     let mut told = HashSet::new();
     let mut end_once = |entry: &Entry| {
         if told.insert(entry.member.id) {
@@ -135,7 +135,7 @@ pub async fn deliver(inner: &Arc<Inner>, known: &mut Known, changes: &[Change]) 
         }
     };
     match left {
-        // Everybody else has been told: whoever exchanges tokens without an end disturbs nobody.
+        // Everybody else has been served, so a client that keeps exchanging tokens disturbs nobody.
         Some(left) => left.iter().for_each(|(_, entry)| end_once(entry)),
         None => {
             let registry = inner.changes.registry.read();
@@ -153,8 +153,9 @@ fn end(member: &Arc<Member>, message: &str) {
     });
 }
 
-/// One attempt for all candidates, or for those given. Yields those that have to be asked about again; none as long as
-/// others do not see the changes: the log is ahead of that, with a synchronous standby until that has answered.
+/// One attempt for all candidates, or for those given. Returns those that must be checked again, or `None` while
+/// others cannot see the changes yet: the log runs ahead of visibility, with a synchronous standby until that has
+/// answered.
 async fn pass(
     inner: &Arc<Inner>,
     known: &mut Known,
@@ -188,7 +189,7 @@ async fn pass(
                     continue;
                 }
                 Filtered::Passes(pending) => (true, pending),
-                // A row that it has been shown may leave its view; perhaps it is shown in this very batch.
+                // A row that it has seen, perhaps in this very batch, may leave its view.
                 Filtered::Fails if entry.subscription.view.is_some() && change.action != Action::Insert => {
                     (false, Vec::new())
                 }
@@ -220,13 +221,13 @@ async fn pass(
         return Ok(None);
     }
     known.visible = changes.last().map(|change| change.xid);
-    // Whoever has subscribed meanwhile may have read the table before the changes were there.
+    // A new subscriber may have read the table before the changes were visible.
     let late = if only.is_none() { find_pairs(inner, changes, newest).0 } else { Vec::new() };
     if candidates.is_empty() {
         return Ok(Some(late));
     }
     let rights = rights_of(&asked, &answers)?;
-    // Row level security that has been turned on since: its question follows.
+    // Row level security was turned on since, so its query is added.
     let missing = |table: &Table| {
         !table.had_rls && rights.get(&table.oid).is_some_and(|roles| roles.values().any(|rights| rights.rls))
     };
@@ -240,7 +241,8 @@ async fn pass(
     Ok(Some(again))
 }
 
-/// Each change with each subscription to its table and kind that is newer than `after`; and the newest of all.
+/// Pairs each change with each subscription to its table and kind that is newer than `after`. Also returns the newest
+/// subscription.
 fn find_pairs(inner: &Inner, changes: &[Change], after: u64) -> (Vec<(usize, Arc<Entry>)>, u64) {
     let registry = inner.changes.registry.read();
     let mut found: HashMap<(String, String), Vec<Arc<Entry>>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What the answers allow, and to whom it is sent.
+//! Sends what the answers allow.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::realtime::changes::view::View;
 use crate::realtime::changes::{Action, Entry, Shape};
 use crate::realtime::token::Identity;
 
-/// What PostgreSQL said of a row for a group.
+/// PostgreSQL's answer about a row for a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sight {
     Seen,
     Unseen,
-    /// It could not say: a timeout, a failing server.
+    /// No answer: a timeout, a failing server.
     Unknown,
 }
 
-/// Sends what the answers allow. Yields candidates whose channel acts as somebody else meanwhile.
+/// Sends what the answers allow. Returns candidates whose channel has changed its identity meanwhile.
 #[allow(clippy::too_many_arguments, reason = "all that was asked and answered")]
 pub(super) fn send(
     inner: &Inner,
@@ -65,7 +65,7 @@ pub(super) fn send(
     let mut writer = Writer::new(inner, changes);
     let mut again = Vec::new();
     let mut failed: Vec<u64> = Vec::new();
-    // Of one change a channel gets one message for all its subscriptions of the same shape.
+    // A channel gets one message per change for all its subscriptions of the same shape.
     let mut outgoing: Vec<Outgoing> = Vec::new();
     let mut index: HashMap<MessageKey, usize> = HashMap::new();
     for candidate in candidates {
@@ -78,9 +78,9 @@ pub(super) fn send(
         let change = &changes[place];
         let Some(table) = known.table(&change.relation) else { continue };
         let role = groups[group].caller.role.as_str();
-        // A role that is unknown may read nothing.
+        // An unknown role may read nothing.
         let Some(rights) = rights.get(&table.oid).and_then(|roles| roles.get(role)) else { continue };
-        // A filter must not tell what its column may not.
+        // A filter must not reveal a column that the role may not read.
         if entry.subscription.filters.iter().any(|filter| !rights.columns.contains(&*filter.column)) {
             continue;
         }
@@ -90,7 +90,7 @@ pub(super) fn send(
         }
         let is_keyed = table.visible_sql.is_some();
         let is_key_open = table.keys().all(|key| rights.columns.contains(&key.name));
-        // Of a row that was in view; it is then no more.
+        // Whether the row was in view; it is removed from it.
         let leaves = || view.is_some_and(|view| old_key(change, table).is_some_and(|key| view.leave(&key)));
         let verdict = match change.action {
             Action::Delete if rights.columns.is_empty() => continue,
@@ -113,7 +113,7 @@ pub(super) fn send(
                     }
                     continue;
                 }
-                // What was not asked was not allowed.
+                // Not asked means not allowed.
                 Some(Sight::Unseen) | None => continue,
             },
         };
@@ -134,7 +134,7 @@ pub(super) fn send(
             ids.push(entry.subscription.id);
         }
     }
-    // In the order of the log, whichever subscription came first.
+    // In the order of the log, not of the subscriptions.
     outgoing.sort_by_key(|message| message.change);
     for message in &outgoing {
         let table = known.table(&changes[message.change].relation);
@@ -150,7 +150,7 @@ pub(super) fn send(
     again
 }
 
-/// Remembers that a subscription has been shown a row.
+/// Records that a subscription has seen a row.
 fn enter(view: &View, change: &Change, table: &Table, entry: &Entry) {
     let (old, new) = (old_key(change, table), new_key(change, table));
     if let Some(old) = old.filter(|old| new.as_ref() != Some(old)) {

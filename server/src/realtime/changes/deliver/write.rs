@@ -1,4 +1,4 @@
-//! Messages about changes, as JSON: each distinct one is written once.
+//! Messages about changes as JSON. Each distinct one is written once.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,10 +17,10 @@ use crate::realtime::changes::{Action, Entry, Shape, json};
 use crate::realtime::metrics::Kind;
 use crate::realtime::protocol::{self, Ref, Version};
 
-/// Of a row that is too large only values of so many bytes stay.
+/// A row that is too large keeps only values up to this many bytes.
 const SMALL: usize = 64;
 
-/// Types with numbers that are longer than a double's: int8, numeric.
+/// Types with numbers beyond the precision of a double: int8, numeric.
 const LONG: [u32; 2] = [20, 1700];
 
 /// A message for one channel.
@@ -32,13 +32,13 @@ pub(super) struct Outgoing {
     pub(super) ids: Vec<u32>,
 }
 
-/// What of a change is shown.
+/// The visible part of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Shown {
     Row,
-    /// Its key, for it has left the subscriber's view.
+    /// Only its key, because it has left the subscriber's view.
     Left,
-    /// Only that it happened: the table has no primary key by which to ask for the row.
+    /// Only that it happened: the table has no primary key to check the row by.
     NoKey,
     /// Only that it happened: the role may not read the primary key.
     Unauthorized,
@@ -47,7 +47,7 @@ pub(super) enum Shown {
 /// (change, role, shape, what is shown)
 type DataKey = (usize, String, Shape, Shown);
 
-/// Writes messages, each distinct one once.
+/// Writes each distinct message once.
 pub(super) struct Writer<'a> {
     inner: &'a Inner,
     changes: &'a [Change],
@@ -79,7 +79,7 @@ impl<'a> Writer<'a> {
             .data
             .entry(key)
             .or_insert_with(|| data(change, table, rights, &subscription.shape, message.verdict, limit).into());
-        // The same data is the same string.
+        // Equal data is shared, so its address identifies it.
         let identity = Arc::as_ptr(data).cast::<u8>() as usize;
         let frame_key =
             (member.version, member.topic.to_string(), message.ids.clone(), subscription.has_config, identity);
@@ -100,7 +100,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What a change is to whoever is told: a row that leaves the view is gone.
+/// The kind of change for the subscriber: a row that leaves the view is deleted.
 fn kind_of(change: &Change, verdict: Shown) -> Action {
     if verdict == Shown::Left { Action::Delete } else { change.action }
 }
@@ -132,7 +132,7 @@ fn data(change: &Change, table: &Table, rights: &Rights, shape: &Shape, verdict:
             && (shape.select.as_ref().is_none_or(|select| select.iter().any(|wanted| wanted == name))
                 || table.keys().any(|key| key.name == name))
     };
-    // Clients convert by the types they are told.
+    // Clients convert by these types.
     let texts: Types;
     let (types, type_of): (&Types, fn(&TableColumn) -> &str) = if shape.has_text_numbers {
         texts = table
@@ -185,7 +185,7 @@ fn data(change: &Change, table: &Table, rights: &Rights, shape: &Shape, verdict:
             row(&mut out, "record", false, false);
             row(&mut out, "old_record", true, false);
         }
-        // Policies cannot be asked about a row that is gone: under them only its key is told.
+        // Policies cannot be checked for a deleted row, so with row level security only its key is sent.
         Action::Delete => row(&mut out, "old_record", true, rights.rls),
     }
     let errors = if is_too_large { r#"["Error 413: Payload Too Large"]"# } else { "null" };
