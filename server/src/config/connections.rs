@@ -1,4 +1,4 @@
-//! How many connections to PostgreSQL an instance of the full server opens, and who gets them.
+//! The connection budget of an instance of the full server, and its split.
 
 use super::Reader;
 
@@ -13,15 +13,16 @@ pub struct Connections {
     pub requests: usize,
 }
 
-/// Three instances leave some room on a PostgreSQL that has its default of 100, of which three are kept for its owner.
+/// Three instances fit into PostgreSQL's default of 100, of which three are reserved for superusers, with some room
+/// left.
 const DEFAULT: usize = 30;
 const _: () = assert!(3 * DEFAULT + 3 < 100);
 
-/// What is opened whatever the budget: two listeners (reloads, mail), two for loading the schema, three for refreshes
+/// Opened regardless of the budget: two listeners (reloads, mail), two for loading the schema, three for refreshes
 /// and one for counting messages, two for mail, one for health, and two for realtime.
 const FIXED: usize = 13;
 
-/// Below this the APIs would wait for each other.
+/// With fewer, the APIs would wait for each other.
 const LEAST: usize = FIXED + 6;
 
 impl Connections {
@@ -35,7 +36,7 @@ impl Connections {
 
     fn of(total: usize) -> Self {
         let free = total - FIXED;
-        // Functions leave one of theirs to storage, so that there are two at least.
+        // At least two, because functions leave one of theirs to storage.
         let (auth, requests) = (free * 3 / 10, (free / 4).max(2));
         Self { rest: free - auth - requests, auth, requests }
     }

@@ -1,5 +1,5 @@
-//! Connection strings as libpq takes them: the parameters that the driver does not know (`sslmode=verify-full`,
-//! `sslrootcert`, client certificates, `passfile`, `service`, …) are taken out and followed.
+//! Connection strings as in libpq. The parameters that the driver does not support (`sslmode=verify-full`,
+//! `sslrootcert`, client certificates, `passfile`, `service`, …) are removed and implemented here.
 //!
 //! Reference: PostgreSQL's manual, chapter libpq: "Connection Strings", "Parameter Key Words", "The Password File", "The
 //! Connection Service File", "SSL Support".
@@ -12,14 +12,14 @@ use percent_encoding::percent_decode_str;
 
 use super::Source;
 
-/// A connection string that the driver understands, and how to judge whom it leads to.
+/// A connection string for the driver, and how to verify the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conninfo {
     pub text: String,
     pub tls: DatabaseTls,
 }
 
-/// Encryption on the way to the database.
+/// TLS settings for the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseTls {
     pub check: CertificateCheck,
@@ -32,14 +32,14 @@ pub struct DatabaseTls {
     pub only_newest: bool,
 }
 
-/// What is demanded of the server's certificate.
+/// The required check of the server's certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CertificateCheck {
     #[default]
     None,
-    /// An authority that is known: `verify-ca`.
+    /// A known authority: `verify-ca`.
     Authority,
-    /// Besides, the name of the host: `verify-full`.
+    /// Also the host name: `verify-full`.
     Full,
 }
 
@@ -55,7 +55,7 @@ pub enum Roots {
 /// Parameters, in their order; of repeated ones the last counts.
 type Pairs = Vec<(String, String)>;
 
-/// What libpq knows and what means nothing here: the driver always speaks UTF-8, and has no other kinds of encryption.
+/// libpq's parameters without meaning here: the driver always uses UTF-8 and has no other kinds of encryption.
 const IGNORED: [&str; 10] = [
     "client_encoding",
     "sslcompression",
@@ -70,8 +70,8 @@ const IGNORED: [&str; 10] = [
 ];
 
 impl Conninfo {
-    /// Reads `text` (a URL, or key words and values), and what libpq would read besides: the service file, the password
-    /// file, the environment's settings of encryption, and the certificates below `~/.postgresql`.
+    /// Reads `text` (a URL, or keywords and values), and what libpq would read in addition: the service file, the
+    /// password file, the environment's settings of encryption, and the certificates below `~/.postgresql`.
     pub fn resolve(text: &str, source: &Source) -> Result<Self, String> {
         let given = parse(text)?;
         let mut pairs = given.clone();
@@ -94,7 +94,7 @@ impl Conninfo {
             pairs.push(("application_name".to_owned(), name));
         }
         add_password(&mut pairs, source);
-        // What needs nothing of this stays as it was written.
+        // Unchanged if none of this is needed.
         let text = if pairs == given { text.to_owned() } else { key_words(&pairs) };
         Ok(Self { text, tls })
     }
@@ -145,7 +145,7 @@ fn parse_url(rest: &str) -> Result<Pairs, String> {
     }
     let (mut names, mut ports) = (Vec::new(), Vec::new());
     for host in hosts.split(',') {
-        // An IPv6 address stands in brackets.
+        // An IPv6 address is in brackets.
         let (name, port) = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
             Some((address, port)) => (address, port.strip_prefix(':').unwrap_or_default()),
             None => host.split_once(':').unwrap_or((host, "")),
@@ -165,7 +165,7 @@ fn parse_url(rest: &str) -> Result<Pairs, String> {
     for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=').ok_or_else(|| format!("'{parameter}' in it has no value"))?;
         let (name, value) = (decoded(name)?, decoded(value)?);
-        // As JDBC has it.
+        // JDBC's spelling.
         match (name.as_str(), value.as_str()) {
             ("ssl", "true") => pairs.push(("sslmode".to_owned(), "require".to_owned())),
             _ => pairs.push((name, value)),
@@ -174,7 +174,7 @@ fn parse_url(rest: &str) -> Result<Pairs, String> {
     Ok(pairs)
 }
 
-/// `name = value`, values with blanks in quotes.
+/// `name = value`, with quotes around values that contain spaces.
 fn parse_key_words(text: &str) -> Result<Pairs, String> {
     let mut pairs = Pairs::new();
     let mut rest = text.trim_start();
@@ -209,7 +209,7 @@ fn home(source: &Source, file: &str) -> Option<PathBuf> {
     set(source, "HOME").map(|home| Path::new(home).join(file))
 }
 
-/// What the service that is named says, where the connection string is silent.
+/// Adds the named service's parameters that the connection string lacks.
 fn add_service(pairs: &mut Pairs, source: &Source) -> Result<(), String> {
     let named = take(pairs, "service");
     let Some(service) = named.or_else(|| set(source, "PGSERVICE").map(str::to_owned)) else { return Ok(()) };
@@ -242,7 +242,7 @@ fn service_of(text: &str, service: &str) -> Option<Pairs> {
     found
 }
 
-/// The password of the password file, where none is given.
+/// Adds the password file's password if none is given.
 fn add_password(pairs: &mut Pairs, source: &Source) {
     let file = take(pairs, "passfile").or_else(|| set(source, "PGPASSFILE").map(str::to_owned));
     if find(pairs, "password").is_some() || set(source, "PGPASSWORD").is_some() {
@@ -266,7 +266,7 @@ fn add_password(pairs: &mut Pairs, source: &Source) {
     let mut ports = ports.split(',');
     let mut port = "5432";
     for host in hosts.split(',') {
-        // One port is that of all hosts.
+        // A single port applies to all hosts.
         if let Some(next) = ports.next().filter(|port| !port.is_empty()) {
             port = next;
         }
@@ -278,7 +278,7 @@ fn add_password(pairs: &mut Pairs, source: &Source) {
     }
 }
 
-/// Of the first line `host:port:database:user:password` that fits; `*` fits everything, `\` takes off a meaning.
+/// The password in the first matching line `host:port:database:user:password`; `*` matches everything, `\` escapes.
 fn password_of(text: &str, wanted: [&str; 4]) -> Option<String> {
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let mut fields = vec![(String::new(), false)];
@@ -302,7 +302,7 @@ fn password_of(text: &str, wanted: [&str; 4]) -> Option<String> {
     })
 }
 
-/// The settings of encryption; `sslmode` stays as the driver knows it.
+/// Takes out the TLS settings; `sslmode` is reduced to the driver's values.
 fn take_tls(pairs: &mut Pairs, source: &Source) -> Result<DatabaseTls, String> {
     let certificate_mode = find(pairs, "sslcertmode").or_else(|| set(source, "PGSSLCERTMODE")).map(str::to_owned);
     let mut or = |name: &str, variable: &str| {
@@ -321,7 +321,7 @@ fn take_tls(pairs: &mut Pairs, source: &Source) -> Result<DatabaseTls, String> {
     }
     let known = match mode.as_str() {
         "disable" | "prefer" | "require" => mode.as_str(),
-        // Where encryption is offered it is used.
+        // Encryption is used if offered.
         "allow" => "prefer",
         "verify-ca" | "verify-full" => "require",
         other => return Err(format!("sslmode cannot be '{other}'")),
@@ -361,7 +361,7 @@ fn take_tls(pairs: &mut Pairs, source: &Source) -> Result<DatabaseTls, String> {
     Ok(DatabaseTls { check, roots, identity, revoked, only_newest })
 }
 
-/// The client's certificate and key. Without a certificate none is shown, whether or not the server wants one.
+/// The client's certificate and key, if there is a certificate.
 fn identity(
     certificate: Option<String>,
     key: Option<String>,
@@ -372,7 +372,7 @@ fn identity(
     let key = key.map(PathBuf::from).or_else(|| home(source, ".postgresql/postgresql.key")).unwrap_or_default();
     let metadata = std::fs::metadata(&key)
         .map_err(|error| format!("the certificate {} has no key {}: {error}", certificate.display(), key.display()))?;
-    // The group may read one of root's.
+    // The group may read a key owned by root.
     let open = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     if metadata.mode() & open != 0 {
         return Err(format!("the key {} may be read by others than its owner", key.display()));
@@ -389,7 +389,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder as home, with these files that only their owner may read.
+    /// A home folder with these files, readable by their owner only.
     fn home_with(files: &[(&str, &str)]) -> (tempfile::TempDir, Source) {
         let home = tempfile::tempdir().expect("a folder");
         for (name, text) in files {

@@ -1,6 +1,6 @@
 //! Durations in Go's syntax (`1h30m`, `250ms`, `-1.5h`), the form of the `GOTRUE_*` settings and of bans.
 
-/// Nanoseconds of a duration text, negative ones included; `None` when it is not one or does not fit 64 bits.
+/// The nanoseconds of a duration text, possibly negative; `None` if it is invalid or does not fit 64 bits.
 ///
 /// Units: `ns`, `us`, `µs`, `ms`, `s`, `m`, `h`; a lone `0` needs none (Go's `time.ParseDuration`).
 pub fn parse_go_duration(text: &str) -> Option<i64> {

@@ -1,5 +1,5 @@
-//! What libpq takes from its environment where a connection string is silent: `PGHOST`, `PGPORT`, `PGUSER` and the
-//! others of PostgreSQL's manual, chapter libpq, "Environment Variables".
+//! The environment variables that fill in missing parts of a connection string, as in libpq: `PGHOST`, `PGPORT`,
+//! `PGUSER` and the others of PostgreSQL's manual, chapter libpq, "Environment Variables".
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use tokio_postgres::Config;
 
 use super::Source;
 
-/// Where a server of this machine has its socket when nobody says otherwise: as Debian builds it, then as upstream does.
+/// The default socket directories of a local server: Debian's, then PostgreSQL's own.
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
-/// `uri` (URL or key-value form) with all that it leaves out taken from the environment, then from libpq's
-/// defaults. What cannot be read comes back as it was: whoever connects with it says what is wrong.
+/// `uri` (URL or key-value form) with missing parts from the environment, then from libpq's defaults.
+/// Invalid text is returned unchanged; connecting with it reports the error.
 pub fn with_environment(uri: &str, source: &Source) -> String {
     let Ok(config) = uri.parse::<Config>() else { return uri.to_owned() };
     let set = |name: &str| source.get(name).filter(|value| !value.is_empty()).map(str::to_owned);

@@ -1,12 +1,12 @@
-//! PostgREST's configuration file: `name = value` a line, `#` begins a comment.
+//! PostgREST's configuration file: `name = value` per line, `#` begins a comment.
 //!
 //! Values are texts in quotes, numbers, `true`/`on`/`false`/`off`. Reference: PostgREST's manual, "Configuration", and the
 //! package configurator-pg that reads it.
 
 use std::collections::BTreeMap;
 
-/// The settings of a file by the names that the environment gives them: `db-uri` is `PGRST_DB_URI`, and
-/// `app.settings.x` is `PGRST_APP_SETTINGS_x`. The error says in which line.
+/// The settings of a file under their environment names: `db-uri` is `PGRST_DB_URI`, and
+/// `app.settings.x` is `PGRST_APP_SETTINGS_x`. The error names the line.
 pub fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut settings = BTreeMap::new();
     let mut rest = text;
@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
     Ok(settings)
 }
 
-/// Names of settings of the application keep their case.
+/// Names of application settings keep their case.
 fn in_environment(name: &str) -> String {
     match name.strip_prefix("app.settings.") {
         Some(name) => format!("PGRST_APP_SETTINGS_{name}"),
@@ -41,7 +41,7 @@ fn in_environment(name: &str) -> String {
     }
 }
 
-/// A value and what follows it.
+/// A value and the rest of the text.
 fn read_value(text: &str) -> Result<(String, &str), String> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find(|c: char| c.is_whitespace() || c == '#').unwrap_or(text.len());

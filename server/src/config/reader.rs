@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Source;
 use crate::secret::Secret;
 
-/// Everything that is wrong with a configuration, each a sentence naming its setting.
+/// All problems of a configuration, each a sentence that names its setting.
 #[derive(Debug)]
 pub struct Problems(pub Vec<String>);
 
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         self.source
     }
 
-    /// Notes a problem; reading goes on so that all of them are named together.
+    /// Adds a problem; reading continues so that all are reported together.
     pub fn problem(&mut self, sentence: impl Into<String>) {
         self.problems.push(sentence.into());
     }
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Comma-separated items, blanks around them dropped, empty ones left out.
+    /// Comma-separated items, trimmed, without empty ones.
     pub fn list(&self, names: &[&'static str]) -> Option<Vec<String>> {
         self.find(names)
             .map(|(_, v)| v.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())

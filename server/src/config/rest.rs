@@ -1,8 +1,8 @@
 //! Settings of the REST API: PostgREST's `PGRST_*`, under their names and with their defaults.
 //!
-//! Precedence: in the database (laid over the environment by [`over`]) > environment > file. Names that are not
-//! known here are ignored, since stacks set some that PostgREST itself has dropped.
-//! Reference: PostgREST `src/library/PostgREST/Config.hs`.
+//! Precedence: in the database (laid over the environment by [`over`]) > environment > file. Unknown names are
+//! ignored, since deployments set some that PostgREST itself has dropped. Reference: PostgREST
+//! `src/library/PostgREST/Config.hs`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,13 +34,13 @@ pub struct RestConfig {
     pub root_spec: Option<FunctionName>,
     /// `PGRST_DB_PRE_CONFIG`: function that sets `pgrst.*` before they are read.
     pub pre_config: Option<FunctionName>,
-    /// `PGRST_DB_CONFIG`, default true: whether settings of the database and of roles count.
+    /// `PGRST_DB_CONFIG`, default true: whether settings of the database and of roles apply.
     pub db_config: bool,
     /// `PGRST_DB_CHANNEL`, default `pgrst`.
     pub channel: String,
     /// `PGRST_DB_CHANNEL_ENABLED`, default true: whether reloads can be asked for by `NOTIFY`.
     pub channel_enabled: bool,
-    /// `PGRST_DB_HOISTED_TX_SETTINGS`: regular expressions of function settings that hold for the transaction.
+    /// `PGRST_DB_HOISTED_TX_SETTINGS`: regular expressions of function settings that apply to the whole transaction.
     pub hoisted_tx_settings: Vec<String>,
     pub pool: PoolSettings,
     /// `PGRST_DB_PREPARED_STATEMENTS`, default true; false behind a transaction pooler.
@@ -97,11 +97,11 @@ pub struct PoolSettings {
     pub automatic_recovery: bool,
 }
 
-/// What a read may ask for; 0 is no limit.
+/// Limits of a read; 0 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadLimits {
     pub all: ReadLimit,
-    /// For the anonymous role, besides.
+    /// The stricter limits of the anonymous role.
     pub anon: ReadLimit,
 }
 
@@ -128,13 +128,13 @@ impl ReadLimits {
     }
 }
 
-/// Where answers wait that are longer than memory should hold and that their clients have not read yet.
+/// The temporary files for long answers that clients have not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spill {
     /// `FERROBASE_SPILL_DIR`, default the system's folder for temporary files. The files have no names.
     pub folder: PathBuf,
-    /// `FERROBASE_SPILL_MB`, default 1024: of all answers together, in bytes. With 0 an answer comes as fast as its client
-    /// reads, and its transaction stays open for as long.
+    /// `FERROBASE_SPILL_MB`, default 1024: for all answers together, in bytes. With 0 an answer is read at its client's
+    /// speed, and its transaction stays open as long.
     pub most: u64,
 }
 
@@ -217,7 +217,7 @@ impl RestServer {
     }
 }
 
-/// Names that may be set in the database, without prefix. Those not here would need a restart.
+/// Settings allowed in the database, without prefix. Others would need a restart.
 pub const IN_DATABASE: [&str; 25] = [
     "client_error_verbosity",
     "db_aggregates_enabled",
@@ -256,7 +256,7 @@ pub fn over(source: &Source, in_database: &[(String, String)]) -> Source {
 }
 
 impl RestConfig {
-    /// Reads and checks everything, every problem named.
+    /// Reads and checks everything, and reports every problem.
     pub fn load(source: &Source) -> Result<Self, Problems> {
         let mut reader = Reader::new(source);
         let config = Self::read(&mut reader);
@@ -273,7 +273,7 @@ impl RestConfig {
                 reader.problem(format!("PGRST_DB_SCHEMAS does not allow the schema '{hidden}'"));
             }
         }
-        // The one setting for which empty is not unset.
+        // The only setting for which empty differs from unset.
         let extra_search_path = reader.source().get("PGRST_DB_EXTRA_SEARCH_PATH").unwrap_or("public");
         let extra_search_path = split(extra_search_path);
         Self {
@@ -368,7 +368,7 @@ pub fn bodies(reader: &mut Reader<'_>) -> u64 {
     }
 }
 
-/// What the machine has, or the container may use, in bytes.
+/// The memory of the machine or the container's limit, in bytes.
 fn memory() -> u64 {
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let machine = || {

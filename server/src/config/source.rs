@@ -1,4 +1,4 @@
-//! Where settings come from: the process environment first, then an optional `ferrobase.toml` or PostgREST's own file.
+//! Sources of settings: the process environment, then an optional `ferrobase.toml` or PostgREST's own file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use super::postgrest_file;
 /// Named settings, all as text. Names are upper case with underscores (`GOTRUE_SITE_URL`).
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// Of the environment, and set since; these win.
+    /// From the environment, or set later; these win.
     values: BTreeMap<String, String>,
     /// Of the settings file.
     file: BTreeMap<String, String>,
     path: Option<PathBuf>,
     syntax: Syntax,
-    /// Names and prefixes that somebody has asked for; shared by clones.
+    /// Names and prefixes that were read; shared by clones.
     asked: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What a settings file is written in.
+/// The syntax of a settings file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Syntax {
     #[default]
@@ -64,7 +64,7 @@ impl Source {
         Ok(Self { file, path, ..Self::environment() })
     }
 
-    /// The same with the settings file read anew; a file that can no longer be read changes nothing.
+    /// The same with the settings file read again; an unreadable file changes nothing.
     pub fn reread(&self) -> Self {
         let mut source = self.clone();
         match self.path.as_deref().map(|path| self.read_file(path)).transpose() {
@@ -86,20 +86,20 @@ impl Source {
         Some(value)
     }
 
-    /// Settings that are meant for us (of the file, or named `FERROBASE_…`) and that nobody has asked for so far, in
-    /// name order: misspelt, or without effect beside the others.
+    /// Settings for this server (from the file, or named `FERROBASE_…`) that were never read, in name order:
+    /// misspelt, or without effect.
     pub fn unread(&self) -> Vec<String> {
         let asked = self.asked.lock();
         let is_read =
             |name: &str| asked.contains(name) || asked.iter().any(|a| a.ends_with('_') && name.starts_with(a));
-        // PostgREST ignores what it does not know.
+        // PostgREST ignores unknown settings.
         let of_file = self.file.keys().filter(|_| self.syntax == Syntax::Toml);
         let ours = self.values.keys().filter(|name| name.starts_with("FERROBASE_")).chain(of_file);
         let unread: BTreeSet<&String> = ours.filter(|name| !is_read(name)).collect();
         unread.into_iter().cloned().collect()
     }
 
-    /// Sets `name` unless it already has a value: how `up` lays its development defaults.
+    /// Sets `name` unless it has a value; `up` sets its development defaults this way.
     pub fn set_default(&mut self, name: &str, value: impl Into<String>) {
         if self.get(name).is_none() {
             self.set(name, value);
@@ -134,7 +134,7 @@ fn read_file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(values)
 }
 
-/// One line: what is wrong, and where.
+/// The error and its position, in one line.
 fn not_toml(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = 1 + before.matches('\n').count();

@@ -1,4 +1,4 @@
-//! The project's API keys: two JSON Web Tokens and their opaque twins.
+//! The project's API keys: two JSON Web Tokens and the two corresponding opaque keys.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::jwt::{KeySet, verify};
 /// `exp` of the development keys and of keys signed at start: the Supabase CLI's.
 const KEY_EXPIRY: u64 = 1_983_812_996;
 
-/// Which presented key acts as which token. Cheap to clone.
+/// Maps presented keys to tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiKeys {
     inner: Arc<Keys>,
@@ -26,13 +26,13 @@ struct Keys {
     secret: Option<String>,
     /// Whether requests without a key of the project pass, as at the gateway of `supabase start`.
     is_open: bool,
-    /// Whether the opaque keys that everybody knows are taken.
+    /// Whether the public development keys are accepted.
     takes_known: bool,
-    /// Tokens of anon and of service_role that these vouch for are keys as well.
+    /// Tokens for anon and service_role signed with these keys are accepted as keys too.
     vouching: Option<Arc<KeySet>>,
 }
 
-/// Whom a key acts as.
+/// The role of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     Anon,
@@ -68,7 +68,7 @@ impl ApiKeys {
         self
     }
 
-    /// What is wrong with the keys that are given: requests would carry them in vain.
+    /// Problems of the configured keys.
     pub fn problems(config: &ServerConfig) -> Vec<String> {
         let secret = config.jwt_secret.reveal();
         let tokens = [
@@ -132,7 +132,7 @@ impl ApiKeys {
         &self.inner.service_role
     }
 
-    /// The token a presented key acts as; `None` if it is none of the project's keys. Compared in constant time.
+    /// The token for a presented key; `None` if it is not one of the project's. Compared in constant time.
     pub fn token_of(&self, presented: &str) -> Option<String> {
         match self.known(presented) {
             Some(Holder::Anon) => Some(self.inner.anon.clone()),
@@ -162,7 +162,7 @@ impl ApiKeys {
         }
     }
 
-    /// Of a token that one of the project's keys vouches for, and that has not expired.
+    /// The role of an unexpired token signed with one of the project's keys.
     fn vouched(&self, presented: &str) -> Option<Holder> {
         let claims = verify(presented, self.inner.vouching.as_ref()?).ok()?;
         claims.check(chrono::Utc::now().timestamp(), None).ok()?;

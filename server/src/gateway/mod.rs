@@ -24,8 +24,7 @@ pub use reset::{RESET, Reset, reset};
 const APIKEY: HeaderName = HeaderName::from_static("apikey");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Paths that links in mails and browsers open without a key, and those of OAuth, whose clients know their own
-/// credentials only.
+/// Paths opened without a key: links in mails, and OAuth, whose clients have only their own credentials.
 const OPEN_PATHS: [&str; 10] = [
     "/auth/v1/verify",
     "/auth/v1/callback",
@@ -39,14 +38,14 @@ const OPEN_PATHS: [&str; 10] = [
     "/auth/v1/oauth/clients/register",
 ];
 
-/// Paths at the root that belong to the auth API: what OAuth clients and SAML identity providers are told to ask.
+/// Root paths of the auth API: discovery for OAuth clients and SAML identity providers.
 const AUTH_AT_ROOT: [&str; 3] = ["/.well-known/oauth-authorization-server", "/sso/saml/acs", "/sso/saml/metadata"];
 
-/// Middleware for everything: names the client, finds the API of paths at the root, and refuses the methods that are
-/// meant for proxies, as nginx below Supabase's gateway does.
+/// Middleware for all requests: sets the client's address, maps root paths to their API, and refuses methods meant
+/// for proxies, as nginx in Supabase's gateway does.
 ///
-/// What the database reads as the client's address (`X-Forwarded-For` in `request.headers`, where rate limits look) is
-/// the one we saw, not the one that was claimed.
+/// The client's address in the database (`X-Forwarded-For` in `request.headers`, used by rate limits) is the one we
+/// saw, not the claimed one.
 pub async fn enter(
     proxies: web::Data<TrustedProxies>,
     mut request: ServiceRequest,
@@ -61,7 +60,7 @@ pub async fn enter(
         None => drop(request.headers_mut().remove(X_FORWARDED_FOR)),
     }
     if AUTH_AT_ROOT.contains(&request.path()) {
-        // Of a target in absolute form, as proxies send it, no more than this.
+        // Only this part of a target in absolute form, as proxies send it.
         let path_and_query = request.uri().path_and_query().map(|target| format!("/auth/v1{target}"));
         if let Some(target) = path_and_query {
             set_target(&mut request, &target);
@@ -75,7 +74,7 @@ pub async fn enter(
     Ok(next.call(request).await?.map_into_left_body())
 }
 
-/// Middleware for an API whose answers say nothing of other origins themselves: all may read them, as on Supabase.
+/// Middleware for an API without its own CORS headers: all origins may read, as in Supabase.
 pub async fn allow_origins(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -89,7 +88,7 @@ pub async fn allow_origins(
     Ok(response)
 }
 
-/// What Supabase's gateway says to the path of an API that is not served here.
+/// The answer of Supabase's gateway for an API that is not served here.
 pub async fn unknown_api() -> HttpResponse {
     HttpResponse::NotFound()
         .insert_header(("Access-Control-Allow-Origin", "*"))
@@ -146,8 +145,8 @@ fn is_open(path: &str) -> bool {
     })
 }
 
-/// The key from the header, else from the query, from which it is taken out: the API behind must not read it
-/// as a filter.
+/// The key from the header or the query. It is removed from the query, so that the API does not read it as a
+/// filter.
 fn take_key(request: &mut ServiceRequest) -> Option<String> {
     let from_header = request.headers().get(&APIKEY).and_then(|v| v.to_str().ok());
     let from_header = from_header.filter(|key| !key.is_empty()).map(str::to_owned);
@@ -172,7 +171,7 @@ fn take_key(request: &mut ServiceRequest) -> Option<String> {
     from_header.or(from_query.filter(|key| !key.is_empty()))
 }
 
-/// Routes the request by another path and query than it came with.
+/// Replaces the request's path and query for routing.
 fn set_target(request: &mut ServiceRequest, target: &str) {
     if let Ok(uri) = target.parse::<Uri>() {
         request.head_mut().uri = uri.clone();
@@ -260,7 +259,7 @@ mod tests {
             body,
             r#"{"message":"No API key found in request","hint":"No `apikey` request header or url param was found."}"#
         );
-        // A page whose key was never filled in.
+        // A page without a configured key.
         for (path, headers) in [("/rest/v1/t", &[("apikey", "")][..]), ("/rest/v1/t?apikey=", &[])] {
             assert!(call(path, headers).await.1.contains("No API key found"), "{path}");
         }

@@ -1,4 +1,4 @@
-//! `POST /ferrobase/v1/reset`: a copy of a project goes back to its seed between two tests. Requests wait meanwhile.
+//! `POST /ferrobase/v1/reset`: resets a copy of a project to its seed between two tests. Requests wait meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,15 +12,15 @@ use tokio::sync::{Mutex, watch};
 
 use super::{APIKEY, ApiKeys};
 
-/// Where the reset is asked for.
+/// The path of the reset.
 pub const RESET: &str = "/ferrobase/v1/reset";
 
-/// How long requests under way may take to end; then they lose their connections.
+/// How long requests in flight may take to end; then they lose their connections.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 type Work = Box<dyn Fn() -> LocalBoxFuture<'static, anyhow::Result<()>> + Send + Sync>;
 
-/// The reset, and the door behind which it happens. Cheap to clone.
+/// The reset, and the gate that holds back requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Reset {
     inner: Arc<Inner>,
@@ -34,7 +34,7 @@ struct Inner {
     inside: AtomicUsize,
 }
 
-/// A request under way.
+/// A request in flight.
 pub struct Inside(Reset);
 
 impl Drop for Inside {
@@ -57,18 +57,18 @@ impl Reset {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Waits for the end of a reset; none begins while the value is held, or not soon.
+    /// Waits for the end of a reset. While the value is held, a reset waits for it, up to [`PATIENCE`].
     pub async fn enter(&self) -> Inside {
         let mut is_closed = self.inner.is_closed.subscribe();
         loop {
-            // Counted first: a reset that begins now sees it.
+            // Counted first, so that a reset that begins now sees it.
             self.inner.inside.fetch_add(1, Ordering::AcqRel);
             let inside = Inside(self.clone());
             if !*is_closed.borrow_and_update() {
                 return inside;
             }
             drop(inside);
-            // The sender is ours.
+            // We own the sender.
             let _ = is_closed.wait_for(|is_closed| !is_closed).await;
         }
     }
@@ -88,7 +88,7 @@ impl Reset {
     }
 }
 
-/// 204 once everything is as after a fresh start. For holders of the key that passes every policy.
+/// 204 once everything is as after a fresh start. Requires the service_role key.
 pub async fn reset(request: HttpRequest, reset: web::Data<Reset>, keys: web::Data<ApiKeys>) -> HttpResponse {
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let bearer = header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
@@ -96,7 +96,7 @@ pub async fn reset(request: HttpRequest, reset: web::Data<Reset>, keys: web::Dat
         return HttpResponse::Unauthorized().json(json!({ "message": "a reset takes the secret or service_role key" }));
     }
     let reset = reset.get_ref().clone();
-    // Whoever hangs up in the middle leaves no half of it.
+    // In a separate task, so that a client that hangs up does not interrupt it.
     match actix_web::rt::spawn(async move { reset.run().await }).await {
         Ok(Ok(())) => HttpResponse::NoContent().finish(),
         Ok(Err(error)) => failed(&error),

@@ -1,7 +1,8 @@
-//! A budget for request bodies: all that are in memory at once, of all APIs together.
+//! The memory budget for request bodies of all APIs.
 //!
-//! What an API gathers counts until its answer begins. Of a body that is handed on as it comes only what is kept at a time
-//! counts ([`hand_on`]), and nothing of one that is forgotten ([`pass_on`]). The beginnings of bodies have a budget of their own, so that large ones keep no small one out.
+//! A collected body counts until its answer begins. A body that is passed on as it arrives counts only with what is
+//! held at a time ([`hand_on`]), a discarded one not at all ([`pass_on`]). The beginnings of bodies have a separate
+//! budget, so that large bodies do not block small ones.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,10 +16,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::budget::Budget;
 
-/// The first part of each body, in bytes, counts apart.
+/// The size of the beginning of a body, in bytes.
 pub const BEGINNING: u64 = 64 << 10;
 
-/// How long a part waits for others to be answered.
+/// How long a part waits for room.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
 
 /// The budget. Cheap to clone.
@@ -35,14 +36,14 @@ struct Shared {
 }
 
 impl Bodies {
-    /// Of `most` bytes, a quarter of them for beginnings.
+    /// A budget of `most` bytes, a quarter of them for beginnings.
     pub fn new(most: u64) -> Self {
         let shared =
             Shared { beginnings: Budget::of(most / 4), rest: Budget::of(most - most / 4), freed: Notify::new() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// The longest body that could ever be gathered, in bytes.
+    /// The longest body that fits, in bytes.
     pub fn longest(&self) -> u64 {
         self.shared.rest.most()
     }
@@ -54,18 +55,18 @@ impl Bodies {
     }
 }
 
-/// What one body has of the budget, given back with the last owner.
+/// One body's share of the budget, freed with its last owner.
 #[derive(Debug)]
 pub struct Lease {
     shared: Arc<Shared>,
-    /// Of beginnings and of the rest.
+    /// The shares of the budget for beginnings and of the rest.
     taken: Cell<(u64, u64)>,
     is_passed_on: Cell<bool>,
     is_refused: Cell<bool>,
 }
 
 impl Lease {
-    /// Takes room for a further part; false if there is none now.
+    /// Takes room for another part; false if there is none now.
     pub fn take(&self, length: usize) -> bool {
         if self.is_passed_on.get() {
             return true;
@@ -85,7 +86,7 @@ impl Lease {
         true
     }
 
-    /// As [`Lease::take`], waiting a little for others to be answered.
+    /// Like [`Lease::take`], but waits a little for room.
     pub async fn take_soon(self: Rc<Self>, length: usize) -> bool {
         let shared = self.shared.clone();
         let deadline = Instant::now() + ROOM_WAIT;
@@ -105,7 +106,7 @@ impl Lease {
         self.is_passed_on.get()
     }
 
-    /// Whether a part found no room.
+    /// Whether there was no room for a part.
     pub fn is_refused(&self) -> bool {
         self.is_refused.get()
     }
@@ -126,7 +127,7 @@ impl Drop for Lease {
     }
 }
 
-/// Tells that the body of `request` is not gathered: it may be as long as it wants.
+/// Declares that the body of `request` is not collected, so its length is not limited.
 pub fn pass_on(request: &HttpRequest) {
     if let Some(lease) = request.extensions().get::<Rc<Lease>>() {
         lease.is_passed_on.set(true);
@@ -134,8 +135,8 @@ pub fn pass_on(request: &HttpRequest) {
     }
 }
 
-/// Tells that the body of `request` is handed on as it comes, by somebody who keeps `held` bytes of it at most: it may be as
-/// long as it wants, and they alone count. Says whether there is room for them, which may take a while.
+/// Declares that the body of `request` is passed on as it arrives, with at most `held` bytes in memory. Its length is
+/// not limited, and only `held` counts. Returns whether there is room, which may take a while.
 #[must_use]
 pub async fn hand_on(request: &HttpRequest, held: usize) -> bool {
     let Some(lease) = request.extensions().get::<Rc<Lease>>().cloned() else { return true };
@@ -146,7 +147,7 @@ pub async fn hand_on(request: &HttpRequest, held: usize) -> bool {
     has_room
 }
 
-/// What reading a body fails with when the budget is used up.
+/// The error of reading a body if the budget is used up.
 pub fn no_room() -> PayloadError {
     PayloadError::Io(std::io::Error::new(std::io::ErrorKind::QuotaExceeded, "too many request bodies at once"))
 }

@@ -1,8 +1,8 @@
-//! A number of bytes that many share: request bodies in memory, long answers in memory and on the disk.
+//! A shared budget of bytes: request bodies in memory, long answers in memory and on disk.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is taken is given back by whoever took it.
+/// The taker must give back what it took.
 #[derive(Debug)]
 pub struct Budget {
     most: u64,
@@ -18,7 +18,7 @@ impl Budget {
         self.most
     }
 
-    /// Takes all of `length` bytes, or nothing and says so.
+    /// Takes `length` bytes, or nothing and returns false.
     #[must_use]
     pub fn take(&self, length: u64) -> bool {
         let fits = |used: u64| used.checked_add(length).filter(|used| *used <= self.most);

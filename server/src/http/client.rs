@@ -10,16 +10,16 @@ use crate::config::TrustedProxies;
 /// outermost of them wrote, counted from the right; else, when the peer is a trusted proxy, the last entry that is not itself
 /// one. Headers from anyone else are ignored.
 pub fn client_address(request: &HttpRequest, proxies: &TrustedProxies) -> Option<IpAddr> {
-    // A socket for both families names IPv4 peers in the manner of IPv6.
+    // A dual-stack socket reports IPv4 peers as IPv6 addresses.
     let peer = request.peer_addr().map(|a| a.ip().to_canonical())?;
     if proxies.hops == 0 && !proxies.addresses.contains(&peer) {
         return Some(peer);
     }
-    // A proxy may add a line of its own below the one that the client sent: together they are one list.
+    // A proxy may add its own header line below the client's; together they are one list.
     let lines: Vec<&str> = request.headers().get_all("x-forwarded-for").filter_map(|v| v.to_str().ok()).collect();
     let mut from_the_right = lines.iter().rev().flat_map(|line| line.rsplit(',')).map(str::trim);
     if proxies.hops > 0 {
-        // Every entry counts, readable or not: what the client wrote stays left of what the proxies did.
+        // Every entry counts, valid or not, so that the client's entries stay left of the proxies'.
         let entries: Vec<&str> = from_the_right.filter(|part| !part.is_empty()).take(proxies.hops).collect();
         return Some(entries.last().and_then(|entry| parse_entry(entry)).unwrap_or(peer));
     }
@@ -28,7 +28,7 @@ pub fn client_address(request: &HttpRequest, proxies: &TrustedProxies) -> Option
     Some(first_untrusted.unwrap_or(peer))
 }
 
-/// An entry of `X-Forwarded-For`: an address, in brackets or not, with a port or without.
+/// An entry of `X-Forwarded-For`: an address, optionally in brackets or with a port.
 pub fn parse_entry(entry: &str) -> Option<IpAddr> {
     let entry = entry.trim();
     let bare = entry.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(entry);
@@ -69,7 +69,7 @@ mod tests {
         let forged = request("6.6.6.6, garbage, 192.0.2.7:5, 10.0.0.2");
         assert_eq!(client_address(&forged, &hops(2)), "192.0.2.7".parse().ok());
         assert_eq!(client_address(&forged, &hops(1)), "10.0.0.2".parse().ok());
-        // What cannot be read is nobody's address, and never the next one's.
+        // An unreadable entry is no address, and the next one is not used instead.
         assert_eq!(client_address(&forged, &hops(3)), "10.0.0.1".parse().ok());
         assert_eq!(client_address(&request("192.0.2.7"), &hops(2)), "192.0.2.7".parse().ok());
     }

@@ -1,7 +1,7 @@
-//! The request on whose behalf a thread works: what every log line says of it.
+//! The request that a thread works for, named by every log line.
 //!
-//! A span of `tracing` would carry the same and costs each request 10,000 instructions, a tenth of a small read. Spans are made
-//! where they are exported ([`super::span`]).
+//! A `tracing` span would do the same but costs each request 10,000 instructions, a tenth of a small read. Spans are
+//! created only if they are exported ([`super::span`]).
 
 use std::cell::RefCell;
 use std::mem;
@@ -18,14 +18,14 @@ use pin_project_lite::pin_project;
 
 use super::request_id;
 
-/// What is known of a request.
+/// The logged fields of a request.
 #[derive(Debug)]
 pub struct RequestContext {
     method: Method,
     uri: Uri,
-    /// `X-Request-Id` as it came.
+    /// The received `X-Request-Id`.
     given: Option<HeaderValue>,
-    /// Made when somebody asks for it.
+    /// Created on first use.
     id: OnceLock<Box<str>>,
     role: OnceLock<Arc<str>>,
     /// 0 until there is an answer.
@@ -44,7 +44,7 @@ impl RequestContext {
         }
     }
 
-    /// Under which id the request is logged and answered.
+    /// The id in logs and in the answer.
     pub fn id(&self) -> &str {
         self.id.get_or_init(|| request_id::request_id(self.given.as_ref()).into())
     }
@@ -53,17 +53,17 @@ impl RequestContext {
         self.method.as_str()
     }
 
-    /// Without its query, which may hold tokens.
+    /// The path without the query, which may contain tokens.
     pub fn path(&self) -> &str {
         self.uri.path()
     }
 
-    /// As whom the request acts, once it is known.
+    /// The request's role, once known.
     pub fn role(&self) -> Option<&str> {
         self.role.get().map(|role| &**role)
     }
 
-    /// How it was answered.
+    /// The status of the answer.
     pub fn status(&self) -> Option<u16> {
         Some(self.status.load(Ordering::Relaxed)).filter(|status| *status != 0)
     }
@@ -73,12 +73,12 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<RequestContext>>> = const { RefCell::new(None) };
 }
 
-/// The request that this thread works for now.
+/// The request that this thread is working for.
 pub fn current() -> Option<Arc<RequestContext>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// The id of the request that is being answered, or what its headers say.
+/// The id of the current request, or the one in its headers.
 pub fn id_of(request: &impl HttpMessage) -> String {
     current().map_or_else(
         || request_id::request_id(request.headers().get(request_id::HEADER)),
@@ -86,7 +86,7 @@ pub fn id_of(request: &impl HttpMessage) -> String {
     )
 }
 
-/// Notes who the current request acts as; the first to know is right.
+/// Records the role of the current request; the first call wins.
 pub fn acts_as(role: Arc<str>) {
     CURRENT.with_borrow(|current| {
         if let Some(request) = current {
@@ -104,13 +104,13 @@ pub fn answered(status: u16) {
     });
 }
 
-/// Works for `request` until the guard is dropped.
+/// Makes `request` current until the guard is dropped.
 pub fn enter(request: &mut Option<Arc<RequestContext>>) -> Entered<'_> {
     swap(request);
     Entered(request)
 }
 
-/// Holds the request that the thread worked for before, and will again.
+/// Restores the previous request when dropped.
 pub struct Entered<'a>(&'a mut Option<Arc<RequestContext>>);
 
 impl Drop for Entered<'_> {
@@ -123,7 +123,7 @@ fn swap(request: &mut Option<Arc<RequestContext>>) {
     CURRENT.with_borrow_mut(|current| mem::swap(current, request));
 }
 
-/// Runs `work`, on whatever thread, for the request that is current now.
+/// Runs `work`, on any thread, for the current request.
 pub fn kept<F>(work: F) -> Within<F> {
     within(current(), work)
 }

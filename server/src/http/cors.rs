@@ -11,7 +11,7 @@ pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to a preflight: the usual headers and whatever else was asked for.
+/// The answer to a preflight: allows the usual headers and all requested ones.
 pub fn preflight(request: &HeaderMap) -> HttpResponse {
     let asked = request.get(header::ACCESS_CONTROL_REQUEST_HEADERS).and_then(|v| v.to_str().ok()).unwrap_or("");
     let allowed = if asked.is_empty() { ALWAYS_ALLOWED.to_owned() } else { format!("{ALWAYS_ALLOWED}, {asked}") };
@@ -24,10 +24,10 @@ pub fn preflight(request: &HeaderMap) -> HttpResponse {
     response.finish()
 }
 
-/// What lets a browser read an answer, and the headers in it that clients look at.
+/// Lets browsers read an answer and the headers that clients use.
 pub fn allow(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    // An answer may have a list of its own.
+    // An answer may have its own list.
     if !headers.contains_key(header::ACCESS_CONTROL_EXPOSE_HEADERS) {
         headers.insert(
             header::ACCESS_CONTROL_EXPOSE_HEADERS,

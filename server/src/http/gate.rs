@@ -1,8 +1,7 @@
-//! One request of a connection after the other.
+//! Lets a connection's requests in one at a time.
 //!
-//! Clients may send further requests before they have the answer to the first. The HTTP library reads ahead, and what it
-//! reads (`Connection: close`, or something that is no request) has effect on answers that it still owes. So a request is
-//! handed to it when the one before has its answer.
+//! Clients may pipeline requests. The HTTP library reads ahead, and what it reads (`Connection: close`, or an invalid
+//! request) affects pending answers. So it gets a request only after the previous one was answered.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -13,7 +12,7 @@ use actix_web::body::{BodySize, MessageBody};
 use bytes::Bytes;
 use pin_project_lite::pin_project;
 
-/// Of one connection: requests handed on, and those answered.
+/// One connection's passed and answered requests.
 #[derive(Debug, Default)]
 pub struct Gate {
     passed: Cell<u64>,
@@ -22,7 +21,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Whether an answer is owed.
+    /// Whether an answer is pending.
     pub fn is_shut(&self) -> bool {
         self.passed.get() > self.answered.get()
     }
@@ -31,13 +30,13 @@ impl Gate {
         self.passed.set(self.passed.get() + 1);
     }
 
-    /// To be woken when the answer has been given.
+    /// Wakes `waker` after the answer.
     pub fn wait(&self, waker: &Waker) {
         *self.waiting.borrow_mut() = Some(waker.clone());
     }
 }
 
-/// Opens a gate when it is dropped: the answer has been written, or there will be none.
+/// Opens a gate when dropped: the answer has been written, or there will be none.
 #[derive(Debug)]
 pub struct Opening(Rc<Gate>);
 
@@ -57,7 +56,7 @@ impl Drop for Opening {
 }
 
 pin_project! {
-    /// The body of an answer. It is dropped when all of it is written.
+    /// The body of an answer, dropped when completely written.
     pub struct Answer<B> {
         #[pin]
         body: B,

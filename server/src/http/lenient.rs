@@ -1,15 +1,14 @@
 //! A stream that mends request targets before the HTTP parser sees them.
 //!
-//! Clients write `?name=eq."x"` or `?a=gt.ü` with the bytes as they are, and the reference takes them; our HTTP
-//! library refuses a target with a byte that RFC 3986 wants escaped. So those bytes are escaped here, on the
-//! wire, and nothing else is touched. To know where a request line begins, the stream follows the framing of
-//! HTTP/1.1; where it cannot, it stops mending and passes everything on, so that the library can say at once what it
-//! thinks of it: of another protocol's greeting, or of lines without CR.
+//! Clients send `?name=eq."x"` or `?a=gt.ü` unescaped, and the reference accepts that; our HTTP library refuses
+//! targets with bytes that RFC 3986 requires to be escaped. So these bytes are escaped here, and nothing else is
+//! changed. To find request lines, the stream follows the framing of HTTP/1.1. Where it cannot (another protocol,
+//! lines without CR), it passes everything on unchanged, so that the library can refuse it at once.
 //!
-//! A request is passed on when the one before has its answer ([`super::gate`]). A client that has ended its own direction
-//! may still wait for an answer: for a moment it is not told from one that has hung up.
+//! A request is passed on after the previous one was answered ([`super::gate`]). A client that has closed its sending
+//! side may still wait for an answer, so it is only treated as gone after a moment.
 //!
-//! A stream that goes on in another protocol leaves here ([`super::takeover`]).
+//! A stream that switches to another protocol is taken out here ([`super::takeover`]).
 
 use std::io;
 use std::pin::Pin;
@@ -26,27 +25,27 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::gate::Gate;
 use super::takeover::{Taken, Takeover};
 
-/// Heads longer than this are passed on as they are; the HTTP parser refuses them.
+/// Longer heads are passed on unchanged; the HTTP parser refuses them.
 const LONGEST_HEAD: usize = 128 << 10;
 
-/// A client that sends no more is taken to have hung up when it has been owed an answer for so long without a byte of it
-/// being written, or when it is owed none and the last byte has had time to leave.
+/// When a client that has closed its sending side counts as gone: after the first time if an answer is pending and no
+/// byte of it was written, or after the second if none is pending, so that the last bytes can be sent.
 const HALF_CLOSED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(50));
 
 static END_OF_HEAD: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"\r\n\r\n"));
 
 /// Mends the request targets read from `S`; writes go through untouched.
 pub struct Lenient<S> {
-    /// Gone once the connection has been taken over.
+    /// `None` once the connection has been taken over.
     inner: Option<S>,
     mender: Mender,
     gate: Rc<Gate>,
     takeover: Rc<Takeover>,
-    /// The inner stream has ended; what is gathered may still have to be handed out.
+    /// Whether the inner stream has ended; collected bytes may still have to be passed on.
     ended: bool,
-    /// When something was last written, or when the end came.
+    /// When something was last written, or when the stream ended.
     moved: Instant,
-    /// Until the end is told.
+    /// The delay before the end is reported.
     holding: Option<Pin<Box<Sleep>>>,
 }
 
@@ -63,24 +62,24 @@ impl<S> Lenient<S> {
         }
     }
 
-    /// Shut while an answer is owed.
+    /// Shut while an answer is pending.
     pub fn gate(&self) -> &Rc<Gate> {
         &self.gate
     }
 
-    /// By which it can be taken over.
+    /// For taking over the connection.
     pub fn takeover(&self) -> &Rc<Takeover> {
         &self.takeover
     }
 
-    /// The clock is read only where the client's end is awaited.
+    /// The clock is read only after the client has closed its sending side.
     fn note_written(&mut self) {
         if self.ended {
             self.moved = Instant::now();
         }
     }
 
-    /// Ready when a client that sends no more is to be taken for one that has hung up.
+    /// Ready when such a client counts as gone.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             let patience = if self.gate.is_shut() { HALF_CLOSED.0 } else { HALF_CLOSED.1 };
@@ -96,12 +95,12 @@ impl<S> Lenient<S> {
     }
 }
 
-/// `pieces` as one stream, mended; for tests of what must hold whatever comes.
+/// `pieces` as one mended stream, for property tests.
 pub fn mended<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut mender = Mender::default();
     for piece in pieces {
         mender.feed(piece, &Gate::default());
-        // Each request has its answer at once.
+        // Each request is answered at once.
         while mender.step(&Gate::default()) {}
     }
     mender.end();
@@ -113,15 +112,15 @@ pub fn mended<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
 enum Part {
     #[default]
     Head,
-    /// So many more bytes of a body.
+    /// The remaining bytes of a body.
     Body(u64),
     /// The line with a chunk's length.
     ChunkLength,
-    /// So many more bytes of a chunk, its line end included.
+    /// The remaining bytes of a chunk, including its line end.
     Chunk(u64),
-    /// Lines behind the last chunk, up to an empty one.
+    /// Trailer lines after the last chunk, up to an empty one.
     Trailer,
-    /// Whatever it is, it is not ours: upgraded, another protocol, or malformed.
+    /// Not HTTP that we follow: upgraded, another protocol, or malformed.
     Opaque,
 }
 
@@ -143,19 +142,19 @@ impl Mender {
         while self.step(gate) {}
     }
 
-    /// What was cut off is for the parser to refuse.
+    /// The parser refuses an incomplete request.
     fn end(&mut self) {
         self.part = Part::Opaque;
         let rest = self.gathered.split();
         self.out.unsplit(rest);
     }
 
-    /// Whether a further request has come, or begun to, and has to wait.
+    /// Whether another request has (partly) arrived and must wait.
     fn is_held(&self, gate: &Gate) -> bool {
         self.part == Part::Head && !self.gathered.is_empty() && gate.is_shut()
     }
 
-    /// Hands on what can be; false when more input is needed, or the answer to the request before.
+    /// Passes on what it can; false if it needs more input or the previous answer.
     fn step(&mut self, gate: &Gate) -> bool {
         if self.is_held(gate) {
             return false;
@@ -210,7 +209,7 @@ impl Mender {
                     }
                     return self.give_up_if_long();
                 };
-                // As it would have been seen, had it come in pieces.
+                // As if it had arrived in pieces.
                 if is_strange(&self.gathered[..end + 4]) {
                     self.part = Part::Opaque;
                     return true;
@@ -238,7 +237,7 @@ impl Mender {
     }
 }
 
-/// Whether the beginning of a head can never become one: it begins with no letter of a method, or a line ends without CR.
+/// Whether this cannot be the beginning of a head: it does not begin like a method, or a line ends without CR.
 fn is_strange(head: &[u8]) -> bool {
     let begins = head.iter().find(|b| !matches!(b, b'\r' | b'\n'));
     let is_method = begins.is_none_or(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b));
@@ -250,7 +249,7 @@ fn after(head: &[u8]) -> Part {
     let mut part = Part::Head;
     for end in memchr_iter(b'\n', head) {
         let rest = &head[end + 1..];
-        // The names that matter begin with one of these.
+        // The relevant names begin with one of these.
         if !matches!(rest.first(), Some(b'c' | b'C' | b't' | b'T' | b'u' | b'U')) {
             continue;
         }
@@ -273,7 +272,7 @@ fn after(head: &[u8]) -> Part {
     part
 }
 
-/// Copies a head, with the target of its request line escaped where it has to be.
+/// Copies a head, escaping the target of its request line if necessary.
 fn mend_head(head: &[u8], out: &mut BytesMut) {
     let line_end = head.iter().position(|b| *b == b'\r').unwrap_or(head.len());
     let line = &head[..line_end];
@@ -298,7 +297,7 @@ fn mend_head(head: &[u8], out: &mut BytesMut) {
     out.extend_from_slice(&head[end..]);
 }
 
-/// Whether the HTTP library takes the byte in path and query alike. `#` it would take for the end.
+/// Whether the HTTP library accepts the byte in path and query. It would end the target at `#`.
 fn is_plain(b: u8) -> bool {
     matches!(b, 0x21 | 0x24..=0x3B | 0x3D | 0x3F..=0x5F | 0x61..=0x7E)
 }
@@ -346,7 +345,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
                 this.moved = Instant::now();
                 continue;
             }
-            // The inside of a body needs no second copy.
+            // Bytes of a body need no second copy.
             if let Part::Body(left) = this.mender.part
                 && this.mender.gathered.is_empty()
                 && (read as u64) < left
@@ -361,7 +360,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lenient<S> {
     }
 }
 
-/// Taken over, it takes what HTTP still writes (nothing) and forgets it.
+/// After a takeover, writes are discarded (HTTP writes nothing more).
 impl<S: AsyncRead + AsyncWrite + Unpin + 'static> AsyncWrite for Lenient<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();

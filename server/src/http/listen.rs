@@ -20,27 +20,27 @@ use actix_web::rt::net::{TcpStream, UnixStream};
 use super::gate::{Answer, Gate, Opening};
 use super::lenient::Lenient;
 
-/// How long a connection may wait for its next request. A client that keeps connections must be the one that ends them:
-/// ended here, a request that is on its way is lost, and one that writes is not sent again. Load balancers keep theirs
-/// for 60 s; nginx waits for 75 s.
+/// How long a connection may wait for its next request. Clients that reuse connections should close them first: if the
+/// server does, a request in flight is lost, and writing requests are not retried. Load balancers keep theirs for 60 s;
+/// nginx waits for 75 s.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// How long a client may take to send a request's head, on a phone's line too.
+/// How long a client may take to send a request's head, even over a slow mobile connection.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long what a client still sends is read and forgotten after an answer that did not wait for it (a refusal). Closed
-/// at once, the connection would be reset, and the answer lost on the way.
+/// How long the rest of a request is read and discarded after an early answer (a refusal). Closing at once would reset
+/// the connection and lose the answer.
 pub const LINGER: Duration = Duration::from_secs(1);
 
-/// Where a server listens.
+/// A listening socket.
 pub enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// A server that runs one `app` per worker. Signals are left to the caller; asked to stop, it ends the connections that
-/// wait and gives requests in flight `shutdown_seconds`. A client that hangs up waits for no answer: its request is
-/// dropped at once, and what that held is freed.
+/// A server that runs one `app` per worker. Signals are left to the caller; on a stop, idle connections are closed and
+/// requests in flight get `shutdown_seconds`. If a client hangs up, its request is dropped at once and its resources
+/// are freed.
 pub fn serve<F, I, S, B>(listeners: Vec<Listener>, shutdown_seconds: u64, app: F) -> io::Result<Server>
 where
     F: Fn() -> I + Send + Clone + 'static,
@@ -63,7 +63,7 @@ where
                 let local = listener.local_addr()?;
                 builder.listen("http", listener, move || {
                     fn_service(|stream: TcpStream| async move {
-                        // Answers are written whole; waiting to fill a packet would only delay them.
+                        // Answers are written as a whole, so Nagle's algorithm would only delay them.
                         let _ = stream.set_nodelay(true);
                         let peer: Option<SocketAddr> = stream.peer_addr().ok();
                         Ok::<_, DispatchError>((Lenient::new(stream), peer))
@@ -82,7 +82,7 @@ where
     Ok(builder.run())
 }
 
-/// How HTTP is spoken on every kind of socket.
+/// The HTTP service for every kind of socket.
 fn http<T, S>(stopping: GracefulShutdownSignal) -> HttpServiceBuilder<Lenient<T>, S>
 where
     S: ServiceFactory<Request, Config = ()>,
@@ -105,7 +105,7 @@ where
         })
 }
 
-/// A connection to its end: HTTP, and what takes it over from there. Nothing of HTTP is kept then.
+/// Serves a connection to its end: HTTP, then what takes it over, without keeping HTTP's state.
 fn to_its_end<T, H>(
     http: H,
 ) -> impl ServiceFactory<
@@ -138,13 +138,13 @@ where
     })
 }
 
-/// A connection and who is at its other end.
+/// A connection and its peer.
 type Accepted<T> = (Lenient<T>, Option<SocketAddr>);
 
-/// What the application answers.
+/// The application's answer.
 type Answered<B> = Result<Response<Answer<B>>, actix_web::Error>;
 
-/// The application with the configuration that actix asks for, its answers letting the connection's next request in.
+/// The application with actix's configuration; its answers open the connection's gate.
 fn with_config<I, S, B>(
     app: I,
 ) -> impl ServiceFactory<

@@ -1,8 +1,8 @@
-//! Which names are this machine's.
+//! Names of this machine.
 
 use std::net::IpAddr;
 
-/// Whether a `Host` header names this machine: a foreign name that resolves here does not.
+/// Whether a `Host` header names this machine. A foreign name that resolves to it does not count.
 pub fn is_loopback_host(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,

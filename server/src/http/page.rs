@@ -1,20 +1,20 @@
-//! The frame of the pages that the server itself has: the inbox, the inspector of sockets.
+//! The layout of the server's own pages: the inbox and the realtime inspector.
 
-/// What all of them look like; each adds its own.
+/// The shared style; each page adds its own.
 pub const STYLE: &str = include_str!("page.css");
 
 const MARK: &str = r#"<svg viewBox="0 0 32 32" aria-hidden="true"><path class="mark-iron" d="M10 22.5V5.6M10 5.6h14.5M10 13.8h10" stroke-width="4.6"/><path class="mark-base" d="M3.5 28.2h25" stroke-width="3.2"/></svg>"#;
 
-/// A page. Its parts are markup: whatever somebody wrote has to be [escaped](escape).
+/// A page. Its parts are markup, so text from outside must be [escaped](escape).
 pub struct Page<'a> {
     pub title: &'a str,
-    /// Where the name at the top leads.
+    /// The link of the name at the top.
     pub home: &'a str,
     /// Paths of its style and script, without `.css` and `.js`.
     pub files: &'a str,
     /// Attributes of `body`, with a space before each.
     pub attributes: &'a str,
-    /// Beside the heading: what is said below it, and what can be done.
+    /// The part beside the heading: text and actions.
     pub head: &'a str,
     pub columns: &'a str,
 }
@@ -47,7 +47,7 @@ impl Page<'_> {
     }
 }
 
-/// Text as markup that shows it.
+/// Escapes text for HTML.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

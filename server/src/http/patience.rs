@@ -1,7 +1,7 @@
-//! The body of a request as we take it: how long a client may keep us waiting for the rest of it, how much of all bodies
-//! we hold at once (see [`super::bodies`]), and where it ends. (For the head, the HTTP library sees to it.) And that nobody waits at a tunnel: of the protocols that
-//! requests ask for by `CONNECT` and `Upgrade` only WebSocket is spoken, at the paths that end in its name. Any other such
-//! request is answered like all, and its connection ends.
+//! Limits on request bodies: how long a client may delay the rest, how much of all bodies is in memory
+//! ([`super::bodies`]), and where a body ends. (The HTTP library limits heads.) Also handles `CONNECT` and `Upgrade`:
+//! only WebSocket is supported, at paths that end in its name. Any other such request is answered normally, and its
+//! connection closed.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,16 +20,15 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::bodies::{Bodies, Lease, no_room};
 
-/// Longest silence within a body.
+/// The longest silence within a body.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A whole body may take so long, and longer by what has come of it.
+/// The time for a whole body, extended by what has arrived.
 const WHOLE: Duration = Duration::from_secs(120);
-/// So many bytes a second have to come from then on: of a body that is kept in memory until it is whole, and of one that
-/// is passed on.
+/// The minimum rates after that, in bytes per second: of a body collected in memory, and of one that is passed on.
 const RATES: (u64, u64) = (64 << 10, 8 << 10);
 
-/// Middleware (for `wrap_fn`) of every API: bounds the body, and sees to it that who asked for a tunnel is told the end
-/// of the answer by the end of the connection, which the HTTP library closes then.
+/// Middleware (for `wrap_fn`) of every API: limits the body. For a request for a tunnel, the end of the connection
+/// marks the end of the answer; the HTTP library closes it.
 pub fn bound<S, B>(
     mut request: ServiceRequest,
     next: &S,
@@ -50,16 +49,16 @@ where
         if is_tunnel && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
             let head = answer.response_mut().head_mut();
             head.set_connection_type(ConnectionType::Close);
-            // It would announce chunks, and send none.
+            // It would announce chunked encoding, but send no chunks.
             head.no_chunking(true);
         }
         Ok(answer)
     }
 }
 
-/// Lets the body of `request` fail once its sender has been silent for half a minute (who takes its time but goes on
-/// may, within [`WHOLE`]), or there is no room for it; and end where it was announced to. What it takes of the budget
-/// counts until the lease is dropped.
+/// Makes the body of `request` fail if its sender is silent for half a minute (a slow sender may continue within
+/// [`WHOLE`]) or if there is no room, and end at its announced length. Its share of the budget counts until the lease
+/// is dropped.
 fn bound_body(request: &mut ServiceRequest) -> Option<Rc<Lease>> {
     let body = request.take_payload();
     let left = end_of_tunnel(request.head());
@@ -88,16 +87,16 @@ fn asks_for_tunnel(head: &RequestHead) -> bool {
     head.method == Method::CONNECT || head.headers.contains_key(header::UPGRADE) || head.upgrade()
 }
 
-/// Whether the request may open a WebSocket. Its body is what the client sends from then on: it has no end, and silence in
-/// it is for the socket to judge.
+/// Whether the request may open a WebSocket. Its body is the rest of the stream: it has no end, and the socket handles
+/// silence.
 fn may_be_socket(head: &RequestHead) -> bool {
     let asks =
         head.headers.get(header::UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
     asks && head.method == Method::GET && head.uri.path().ends_with("/websocket")
 }
 
-/// How long the body is where the HTTP library sees no end: it takes all that follows CONNECT and
-/// `Upgrade: websocket` for a part of it.
+/// The body's length where the HTTP library sees no end: it treats everything after CONNECT and
+/// `Upgrade: websocket` as the body.
 fn end_of_tunnel(head: &RequestHead) -> Option<usize> {
     if !asks_for_tunnel(head) || head.headers.contains_key(header::TRANSFER_ENCODING) {
         return None;
@@ -106,21 +105,21 @@ fn end_of_tunnel(head: &RequestHead) -> Option<usize> {
     Some(announced.unwrap_or_default())
 }
 
-/// Whether there is room for a part, once that is known.
+/// Resolves to whether there is room for a part.
 type Room = Pin<Box<dyn Future<Output = bool>>>;
 
 struct Bounded {
     body: Payload,
-    /// Bytes until the end, where it has to be counted.
+    /// Remaining bytes, if they have to be counted.
     left: Option<usize>,
     patience: Duration,
-    /// Runs from the first time that there was nothing to read.
+    /// Started when there was nothing to read.
     silence: Option<Pin<Box<Sleep>>>,
     begun: Instant,
     /// Bytes so far.
     received: u64,
     lease: Option<Rc<Lease>>,
-    /// A part that waits for room, and whether it gets it.
+    /// A part that waits for room.
     waiting: Option<(Bytes, Room)>,
 }
 
@@ -149,7 +148,7 @@ impl Stream for Bounded {
         if silence.as_mut().poll(context).is_pending() {
             return Poll::Pending;
         }
-        // Asked once more, it fails once more.
+        // A repeated read fails again.
         silence.as_mut().reset(Instant::now());
         let silent = std::io::Error::new(std::io::ErrorKind::TimedOut, "the rest of the body did not come");
         Poll::Ready(Some(Err(PayloadError::Io(silent))))
@@ -157,7 +156,7 @@ impl Stream for Bounded {
 }
 
 impl Bounded {
-    /// A part that has come: in time, and where there is room for it.
+    /// Accepts an arrived part if it is in time and there is room.
     fn take(&mut self, part: Bytes, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, PayloadError>>> {
         let part = self.cut(part);
         self.received += part.len() as u64;
@@ -183,7 +182,7 @@ impl Bounded {
         }
     }
 
-    /// What of a part belongs to the body.
+    /// Cuts a part at the end of the body.
     fn cut(&mut self, mut part: Bytes) -> Bytes {
         if let Some(left) = &mut self.left {
             part.truncate(*left);

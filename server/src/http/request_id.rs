@@ -2,10 +2,10 @@
 
 use actix_web::http::header::HeaderValue;
 
-/// Of requests and answers.
+/// In requests and answers.
 pub const HEADER: &str = "x-request-id";
 
-/// The id under which a request is logged and answered, given what it calls itself.
+/// The id in logs and in the answer, given the request's own.
 pub fn request_id(given: Option<&HeaderValue>) -> String {
     given
         .and_then(|v| v.to_str().ok())

@@ -1,5 +1,5 @@
-//! What surrounds a request: every line that is written on its behalf, in whatever room, names it ([`super::context`]), and
-//! where spans are exported it has one of its own.
+//! Runs a request within its log context ([`super::context`]), so that every log line names it, and within a span if
+//! spans are exported.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tracing::{Instrument as _, Span};
 
 use super::context::{self, RequestContext};
 
-/// Whether spans are exported. Otherwise none are made.
+/// Whether spans are exported. Otherwise none are created.
 static EXPORTED: AtomicBool = AtomicBool::new(false);
 
 /// Notes that spans are exported from now on.
@@ -50,7 +50,7 @@ pub async fn in_span<B: MessageBody + Unpin + 'static>(
     Ok(response.map_body(|_, body| InSpan { body, known, span }))
 }
 
-/// There at every log level, so that an error says whose it was.
+/// At every log level, so that errors name their request.
 fn span_of(known: &RequestContext) -> Span {
     tracing::error_span!(
         "request",
@@ -61,12 +61,12 @@ fn span_of(known: &RequestContext) -> Span {
         status = Empty,
         route = Empty,
         outcome = Empty,
-        // The status under OpenTelemetry's name.
+        // OpenTelemetry's name for the status.
         http.response.status_code = Empty,
     )
 }
 
-/// Notes who the request acts as.
+/// Records the request's role.
 pub fn acts_as(role: Arc<str>) {
     if EXPORTED.load(Ordering::Relaxed) {
         Span::current().record("role", &*role);
@@ -82,10 +82,10 @@ pub fn answered(status: u16) {
     }
 }
 
-/// The route of a request that its API has matched itself.
+/// The route of a request, matched by its API.
 struct Route(String);
 
-/// Names the route of a request for its span, where actix's router knows none.
+/// Sets the route of a request for its span, if actix's router has none.
 pub fn routed(request: &HttpRequest, route: impl FnOnce() -> String) {
     if EXPORTED.load(Ordering::Relaxed) {
         request.extensions_mut().insert(Route(route()));

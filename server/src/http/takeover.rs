@@ -1,7 +1,7 @@
-//! Going on with a connection in another protocol once the head of the answer has been written: WebSocket.
+//! Hands a connection over to another protocol (WebSocket) once the head of the answer has been written.
 //!
-//! The HTTP library would keep its state and two buffers of 8 kB for as long as the socket lives. Here it is told the end of
-//! the connection, and the stream goes to whoever asked for it. The worker counts the connection until that has ended.
+//! The HTTP library would keep its state and two buffers of 8 kB for the life of the socket. So it is told that the
+//! connection has ended, and the stream goes to the new owner. The worker counts the connection until that ends.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::LocalBoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A connection, whatever it goes over.
+/// A connection over any transport.
 pub trait Wire: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire for S {}
@@ -23,11 +23,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire for S {}
 /// A connection that has been taken over.
 pub struct Taken {
     pub wire: Box<dyn Wire>,
-    /// Read from it already, behind what the request's payload still yields.
+    /// Bytes already read, after those still in the request's payload.
     pub early: BytesMut,
 }
 
-/// What goes on with a connection.
+/// The task that takes over a connection.
 type Work = LocalBoxFuture<'static, ()>;
 type Begin = Box<dyn FnOnce(Taken) -> Work>;
 
@@ -35,20 +35,20 @@ type Begin = Box<dyn FnOnce(Taken) -> Work>;
 enum State {
     #[default]
     Http,
-    /// The answer is on its way to the library.
+    /// The answer is on its way to the HTTP library.
     Asked(Begin),
-    /// Its head is in the library's buffer: the next time that all is written, the connection changes hands.
+    /// Its head is in the library's buffer. Once that is written, the connection is handed over.
     Due(Begin, Waker),
     Taken(Work),
     Gone,
 }
 
-/// Of one connection: whether somebody takes it over.
+/// The takeover state of a connection.
 #[derive(Default)]
 pub struct Takeover(RefCell<State>);
 
 impl Takeover {
-    /// Whether all that is written is the last of HTTP.
+    /// Whether HTTP ends after what is being written.
     pub fn is_due(&self) -> bool {
         matches!(*self.0.borrow(), State::Due(..))
     }
@@ -62,7 +62,7 @@ impl Takeover {
         }
     }
 
-    /// What goes on, once HTTP has ended.
+    /// The task to run after HTTP has ended.
     pub fn take(&self) -> Option<Work> {
         match self.0.replace(State::Gone) {
             State::Taken(work) => Some(work),
@@ -71,7 +71,7 @@ impl Takeover {
     }
 }
 
-/// The answer to `request`, behind which `begin` goes on with the connection. None if the connection cannot be had.
+/// The answer to `request`, after which `begin` takes over the connection. `None` if that is not possible.
 pub fn answer(
     request: &HttpRequest,
     mut head: actix_http::ResponseBuilder,
@@ -83,7 +83,7 @@ pub fn answer(
     Some(HttpResponse::from(response.map_into_boxed_body()))
 }
 
-/// A body of nothing that lasts until the connection has been handed over. The library asks for it behind the head.
+/// An empty body that lasts until the handover. The library polls it after the head.
 struct Rest(Rc<Takeover>);
 
 impl MessageBody for Rest {

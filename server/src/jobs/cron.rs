@@ -1,5 +1,5 @@
-//! Runs the jobs of pg_cron: each in a connection of its own as the role that made it, one run of a job at a time. Of
-//! several servers on one database one has the schedule.
+//! Runs the jobs of pg_cron: each on its own connection as the role that created it, one run of a job at a time. Of
+//! several servers on one database, one runs the schedule.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use super::listen::{self, stopped};
 use super::schedule::Schedule;
 use crate::db::replaced;
 
-/// Whoever holds it has the schedule ("cron" in ASCII).
+/// The advisory lock of the server that runs the schedule ("cron" in ASCII).
 const LOCK: i64 = 0x63_72_6f_6e;
-/// Most runs at once.
+/// The most concurrent runs.
 const AT_ONCE: usize = 32;
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// How often a server without the schedule asks whether it is free, and one with it whether the extension is there.
+/// How often a server without the schedule tries to get it, and one with it checks that the extension is installed.
 const ASK_EVERY: Duration = Duration::from_secs(15);
 
 #[derive(Clone)]
@@ -59,7 +59,7 @@ pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
 /// `database`: of [`replaced::times`].
 async fn serve(config: &JobsConfig, database: u64) -> anyhow::Result<()> {
     let (client, mut told) = listen::open(&config.service_url, "ferrobase_cron").await?;
-    // The lock goes with the connection.
+    // The lock ends with the connection.
     while !client.query_one("select pg_try_advisory_lock($1)", &[&LOCK]).await?.get::<_, bool>(0) {
         tokio::time::sleep(ASK_EVERY).await;
     }
@@ -117,7 +117,7 @@ fn minute_of(time: DateTime<Utc>) -> i64 {
     time.with_second(0).map_or_else(|| time.timestamp() / 60, |time| time.timestamp() / 60)
 }
 
-/// The active jobs; none without our extension (the real one has a worker of its own).
+/// The active jobs; none without our extension (the real one has its own worker).
 async fn load(client: &Client) -> anyhow::Result<Vec<Job>> {
     if !listen::is_ours(client, "pg_cron", "cron", "_tell", "ferrobase_cron").await? {
         return Ok(Vec::new());
@@ -143,13 +143,13 @@ struct Runner {
     config: JobsConfig,
     /// Where the jobs come from.
     database: u64,
-    /// Jobs with a run under way.
+    /// Jobs that are running.
     busy: Arc<Mutex<HashSet<i64>>>,
     places: Arc<Semaphore>,
 }
 
 impl Runner {
-    /// False if the job is still running from before, or too many are.
+    /// False if the job is still running, or too many are.
     fn start(&self, job: &Job) -> bool {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return false };
         if !self.busy.lock().insert(job.id) {
@@ -198,10 +198,10 @@ async fn record_and_run(config: &JobsConfig, job: &Job, database: u64) -> anyhow
     Ok(())
 }
 
-/// What the command came to, in the words of `psql`.
+/// Runs the command; the result is in `psql`'s words.
 async fn execute(config: &JobsConfig, job: &Job, database: u64) -> Result<String, String> {
     let mut login: tokio_postgres::Config = config.owner_url.parse().map_err(|_| "connection failed".to_owned())?;
-    // The server knows no password but the owner's, and as anybody else's stand-in a job could become the superuser.
+    // The server knows only the owner's password. If it switched to other roles, a job could become superuser.
     if login.get_user() != Some(job.username.as_str()) {
         return Err(format!(
             "connection failed: jobs of role {} are not run, only those of {}",
@@ -228,8 +228,8 @@ async fn execute(config: &JobsConfig, job: &Job, database: u64) -> Result<String
     })
 }
 
-/// Runs statements; yields how many rows the last one with rows had, and how many the last one affected. The rows are let
-/// go as they come.
+/// Runs statements; returns the row count of the last one with rows, and of the rows affected by the last one. Rows are
+/// discarded as they arrive.
 async fn count(client: &Client, command: &str) -> Result<(u64, Option<u64>), tokio_postgres::Error> {
     let mut messages = std::pin::pin!(client.simple_query_raw(command).await?);
     let (mut rows, mut affected) = (0, None);

@@ -1,4 +1,4 @@
-//! A connection that hears notifications.
+//! A connection with notifications.
 
 use std::pin::Pin;
 
@@ -26,7 +26,7 @@ pub async fn connect(url: &str) -> anyhow::Result<(Client, UnboundedReceiver<()>
             if let AsyncMessage::Notification(_) = message
                 && tell.send(()).is_err()
             {
-                // Nobody listens, but the connection has to be driven on.
+                // Nobody listens, but the connection must still be polled.
                 continue;
             }
         }
@@ -35,8 +35,8 @@ pub async fn connect(url: &str) -> anyhow::Result<(Client, UnboundedReceiver<()>
     Ok((client, told))
 }
 
-/// Whether `function` of `schema` is a member of the extension and holds `mark`, as only ours does. The real extensions
-/// have workers of their own, and what a project gives these names is nothing to us.
+/// Whether `function` in `schema` belongs to the extension and contains `mark`, as only ours does. The real extensions
+/// have their own workers, and a project's objects of these names are ignored.
 pub async fn is_ours(
     client: &Client,
     extension: &str,
@@ -56,6 +56,6 @@ pub async fn is_ours(
 
 /// Until asked to stop.
 pub async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // A sender that is gone means the same.
+    // A dropped sender means the same.
     let _ = stop.wait_for(|stopped| *stopped).await;
 }

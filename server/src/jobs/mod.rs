@@ -17,10 +17,10 @@ use tokio::task::JoinHandle;
 
 pub use outbound::Outbound;
 
-/// How often is looked for work of which no notification came.
+/// How often to look for work without a notification.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// What the workers are told.
+/// Settings of the workers.
 #[derive(Clone, Debug)]
 pub struct JobsConfig {
     /// Logs in as `ferrobase_admin`: a project may have put triggers on the tables that are written here, and a superuser
@@ -48,7 +48,7 @@ impl Jobs {
         Ok(Self { stop, tasks })
     }
 
-    /// Takes on nothing more; what is under way is given a moment.
+    /// Accepts no more work; gives running work a moment.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         for mut task in self.tasks {

@@ -1,4 +1,4 @@
-//! Sends what pg_net has queued: after commit, at most once, many at a time. The answers become rows.
+//! Sends pg_net's queued requests: after the commit, at most once, many at a time. Answers become rows.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use super::outbound::{self, Outbound, PublicOnly};
 use super::{JobsConfig, LOOK_EVERY};
 use crate::db::replaced;
 
-/// Requests under way at once.
+/// The most concurrent requests.
 const AT_ONCE: usize = 50;
-/// Longest time that a request may ask for: while it waits it keeps a place from others.
+/// The longest timeout of a request, because a waiting one takes a slot.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Most of an answer that is kept, in bytes.
+/// The most bytes of an answer that are stored.
 const KEPT: usize = 4 << 20;
-/// How often answers that nobody fetched are swept.
+/// How often unfetched answers are deleted.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
@@ -32,7 +32,7 @@ struct Queued {
     timeout: Duration,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Default)]
 struct Answer {
     status: Option<i32>,
@@ -49,7 +49,7 @@ pub fn client(outbound: &Outbound) -> anyhow::Result<reqwest::Client> {
         .connect_timeout(Duration::from_secs(30))
         .pool_max_idle_per_host(4);
     if outbound.reaches_private {
-        // A local stack calls itself, never through somebody's proxy.
+        // A local stack calls itself without a proxy.
         builder = builder.redirect(reqwest::redirect::Policy::limited(10));
     } else {
         builder = builder.dns_resolver(std::sync::Arc::new(PublicOnly)).no_proxy().redirect(
@@ -68,7 +68,7 @@ pub fn client(outbound: &Outbound) -> anyhow::Result<reqwest::Client> {
 /// Requests that were taken from the queue, each with its id.
 type UnderWay = FuturesUnordered<BoxFuture<'static, (i64, Answer)>>;
 
-/// Works until stopped; a lost connection is made again.
+/// Runs until stopped; reconnects after a lost connection.
 pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Receiver<bool>) {
     let mut under_way = UnderWay::new();
     loop {
@@ -81,7 +81,7 @@ pub async fn run(config: JobsConfig, http: reqwest::Client, mut stop: watch::Rec
             () = stopped(&mut stop) => return,
         };
         if replaced::times() != database {
-            // The next database has asked for none of the answers.
+            // The answers do not belong to the next database.
             under_way.clear();
             continue;
         }
@@ -111,7 +111,7 @@ async fn serve(
             is_ours = listen::is_ours(&client, "pg_net", "net", "wake", "ferrobase_net").await?;
         }
         if is_ours {
-            // Answers make room for what is still queued.
+            // Each answer makes room for queued requests.
             take(config, &client, http, under_way).await?;
             if swept.elapsed() > SWEEP_EVERY {
                 swept = Instant::now();
@@ -127,7 +127,7 @@ async fn serve(
             }
             heard = told.recv() => {
                 anyhow::ensure!(heard.is_some(), "the connection was lost");
-                // What else was told meanwhile is the same work.
+                // Further notifications mean the same work.
                 while told.try_recv().is_ok() {}
                 true
             }
@@ -136,7 +136,7 @@ async fn serve(
     }
 }
 
-/// Takes as many requests as there is room for and begins to send them.
+/// Takes and sends as many requests as there is room for.
 async fn take(
     config: &JobsConfig,
     client: &Client,
@@ -171,7 +171,7 @@ async fn take(
     Ok(())
 }
 
-/// Keeps an answer. One that a project's trigger or constraint does not let in is lost, and no other with it.
+/// Stores an answer. One that a project's trigger or constraint refuses is lost, without affecting others.
 async fn record(client: &Client, id: i64, answer: &Answer) -> anyhow::Result<()> {
     let insert =
         "insert into net._http_response (id, status_code, content_type, headers, content, timed_out, error_msg)
@@ -245,7 +245,7 @@ async fn receive(request: reqwest::RequestBuilder) -> Result<Answer, reqwest::Er
             break;
         }
     }
-    // PostgreSQL's text holds no zero byte.
+    // PostgreSQL's text cannot contain a zero byte.
     let content = String::from_utf8_lossy(&content).replace('\0', "");
     Ok(Answer {
         status: Some(status),

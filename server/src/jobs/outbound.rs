@@ -1,23 +1,23 @@
-//! Where requests from the database may go. Every role can queue one, so outside development nothing private is reached
-//! unless it is named.
+//! Allowed targets of requests from the database. Every role can queue one, so outside of development private addresses
+//! are refused unless they are named.
 
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Names under which projects know the API of their local stack.
+/// Names that projects use for the API of their local stack.
 const OURSELVES: [(&str, u16); 2] = [("host.docker.internal", 0), ("kong", 8000)];
 
 #[derive(Clone, Debug)]
 pub struct Outbound {
-    /// Whether addresses of this machine and of private networks are reached.
+    /// Whether this machine and private networks are allowed.
     pub reaches_private: bool,
     /// Where this server's API listens.
     pub api: SocketAddr,
 }
 
 impl Outbound {
-    /// The URL to ask; an error says why it is not asked.
+    /// The URL to request; the error says why it is refused.
     pub fn target(&self, url: &str) -> Result<url::Url, String> {
         let mut url = url::Url::parse(url).map_err(|_| "URL using bad/illegal format or missing URL".to_owned())?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -42,7 +42,7 @@ impl Outbound {
     }
 }
 
-/// Whether the host is an address, and one that is not public. Names are looked at when they are resolved.
+/// Whether the host is a non-public address. Names are checked when they are resolved.
 pub fn is_private_literal(url: &url::Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => !is_public(address.into()),
@@ -51,7 +51,7 @@ pub fn is_private_literal(url: &url::Url) -> bool {
     }
 }
 
-/// Of the public internet, as far as ranges tell.
+/// Whether the address is public, judging by its range.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -80,7 +80,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Resolves names to public addresses alone.
+/// Resolves names to public addresses only.
 pub struct PublicOnly;
 
 impl Resolve for PublicOnly {

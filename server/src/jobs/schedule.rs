@@ -1,4 +1,4 @@
-//! When a job of pg_cron is due: five fields of cron in UTC, a nickname, or every so many seconds.
+//! The schedule of a pg_cron job: five cron fields in UTC, a nickname, or an interval in seconds.
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
 
@@ -15,14 +15,14 @@ pub enum Schedule {
         any_day: bool,
         any_weekday: bool,
     },
-    /// Seconds between the beginnings of two runs.
+    /// Seconds between the starts of two runs.
     Every(u32),
     /// Once, when the scheduler starts.
     AtStart,
 }
 
 impl Schedule {
-    /// `None` for what `cron.schedule` would have refused.
+    /// `None` if `cron.schedule` would refuse it.
     pub fn parse(text: &str) -> Option<Self> {
         let lower = text.trim().to_lowercase();
         let fields = match lower.as_str() {
@@ -80,7 +80,7 @@ impl Schedule {
         let is_last = (now + chrono::Duration::days(1)).day() == 1;
         let day = days >> now.day() & 1 == 1 || (*last_day && is_last);
         let weekday = weekdays >> now.weekday().num_days_from_sunday() & 1 == 1;
-        // Of two restrictions one is enough.
+        // If both are restricted, one match is enough.
         let date = if *any_day || *any_weekday { day && weekday } else { day || weekday };
         minutes >> now.minute() & 1 == 1 && hours >> now.hour() & 1 == 1 && months >> now.month() & 1 == 1 && date
     }

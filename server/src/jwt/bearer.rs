@@ -1,4 +1,4 @@
-//! From an `Authorization` header to the caller who acts: for functions and storage.
+//! From an `Authorization` header to the caller, for functions and storage.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Bearer {
             ClaimsError::Expired => BearerError::Expired,
             _ => BearerError::Invalid,
         })?;
-        // A signed URL's token is nobody's token.
+        // A signed URL's token is not a user's token.
         if claims.get("url").is_some() && claims.get("scope").is_some() {
             return Err(BearerError::Invalid);
         }
@@ -46,7 +46,7 @@ impl Bearer {
     }
 }
 
-/// The request's bearer token, verified or not; its scheme may be left out.
+/// The request's bearer token, unverified; its scheme may be missing.
 pub fn token_of(headers: &HeaderMap) -> Result<&str, BearerError> {
     let header = headers.get(AUTHORIZATION).ok_or(BearerError::Missing)?;
     let header = header.to_str().map_err(|_| BearerError::Invalid)?.trim();

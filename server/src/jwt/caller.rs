@@ -1,4 +1,4 @@
-//! Who acts in the database.
+//! The caller, as seen by the database.
 
 /// The role and the claims that policies read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Somebody without a token: the role alone.
+    /// A caller without a token, with only a role.
     pub fn anonymous(role: &str) -> Self {
         Self { role: role.to_owned(), claims: serde_json::json!({ "role": role }).to_string() }
     }

@@ -1,4 +1,4 @@
-//! The claims of a token, and what has to hold of them.
+//! The claims of a token, and their checks.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::ClaimsError;
 
-/// Clocks may differ by so many seconds, either way.
+/// The accepted difference between clocks, in seconds.
 const SKEW: i64 = 30;
 
 /// A token's payload: a JSON object.
@@ -31,8 +31,8 @@ impl Claims {
         &self.0
     }
 
-    /// The claims as JSON text with `role` set to the role that acts; what policies read. Members are in the order of
-    /// their names, as PostgREST writes them.
+    /// The claims as JSON text for policies, with `role` set to the role of the request. Members are sorted by name,
+    /// as in PostgREST.
     pub fn to_json_as(&self, role: &str) -> String {
         let mut claims = self.0.clone();
         claims.insert("role".to_owned(), Value::String(role.to_owned()));
@@ -43,8 +43,8 @@ impl Claims {
 
     /// `exp`, `nbf`, `iat` against `now` (seconds since 1970, give or take [`SKEW`]), then `aud`.
     ///
-    /// Types are checked always, the audience compared only where one is wanted; absent, null and `[]` pass.
-    /// A fractional time counts as 0, as it does for the reference.
+    /// Types are always checked, the audience only if one is configured; absent, null and `[]` pass. A
+    /// fractional time counts as 0, as in the reference.
     pub fn check(&self, now: i64, audience: Option<&str>) -> Result<(), ClaimsError> {
         if self.time("exp", ClaimsError::ExpNotNumber)?.is_some_and(|exp| now - SKEW > exp) {
             return Err(ClaimsError::Expired);
@@ -69,13 +69,13 @@ impl Claims {
         if accepted { Ok(()) } else { Err(ClaimsError::NotInAudience) }
     }
 
-    /// The times at which [`Claims::check`] passes; none (or no time in between) if at none.
+    /// The times at which [`Claims::check`] passes; `None` or an empty range if never.
     pub fn valid(&self, audience: Option<&str>) -> Option<RangeInclusive<i64>> {
         let time = |name: &str| self.time(name, ClaimsError::ExpNotNumber).ok();
         let (exp, nbf, iat) = (time("exp")?, time("nbf")?, time("iat")?);
         let from = nbf.max(iat).map_or(i64::MIN, |time| time.saturating_sub(SKEW));
         let until = exp.map_or(i64::MAX, |time| time.saturating_add(SKEW));
-        // Times apart, what is left to judge is the audience.
+        // Apart from times, only the audience is left to check.
         let others = Map::from_iter(self.get("aud").map(|aud| ("aud".to_owned(), aud.clone())));
         Self(others).check(0, audience).ok().map(|()| from..=until)
     }
@@ -93,7 +93,7 @@ impl Claims {
     }
 }
 
-/// `1e9` is whole, `1.5` and what does not fit are 0.
+/// `1e9` is whole; `1.5` and numbers out of range are 0.
 fn whole(number: Option<f64>) -> i64 {
     number.filter(|n| n.fract() == 0.0 && n.abs() < i64::MAX as f64).map_or(0, |n| n as i64)
 }

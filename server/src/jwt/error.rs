@@ -3,10 +3,10 @@
 /// A token that is not accepted. The message is the reference's and safe to show (PostgREST `Error.hs`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwtError {
-    /// A token came and there is no key to check it with.
+    /// There is a token, but no key to check it with.
     #[error("Server lacks JWT secret")]
     NoSecret,
-    /// No role in the token, and nobody may come without one.
+    /// The token has no role, and anonymous access is disabled.
     #[error("Anonymous access is disabled")]
     TokenRequired,
     #[error(transparent)]
@@ -64,15 +64,15 @@ pub enum DecodeError {
     Empty,
     #[error("Expected 3 parts in JWT; got {0}")]
     Parts(usize),
-    /// No key is of the token's algorithm and `kid`.
+    /// No key has the token's algorithm and `kid`.
     #[error("No suitable key or wrong key type")]
     NoSuitableKey,
-    /// There are such keys, but none signed this.
+    /// There are such keys, but none of them signed the token.
     #[error("No suitable key or wrong key type")]
     NoKeyFits,
     #[error("Wrong or unsupported encoding algorithm")]
     Unsecured,
-    /// The parts are not base64url, or the header is not one of a signed token.
+    /// The parts are not base64url, or the header is not that of a signed token.
     #[error("JWT cryptographic operation failed")]
     Unreadable,
 }

@@ -1,7 +1,7 @@
 //! Keys that tokens are verified with: HS, RS and ES of 256, 384 and 512 bits, EdDSA (Ed25519).
 //!
-//! Reference: RFC 7517, RFC 7518; which key is tried for which token is the reference's library's rule (Haskell
-//! package jose-jwt): with a `kid` in the token only keys of that `kid`, else every key of the kind.
+//! Reference: RFC 7517, RFC 7518; keys are selected as in the reference's library (Haskell package jose-jwt):
+//! with a `kid` in the token only keys with that `kid`, else every key of the kind.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::material::{Algorithm, Material};
 
-/// Names that JWKs and headers may give besides: of encryption, which is not used here.
+/// Names for encryption, which JWKs and headers may contain but which is not used here.
 const ENCRYPTION: [&str; 6] = ["RSA1_5", "RSA-OAEP", "RSA-OAEP-256", "A128KW", "A192KW", "A256KW"];
 
 /// Why a key cannot be used.
@@ -47,7 +47,7 @@ impl KeySet {
         }
     }
 
-    /// The same for a secret given in base64, standard or url-safe; `.` may stand for `=`.
+    /// The same for a base64 secret, standard or url-safe; `.` may replace `=`.
     pub fn parse_base64(secret: &str) -> Result<Self, KeyError> {
         let standard = GeneralPurpose::new(
             &alphabet::STANDARD,
@@ -96,7 +96,7 @@ impl KeySet {
         self
     }
 
-    /// Whether any key is there at all to try for such a token, and whether one of them signed `message`.
+    /// Whether there is any key for such a token, and whether one of them signed `message`.
     pub(super) fn check(&self, algorithm: Algorithm, kid: Option<&str>, message: &[u8], signature: &[u8]) -> Check {
         let mut tried = false;
         for key in &self.keys {
@@ -122,7 +122,7 @@ pub(super) enum Check {
 }
 
 impl Key {
-    /// None for kinds that verify nothing here. Private members are not looked at.
+    /// `None` for kinds that cannot verify here. Private members are ignored.
     fn from_jwk(jwk: &Map<String, Value>) -> Result<Option<Self>, KeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         let kid = text("kid").map(str::to_owned);

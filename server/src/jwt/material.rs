@@ -1,4 +1,4 @@
-//! What signatures are checked with: algorithms, and the keys that JWKs describe. Reference: RFC 7517, RFC 7518.
+//! Algorithms, and the keys that JWKs describe. Reference: RFC 7517, RFC 7518.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Sha256, Sha384, Sha512};
 
-/// base64url as tokens use it: no padding, unused bits of the last character not looked at.
+/// base64url as in tokens: no padding, unused bits of the last character are ignored.
 pub const BASE64URL: GeneralPurpose = GeneralPurpose::new(
     &alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
@@ -71,8 +71,8 @@ impl std::fmt::Debug for Material {
 }
 
 impl Material {
-    /// The key that a JWK verifies with, by its `kty` and `crv`; `None` for kinds that verify nothing here. Private members are
-    /// not looked at.
+    /// The verification key of a JWK, by its `kty` and `crv`; `None` for kinds that cannot verify here. Private members
+    /// are ignored.
     pub fn of_jwk(jwk: &Map<String, Value>) -> Result<Option<Self>, BadKey> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         let bytes = |member: &'static str| octets(jwk, member);
@@ -108,7 +108,7 @@ pub enum BadKey {
 }
 
 impl BadKey {
-    /// In words, of the key that is called `label`.
+    /// The problem in words, for the key named `label`.
     pub fn of(self, label: &str) -> String {
         match self {
             Self::Member(member) => format!("member '{member}' of the key {label} is missing or not base64url"),
@@ -117,7 +117,7 @@ impl BadKey {
         }
     }
 
-    /// The member that is to blame.
+    /// The faulty member.
     pub fn member(self) -> &'static str {
         match self {
             Self::Member(member) => member,
@@ -138,7 +138,7 @@ fn point(x: &[u8], y: &[u8], size: usize) -> Vec<u8> {
 }
 
 impl Material {
-    /// Whether keys of this kind belong to `algorithm`; curves are told apart by [`Self::verifies`].
+    /// Whether keys of this kind belong to `algorithm`; [`Self::verifies`] distinguishes curves.
     pub fn is_for(&self, algorithm: Algorithm) -> bool {
         match algorithm {
             Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => matches!(self, Self::Symmetric(_)),
@@ -172,7 +172,7 @@ impl Material {
             (Self::Ed25519(key), Algorithm::EdDSA) => {
                 verify_with(key, jsonwebtoken::Algorithm::EdDSA, message, signature)
             }
-            // A curve that is not the algorithm's.
+            // Not the algorithm's curve.
             _ => false,
         }
     }

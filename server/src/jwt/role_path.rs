@@ -1,4 +1,4 @@
-//! Where a token says its role: the setting `jwt-role-claim-key`.
+//! The path to the role in a token: the setting `jwt-role-claim-key`.
 //!
 //! An RFC 9535 JSONPath, or the older syntax `.a."b-c"[0][?(@ == "x")]`. Reference: PostgREST `Config/JSPath.hs`,
 //! `Config/DeprecatedJSPath.hs`.
@@ -42,7 +42,7 @@ impl Default for RolePath {
 }
 
 impl RolePath {
-    /// Errors with a sentence.
+    /// The error is a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix("$.")
             && !name.is_empty()
@@ -58,7 +58,7 @@ impl RolePath {
         }
     }
 
-    /// The role, if the path leads to anything; what is not a text is taken as JSON text.
+    /// The role, if the path matches; values that are not texts are returned as JSON text.
     pub fn find(&self, claims: &Claims) -> Option<String> {
         let found = match self {
             Self::Member(name) => claims.get(name)?.clone(),

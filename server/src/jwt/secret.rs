@@ -13,7 +13,7 @@ use super::material::{Algorithm, Material};
 /// The header of every token.
 const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
 
-/// Why a token is none of this secret's.
+/// Why a token was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("the token cannot be read")]
@@ -35,7 +35,7 @@ impl SecretKey {
         Self { secret: secret.as_bytes().to_vec() }
     }
 
-    /// A secret of its own for `purpose`, so that no token of one purpose is one of another.
+    /// A secret derived for `purpose`, so that tokens of one purpose are not valid for another.
     pub fn derived(secret: &str, purpose: &str) -> Self {
         Self::new(&hex::encode(hmac(secret.as_bytes(), purpose.as_bytes())))
     }
@@ -45,14 +45,14 @@ impl SecretKey {
         Ok(self.sign_text(&serde_json::to_string(claims)?))
     }
 
-    /// The same for claims that are JSON already, whose order and spaces stay.
+    /// The same for claims that are already JSON text, which is kept unchanged.
     pub fn sign_text(&self, claims: &str) -> String {
         let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(HEADER), URL_SAFE_NO_PAD.encode(claims));
         let signature = URL_SAFE_NO_PAD.encode(hmac(&self.secret, signed.as_bytes()));
         format!("{signed}.{signature}")
     }
 
-    /// The claims of `token`, if it is one of this secret. Times are not looked at.
+    /// The claims of `token`, if this secret signed it. Does not check times.
     pub fn verify<T: DeserializeOwned>(&self, token: &str) -> Result<T, Refusal> {
         let (header, claims) = unverified(token).ok_or(Refusal::Malformed)?;
         if header["alg"] != "HS256" || header.get("crit").is_some() {
@@ -67,7 +67,7 @@ impl SecretKey {
         serde_json::from_value(claims).map_err(|_| Refusal::Malformed)
     }
 
-    /// The same, if it has not expired: its `exp` is required, and counts to the second.
+    /// The same, if it has not expired; `exp` is required, without leeway.
     pub fn verify_in_time<T: DeserializeOwned>(&self, token: &str, now: i64) -> Result<T, Refusal> {
         let claims: Value = self.verify(token)?;
         let exp = claims.get("exp").and_then(Value::as_f64).ok_or(Refusal::Malformed)?;
@@ -78,7 +78,7 @@ impl SecretKey {
     }
 }
 
-/// Header and claims of a token that nobody has checked.
+/// Header and claims of an unverified token.
 pub fn unverified(token: &str) -> Option<(Value, Value)> {
     let mut parts = token.split('.').map(|part| serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok());
     Some((parts.next()??, parts.next()??))

@@ -1,10 +1,10 @@
-//! One meaning of a token for every API of the full server, whichever key the authentication API signs with.
+//! Makes every API of the full server accept the same tokens, whichever key the authentication API signs with.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-/// The setting `jwt-secret` under which the other APIs take what the authentication API signs: `private_keys` (the
+/// The setting `jwt-secret` with which the other APIs accept the authentication API's tokens: `private_keys` (the
 /// JSON array of `GOTRUE_JWT_KEYS`) without their private members, and `secret`, also under the `kid` that
 /// `GOTRUE_JWT_KEY_ID` gives its tokens (may be empty). The secret always counts: the API keys are signed with it.
 ///
@@ -46,7 +46,7 @@ pub fn beside_secret(secret: &str, private_key: &str) -> String {
     Value::Array(keys).to_string()
 }
 
-/// What of `jwk` verifies. An RSA or elliptic key's members that only sign are taken away (RFC 7518, 6.2.2 and 6.3.2).
+/// The verifying part of `jwk`, without the private members of an RSA or elliptic key (RFC 7518, 6.2.2 and 6.3.2).
 fn verifying(mut jwk: Map<String, Value>) -> Map<String, Value> {
     for member in ["d", "p", "q", "dp", "dq", "qi", "oth", "key_ops"] {
         jwk.remove(member);

@@ -1,7 +1,7 @@
-//! The keys of the authentication API: signs its tokens, checks them, and publishes what others need to.
+//! The keys of the authentication API: signs and checks its tokens, and publishes the public keys.
 //!
 //! Keys come from a JSON array of private JWKs (one of them with `sign` in `key_ops`) or from the shared
-//! secret. Older keys stay in the array to verify, so that rotating ends no session.
+//! secret. Older keys stay in the array for verification, so that rotating keys does not end sessions.
 //! Reference: supabase/auth `internal/conf/jwk.go`, `internal/api/auth.go`.
 
 use base64::Engine as _;
@@ -71,18 +71,18 @@ struct Key {
     kid: String,
     algorithm: Algorithm,
     material: Material,
-    /// What the key set publishes; `None` for symmetric keys.
+    /// The published key; `None` for symmetric keys.
     public: Option<Value>,
 }
 
 /// The signing key, every verifying key and the algorithms that are accepted.
 pub struct SigningKeys {
     algorithm: Algorithm,
-    /// The header of every token, as it stands in it.
+    /// The encoded header of every token.
     header: String,
     signer: Signer,
     keys: Vec<Key>,
-    /// HS256 under the shared secret, for tokens whose `kid` names no key.
+    /// HS256 with the shared secret, for tokens without a known `kid`.
     secret: Material,
     valid_methods: Vec<String>,
 }
@@ -90,8 +90,8 @@ pub struct SigningKeys {
 impl SigningKeys {
     /// The keys of `jwks` if there are any, else `secret` with `key_id` (may be empty) as its `kid`.
     ///
-    /// `valid_methods` replaces the algorithms that are accepted: by default those of the configured keys, so
-    /// that with asymmetric keys only a token signed with the secret is refused.
+    /// `valid_methods` replaces the accepted algorithms. The default is those of the configured keys, so that
+    /// with only asymmetric keys a token signed with the secret is refused.
     pub fn new(
         secret: &Secret,
         key_id: &str,
@@ -133,7 +133,7 @@ impl SigningKeys {
         })
     }
 
-    /// Whether tokens are signed with a key that others can check by the published set.
+    /// Whether tokens are signed with a published key.
     pub fn is_asymmetric(&self) -> bool {
         self.algorithm != Algorithm::HS256
     }
@@ -150,7 +150,7 @@ impl SigningKeys {
     /// The claims of `token` if its signature, `exp` and `nbf` hold (no leeway; both may be absent).
     ///
     /// The key is chosen by `kid` and must be of the token's algorithm; HS256 tokens of no known `kid` fall
-    /// back to the shared secret. `aud` and `iss` are the caller's business.
+    /// back to the shared secret. The caller checks `aud` and `iss`.
     pub fn verify(&self, token: &str) -> Result<Map<String, Value>, TokenError> {
         let header_part = token.split('.').next().unwrap_or("");
         if token.split('.').count() != 3 {
@@ -161,7 +161,7 @@ impl SigningKeys {
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .ok_or(TokenError::Malformed("could not parse the header"))?;
-        // RFC 7515, 4.1.11: what must be understood is not.
+        // RFC 7515, 4.1.11: no critical extensions are supported.
         if header.contains_key("crit") {
             return Err(TokenError::Malformed("the header names extensions that are not supported"));
         }
@@ -173,7 +173,7 @@ impl SigningKeys {
         let algorithm = by_name(&method).ok_or_else(|| TokenError::Method(method.clone()))?;
         let material = match kid.and_then(|kid| self.keys.iter().find(|key| key.kid == kid)) {
             Some(key) if key.algorithm == algorithm => &key.material,
-            // The algorithm is the key's, never the token's: no public key doubles as a secret.
+            // The key determines the algorithm, not the token, so a public key cannot be used as a secret.
             Some(_) => return Err(TokenError::Signature),
             None if algorithm == Algorithm::HS256 => &self.secret,
             None => return Err(TokenError::UnknownKey(kid.unwrap_or("<nil>").to_owned(), method)),
@@ -224,12 +224,12 @@ fn name(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// The algorithms that the reference signs with; others are none here.
+/// The algorithms that the reference signs with; `None` for others.
 fn by_name(text: &str) -> Option<Algorithm> {
     Algorithm::by_name(text).filter(|algorithm| name(*algorithm) == text)
 }
 
-/// The key that signs, and its name in tokens (may be empty).
+/// The signing key, and its `kid` (may be empty).
 struct SigningKey {
     algorithm: Algorithm,
     kid: String,
@@ -278,7 +278,7 @@ fn bytes(jwk: &Map<String, Value>, kid: &str, member: &'static str) -> Result<Ve
     octets(jwk, member).map_err(|bad| KeyError::Member(kid.to_owned(), bad.member()))
 }
 
-/// A number of `size` bytes, which may come without its leading zeros.
+/// A number of `size` bytes; leading zeros may be missing.
 fn scalar(digits: Vec<u8>, size: usize) -> Vec<u8> {
     let mut scalar = vec![0; size.saturating_sub(digits.len())];
     scalar.extend(digits);
@@ -313,12 +313,12 @@ fn private_key(jwk: &Map<String, Value>, kid: &str, algorithm: Algorithm) -> Res
         }
         _ => Signer::Known(EncodingKey::from_secret(&bytes(jwk, kid, "k")?), Known::HS256),
     };
-    // A key that cannot sign is found at start, not at the first sign-in.
+    // Find an unusable key at start, not at the first sign-in.
     signer.sign("").map_err(|_| unusable())?;
     Ok(signer)
 }
 
-/// What the key set publishes of a key; `None` for symmetric ones.
+/// The published form of a key; `None` for symmetric ones.
 fn published(jwk: &Map<String, Value>, algorithm: Algorithm) -> Option<Value> {
     let members: &[&str] = match algorithm {
         Algorithm::ES256 | Algorithm::ES512 => &["crv", "x", "y"],

@@ -11,7 +11,7 @@ use super::{Claims, ClaimsError, DecodeError, JwtError};
 struct Header {
     alg: String,
     kid: Option<String>,
-    /// Extensions that must be understood (RFC 7515, 4.1.11): none are.
+    /// Critical extensions (RFC 7515, 4.1.11), none of which are supported.
     crit: Option<serde::de::IgnoredAny>,
     #[serde(default)]
     #[allow(dead_code, reason = "only its type is checked")]
@@ -21,7 +21,7 @@ struct Header {
     cty: Option<String>,
 }
 
-/// The claims of a signed token. Times and audience are not looked at: see [`Claims::check`].
+/// The claims of a signed token. Times and audience are checked by [`Claims::check`].
 pub fn verify(token: &str, keys: &KeySet) -> Result<Claims, JwtError> {
     if token.is_empty() {
         return Err(DecodeError::Empty.into());

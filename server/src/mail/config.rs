@@ -1,4 +1,4 @@
-//! Where mail goes and in whose name, as configured.
+//! Settings of outgoing mail.
 
 use crate::config::{Reader, Secret};
 
@@ -22,7 +22,7 @@ impl std::fmt::Display for FromAddress {
 pub struct SmtpConfig {
     /// `SMTP_HOST`.
     pub host: String,
-    /// `SMTP_PORT`, default 587. On 465 TLS begins at once, on others by STARTTLS.
+    /// `SMTP_PORT`, default 587. On 465 TLS begins at once, on other ports by STARTTLS.
     pub port: u16,
     /// `SMTP_USER` and `SMTP_PASS`; given together or not at all.
     pub login: Option<(String, Secret)>,
@@ -42,8 +42,7 @@ pub enum MailConfig {
 impl MailConfig {
     /// Reads `SMTP_*` (each also as `GOTRUE_SMTP_*`, which wins) and `FERROBASE_MAIL` (`smtp`, `inbox` or `drop`).
     ///
-    /// Without either, development catches mail in the inbox; elsewhere that is a problem, because mail that people
-    /// wait for would silently go nowhere.
+    /// Without either, development uses the inbox. Elsewhere that is an error, because mail would silently be lost.
     pub fn read(reader: &mut Reader<'_>, development: bool, default_address: &str) -> Self {
         let from = FromAddress {
             name: reader.text_or(&["GOTRUE_SMTP_SENDER_NAME", "SMTP_SENDER_NAME"], ""),

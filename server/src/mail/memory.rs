@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::{MailError, Message, Sender};
 
-/// A sender that remembers. Clones share what they remember.
+/// A sender that stores messages, shared by its clones.
 #[derive(Clone, Default)]
 pub struct Memory {
     messages: Arc<Mutex<Vec<Message>>>,

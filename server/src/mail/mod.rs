@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-/// How long handing one message over may take, from connecting to the last answer.
+/// The time limit for sending one message, from connecting to the last answer.
 pub const SEND_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A mail ready to be sent: one recipient, a text part and an HTML part that say the same.
@@ -38,7 +38,7 @@ pub enum MailError {
     Unusable(String),
     #[error("the mail server did not take a message: {0}")]
     Refused(String),
-    /// RFC 5321, 4.2.1: the same message will not be taken later either.
+    /// RFC 5321, 4.2.1: permanent; the same message will not be accepted later either.
     #[error("the mail server will never take a message: {0}")]
     Rejected(String),
 }
@@ -47,13 +47,13 @@ pub enum MailError {
 pub trait Sender: Send + Sync {
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), MailError>>;
 
-    /// Goes as far as is possible without a message: fails where none could be handed over.
+    /// Goes through the steps of sending without a message; fails if none could be sent.
     fn rehearse(&self) -> BoxFuture<'_, Result<(), MailError>> {
         Box::pin(async { Ok(()) })
     }
 }
 
-/// Accepts and forgets; what `--only auth` does without SMTP, and `mail = drop`.
+/// Accepts and discards messages: `--only auth` without SMTP, and `mail = drop`.
 pub struct Drop;
 
 impl Sender for Drop {

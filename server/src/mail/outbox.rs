@@ -1,9 +1,9 @@
-//! Delivers what transactions have put into `ferrobase.outbox`: after commit, with retries, at least once. Mails and texts have
-//! lanes of their own, so that a provider that hangs holds up no mail.
+//! Delivers the rows of `ferrobase.outbox`: after the commit, with retries, at least once. Mails and texts have
+//! separate workers, so that a hanging SMS provider does not delay mail.
 //!
-//! A row is leased while it is being sent (it falls due again when the lease ends) and deleted when the next hop has
-//! accepted it. No connection and no lock is held meanwhile. After a crash in between, the mail is sent again: twice is
-//! better than never. Several servers share one outbox without sending twice, because a leased row is not due.
+//! A row is leased while it is being sent, and deleted when the next hop has accepted it; when a lease ends, the row is
+//! due again. No connection or lock is held while sending. After a crash in between, the mail is sent again: twice is
+//! better than never. Several servers can share an outbox, because a leased row is not due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use tokio_postgres::AsyncMessage;
 use super::{MailError, Message, SEND_DEADLINE, Sender};
 use crate::db::{self, DbError, Pool, replaced};
 
-/// Retries fall due without anybody notifying; so often they are looked for.
+/// How often to look for due retries, for which there are no notifications.
 const POLL: Duration = Duration::from_secs(2);
-/// How long a row is leased: longer than it can take to send the mail and to write down what became of it.
+/// How long a row is leased: longer than sending the mail and recording the result can take.
 const LEASE: Duration = SEND_DEADLINE.saturating_mul(3);
-/// How long mails that are being sent may take when the server is asked to stop.
+/// How long mails in flight may take when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// What a row of the outbox is, and how it is delivered.
+/// The kind of a row, and how it is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
     Mail,
-    /// `recipient` is a number, `body_text` all that is said.
+    /// `recipient` is a phone number and `body_text` the whole message.
     Sms,
 }
 
@@ -40,8 +40,7 @@ impl Channel {
         }
     }
 
-    /// How many are sent at the same time. Each lane goes its own way: one that waits for a slow mail server holds up
-    /// no other.
+    /// How many are sent at the same time. Workers are independent, so a slow mail server blocks only one.
     fn lanes(self) -> usize {
         match self {
             Self::Mail => 4,
@@ -49,8 +48,8 @@ impl Channel {
         }
     }
 
-    /// With the waits of [`retry_after`] about a day for mails, and an hour for texts, which cost money and are about
-    /// now; then a person has to look.
+    /// With the pauses of [`retry_after`], about a day for mails and an hour for texts, which cost money and lose
+    /// their point. After that the row needs a person.
     fn max_attempts(self) -> i32 {
         match self {
             Self::Mail => 36,
@@ -66,7 +65,7 @@ pub struct Outbox {
     listening: JoinHandle<()>,
 }
 
-/// Begins to deliver what goes by `channel`. `pool` and `url` log in as the role that owns the outbox's rows
+/// Starts the delivery of `channel`. `pool` and `url` log in as the role that owns the outbox's rows
 /// ([`PlatformUrls::service_url`](crate::migrate::PlatformUrls)).
 pub fn spawn(pool: Pool, url: String, sender: Arc<dyn Sender>, channel: Channel) -> Outbox {
     let (stop, stopped) = watch::channel(false);
@@ -79,16 +78,16 @@ pub fn spawn(pool: Pool, url: String, sender: Arc<dyn Sender>, channel: Channel)
 }
 
 impl Outbox {
-    /// Finishes the mails that are being sent, if that is soon, and ends; what is left waits for the next start.
+    /// Waits briefly for mails in flight, and ends; the rest waits for the next start.
     pub async fn stop(self) {
-        // The receivers live as long as the lanes; if those have ended there is nothing to stop.
+        // The receivers live as long as the workers; if those have ended, there is nothing to stop.
         let _ = self.stop.send(true);
         join_all(self.lanes).await;
         self.listening.abort();
     }
 }
 
-/// Sends one mail after the other; where none is due, waits until there may be one.
+/// Sends one mail after the other, and waits while none is due.
 async fn lane(
     pool: Pool,
     sender: Arc<dyn Sender>,
@@ -97,7 +96,7 @@ async fn lane(
     mut stopped: watch::Receiver<bool>,
 ) {
     while !*stopped.borrow() {
-        // Seen before looking, so that what commits while we look wakes us again.
+        // Marked before the check, so that a commit during it wakes us again.
         woken.mark_unchanged();
         match deliver(&pool, &*sender, channel, given_up(stopped.clone())).await {
             Ok(true) => continue,
@@ -112,14 +111,14 @@ async fn lane(
     }
 }
 
-/// Until somebody wakes the lanes; never once nobody is left who could.
+/// Waits until woken; forever if no waker is left.
 async fn notified(woken: &mut watch::Receiver<()>) {
     if woken.changed().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Ready some time after the server was asked to stop.
+/// Ready [`GRACE`] after the server was asked to stop.
 async fn given_up(mut stopped: watch::Receiver<bool>) {
     if stopped.wait_for(|stopped| *stopped).await.is_err() {
         std::future::pending::<()>().await;
@@ -127,16 +126,16 @@ async fn given_up(mut stopped: watch::Receiver<bool>) {
     tokio::time::sleep(GRACE).await;
 }
 
-/// Sends what is due first by `channel`. False when nothing is.
+/// Sends the first due row of `channel`; false if there is none.
 pub async fn deliver_next(pool: &Pool, sender: &dyn Sender, channel: Channel) -> Result<bool, DbError> {
     deliver(pool, sender, channel, std::future::pending()).await
 }
 
-/// A mail that is ours to send for now.
+/// A leased mail.
 struct Leased {
     id: i64,
     attempts: i32,
-    /// Also tells whether the lease is still ours.
+    /// Also identifies our lease.
     until: DateTime<Utc>,
     message: Message,
 }
@@ -164,7 +163,7 @@ async fn deliver(
     Ok(true)
 }
 
-/// Takes the mail that is due first; no other server takes it before the lease ends.
+/// Leases the first due mail; no other server takes it before the lease ends.
 async fn lease(pool: &Pool, channel: Channel) -> Result<Option<Leased>, DbError> {
     let row = pool
         .lease()
@@ -212,10 +211,10 @@ async fn give_back(pool: &Pool, mail: &Leased) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Notes why the mail was not taken, and when to try again, if ever.
+/// Records why the mail was refused, and when to retry, if at all.
 async fn put_off(pool: &Pool, mail: &Leased, channel: Channel, error: &MailError) -> Result<(), DbError> {
     let attempts = mail.attempts + 1;
-    // A mail server may answer anything, PostgreSQL stores no NUL.
+    // A mail server may answer anything, but PostgreSQL cannot store a NUL.
     let reason = error.to_string().replace('\0', " ");
     let gives_up =
         matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= channel.max_attempts();
@@ -239,13 +238,13 @@ fn retry_after(attempts: i32) -> Duration {
     Duration::from_secs(1 << exponent).min(Duration::from_secs(3600))
 }
 
-/// `{"Name": "value"}` as header lines; whatever else stands there is no header.
+/// `{"Name": "value"}` as header lines; other values are ignored.
 fn headers(json: &serde_json::Value) -> Vec<(String, String)> {
     let object = json.as_object().into_iter().flatten();
     object.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// Wakes the delivery whenever a transaction with mail commits. A lost connection costs only the poll's delay.
+/// Wakes the delivery whenever a transaction with mail commits. While the connection is lost, polling still delivers.
 async fn listen(url: String, wake: watch::Sender<()>) {
     let mut pause = Duration::from_secs(1);
     loop {
@@ -260,7 +259,7 @@ async fn listen(url: String, wake: watch::Sender<()>) {
     }
 }
 
-/// Listens until the connection ends. `database`: of [`replaced::current`]; to another than that nobody listens.
+/// Listens until the connection ends. `database`: of [`replaced::current`]; does not listen to another database.
 async fn listen_once(url: &str, wake: &watch::Sender<()>, database: u64) -> Result<(), DbError> {
     let mut config: tokio_postgres::Config = url.parse()?;
     if config.get_application_name().is_none() {
@@ -278,7 +277,7 @@ async fn listen_once(url: &str, wake: &watch::Sender<()>, database: u64) -> Resu
             outcome = &mut begun, if !listening => {
                 outcome?;
                 listening = true;
-                // What was committed before we listened.
+                // For commits before we listened.
                 wake.send_replace(());
             }
             message = std::future::poll_fn(|context| connection.poll_message(context)) => match message {

@@ -12,7 +12,7 @@ use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
 use super::config::SmtpConfig;
 use super::{MailError, Message, SEND_DEADLINE, Sender};
 
-/// Port on which TLS begins with the connection.
+/// The port for implicit TLS.
 const IMPLICIT_TLS: u16 = 465;
 
 /// Sends each message over its own connection to the configured server.
@@ -69,7 +69,7 @@ impl Smtp {
         let mut letter = letter.map_err(unusable)?;
         for (name, value) in &message.headers {
             let name = HeaderName::new_from_ascii(name.clone()).map_err(unusable)?;
-            // A line break would let the sender add headers of their own.
+            // A line break would allow header injection.
             if value.contains(['\r', '\n']) {
                 return Err(MailError::Unusable(format!("the header {name} holds a line break")));
             }

@@ -1,4 +1,4 @@
-//! What is not in the cache, or more than once. `PGRST200` to `PGRST205`.
+//! Errors for names that are missing or ambiguous in the cache: `PGRST200` to `PGRST205`.
 
 use std::sync::Arc;
 
@@ -193,7 +193,7 @@ fn describe(relationship: &Relationship) -> Value {
     })
 }
 
-/// Nothing is said of a computed one, which stands among the candidates all the same.
+/// Computed relationships are candidates too, but have no text here.
 fn disambiguation(relationship: &Relationship) -> String {
     let Relationship::Detected { target, cardinality, .. } = relationship else { return String::new() };
     let hint = match cardinality {

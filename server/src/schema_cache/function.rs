@@ -16,7 +16,7 @@ pub struct Function {
     pub has_variadic: bool,
     /// Its own `SET default_transaction_isolation`.
     pub isolation: Option<IsolationLevel>,
-    /// Its own `SET` clauses that are to hold for the whole transaction (name, value).
+    /// Its own `SET` clauses that apply to the whole transaction (name, value).
     pub hoisted_settings: Vec<(Name, Name)>,
 }
 
@@ -25,7 +25,7 @@ pub struct Function {
 pub struct Parameter {
     /// Empty if it has none.
     pub name: Name,
-    /// As `format_type` spells it.
+    /// As spelled by `format_type`.
     pub type_name: Name,
     /// The type to bind a value as: `type_name`, but `bit` and `character` as their varying kinds, so that a
     /// longer value is not cut at their length of one.
@@ -35,7 +35,7 @@ pub struct Parameter {
     pub variadic: bool,
 }
 
-/// What a call gives back.
+/// The result type of a call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum ReturnType {
     Single(ReturnKind),
@@ -133,20 +133,20 @@ impl Function {
         self.parameters.iter().find(|parameter| &*parameter.name == name)
     }
 
-    /// Whether a call with exactly these argument names is a call of this overload.
+    /// Whether a call with exactly these argument names matches this overload.
     ///
-    /// `arguments` is free of repetitions. A raw body fits no function without parameters.
+    /// `arguments` has no duplicates. A raw body matches no function without parameters.
     pub fn accepts(&self, arguments: &[&str], body: BodyKind) -> bool {
         if self.parameters.is_empty() {
             return arguments.is_empty() && !body.is_raw();
         }
-        // Beside others, a parameter without a name cannot be given; it may be left to its default.
+        // An unnamed parameter among others cannot be given; it can only keep its default.
         let can_be_given = |argument: &str| self.parameters.len() == 1 || !argument.is_empty();
         arguments.iter().all(|argument| can_be_given(argument) && self.parameter(argument).is_some())
             && self.parameters.iter().filter(|p| p.required).all(|p| arguments.contains(&&*p.name))
     }
 
-    /// Whether the whole body can be given to its single parameter, which has no name.
+    /// Whether the whole body can be passed to its single, unnamed parameter.
     pub fn accepts_whole_body(&self, body: BodyKind) -> bool {
         match self.parameters.as_slice() {
             [parameter] if parameter.name.is_empty() => match body {
@@ -161,7 +161,7 @@ impl Function {
     }
 }
 
-/// What a POST brings, as far as choosing a function needs it; `Other` also for GET and HEAD.
+/// The kind of a POST's body, for choosing a function; `Other` also for GET and HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyKind {
     Json,

@@ -1,20 +1,20 @@
 //! "Perhaps you meant …": names near the one that was not found.
 //!
-//! The measure is that of the reference (the Haskell package fuzzyset): names that share three letters in a row
-//! (two, if none does) are candidates, the fifty with the most in common are compared by edit distance.
-//! Only computed when a look-up has failed, so nothing is kept for it.
+//! Similarity as in the reference (the Haskell package fuzzyset): candidates share three letters in a row (two,
+//! if none does), and the fifty with the most in common are compared by edit distance. Computed only after a
+//! failed look-up, so nothing is precomputed.
 
 use std::collections::HashMap;
 
 use super::{Name, SchemaCache};
 
-/// From this many relations in a schema on, none is suggested.
+/// In schemas with at least this many relations, none is suggested.
 const MOST_TABLES: usize = 500;
 /// Least similarity for relations and functions.
 const NAME_SCORE: f64 = 0.75;
 /// Least similarity for arguments and relationships.
 const LOOSE_SCORE: f64 = 0.33;
-/// So many candidates are compared by edit distance.
+/// How many candidates are compared by edit distance.
 const COMPARED: usize = 50;
 
 /// For `PGRST205`.
@@ -27,8 +27,8 @@ pub fn similar_table(cache: &SchemaCache, schema: &str, name: &str) -> Option<St
     Some(format!("Perhaps you meant the table '{schema}.{found}'"))
 }
 
-/// For `PGRST200`: another origin if that one has no relationships, else another target; none if both are there. Only
-/// relations that are exposed are named, other than by the reference.
+/// For `PGRST200`: another origin if that one has no relationships, else another target; `None` if both exist. Unlike
+/// the reference, names only exposed relations.
 pub fn similar_relation(cache: &SchemaCache, schema: &str, origin: &str, target: &str) -> Option<String> {
     let is_exposed = |schema: &str, name: &str| cache.find_table(schema, name).is_some();
     let targets: Vec<&str> = cache
@@ -38,7 +38,7 @@ pub fn similar_relation(cache: &SchemaCache, schema: &str, origin: &str, target:
         .map(|target| &*target.name)
         .collect();
     let (wrong, (_, found)) = if targets.is_empty() {
-        // Relations of other schemas count as well, as long as they lead into this one.
+        // Relations of other schemas count too if they lead into this one.
         let origins: Vec<&str> = cache
             .relationships
             .iter()
@@ -75,7 +75,7 @@ fn argument_list<'a>(names: impl Iterator<Item = &'a Name>) -> String {
     format!("({})", names.join(", "))
 }
 
-/// The entry most like `wanted`, with its similarity between 0 and 1 (1: equal but for case).
+/// The entry most similar to `wanted`, with its similarity between 0 and 1 (1: equal ignoring case).
 fn nearest<'a>(entries: &[&'a str], wanted: &str, least: f64) -> Option<(f64, &'a str)> {
     let wanted = wanted.to_lowercase();
     let keys: Vec<(String, &str)> = entries.iter().map(|entry| (entry.to_lowercase(), *entry)).collect();
@@ -116,7 +116,7 @@ fn cosine(a: &HashMap<String, f64>, b: &HashMap<String, f64>) -> f64 {
     if dot == 0.0 { 0.0 } else { dot / (norm(a) * norm(b)) }
 }
 
-/// 1 less the edit distance per character of the longer text.
+/// 1 minus the edit distance per character of the longer text.
 fn likeness(a: &str, b: &str) -> f64 {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let longer = a.len().max(b.len());

@@ -26,10 +26,10 @@ pub use relationship::{Cardinality, ColumnPair, Junction, Relationship};
 pub use representation::{HandlerTarget, MediaHandler, MediaHandlers, Representations};
 pub use table::{Column, Table, TableKind};
 
-/// The database as requests see it. Never changed once made.
+/// The database as seen by requests. Immutable.
 #[derive(Debug, Default)]
 pub struct SchemaCache {
-    /// Number of this load; plans made from an older one are void. Set by [`SchemaCacheHandle::store`].
+    /// The number of this load; plans from an older one are invalid. Set by [`SchemaCacheHandle::store`].
     pub epoch: u64,
     tables: ByName<Arc<Table>>,
     /// By origin; sorted.
@@ -42,7 +42,7 @@ pub struct SchemaCache {
     schema_comments: HashMap<Name, Name>,
 }
 
-/// What a [`SchemaCache`] is made of.
+/// The parts of a [`SchemaCache`].
 #[derive(Debug, Default)]
 pub struct CacheParts {
     pub tables: Vec<Table>,
@@ -149,9 +149,9 @@ impl SchemaCache {
 
     /// The overload that takes exactly these arguments, or `PGRST202`, `PGRST203`.
     ///
-    /// `arguments` sorted and free of repetitions. A function with one unnamed parameter is taken when none
-    /// fits by names and the body (`BodyKind::Other` for GET) is of its kind. Types never decide.
-    /// `is_post` only words the error.
+    /// `arguments` is sorted and has no duplicates. If no overload matches by names, a function with a
+    /// single unnamed parameter is used if it accepts the body (`BodyKind::Other` for GET). Types are never
+    /// considered. `is_post` only affects the error's text.
     pub fn require_function(
         &self,
         schema: &str,
@@ -207,7 +207,7 @@ impl SchemaCache {
         self.schema_comments.get(schema)
     }
 
-    /// For the log: how much there is of each kind.
+    /// The number of objects of each kind, for the log.
     pub fn summary(&self) -> String {
         format!(
             "{} relations, {} relationships, {} functions, {} domain representations, {} media type handlers",
@@ -220,7 +220,7 @@ impl SchemaCache {
     }
 }
 
-/// Where the newest cache is found; empty until the first load succeeds. Cheap to clone.
+/// Holds the newest cache; empty until the first load succeeds. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct SchemaCacheHandle {
     current: Arc<ArcSwapOption<SchemaCache>>,
@@ -228,17 +228,17 @@ pub struct SchemaCacheHandle {
 }
 
 impl SchemaCacheHandle {
-    /// The cache as of now; a request keeps one for all its stages.
+    /// The current cache; a request keeps one for all its stages.
     pub fn load(&self) -> Option<Arc<SchemaCache>> {
         self.current.load_full()
     }
 
-    /// Makes one from before the current one again; returns the one in between.
+    /// Makes an earlier cache current again; returns the replaced one.
     pub fn put_back(&self, cache: Arc<SchemaCache>) -> Option<Arc<SchemaCache>> {
         self.current.swap(Some(cache))
     }
 
-    /// Makes `cache` the newest, numbered after the one before it, which is returned.
+    /// Makes `cache` the newest, with the next number; returns the previous one.
     pub fn store(&self, mut cache: SchemaCache) -> Option<Arc<SchemaCache>> {
         cache.epoch = self.epoch.fetch_add(1, Ordering::Relaxed) + 1;
         self.current.swap(Some(Arc::new(cache)))

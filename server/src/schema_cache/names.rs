@@ -32,7 +32,7 @@ impl fmt::Display for QualifiedName {
     }
 }
 
-/// Database objects by schema and name; asked with borrowed text.
+/// Database objects by schema and name, looked up by borrowed text.
 #[derive(Clone, Debug)]
 pub struct ByName<T> {
     schemas: HashMap<Name, HashMap<Name, T>>,
@@ -53,7 +53,7 @@ impl<T> ByName<T> {
         self.schemas.entry(key.schema).or_default().insert(key.name, value)
     }
 
-    /// The value under `key`, made first if it is not there.
+    /// The value under `key`, created if missing.
     pub fn entry(&mut self, key: QualifiedName) -> &mut T
     where
         T: Default,

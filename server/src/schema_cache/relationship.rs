@@ -7,12 +7,12 @@ use super::{Name, QualifiedName};
 /// A column of the origin and the one of the target (or junction) that it is joined to.
 pub type ColumnPair = (Name, Name);
 
-/// A way from one relation (`origin`) to another (`target`).
+/// A relationship from one relation (`origin`) to another (`target`).
 ///
 /// The order is the one in which candidates of an ambiguous embedding are listed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Relationship {
-    /// Read off foreign keys.
+    /// From foreign keys.
     Detected {
         origin: QualifiedName,
         target: QualifiedName,
@@ -26,7 +26,7 @@ pub enum Relationship {
     Computed { function: QualifiedName, origin: QualifiedName, target: QualifiedName, to_one: bool, is_self: bool },
 }
 
-/// How many rows stand on each side. Column pairs are (origin's, target's), in the order of the foreign key.
+/// The cardinality. Column pairs are (origin's, target's), in the order of the foreign key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Cardinality {
     OneToMany {
@@ -89,7 +89,7 @@ impl Relationship {
         }
     }
 
-    /// The schema that has to be the active one for the relationship to be seen.
+    /// The schema that must be active for the relationship to be visible.
     pub fn seen_from(&self) -> &Name {
         match self {
             Self::Detected { target, .. } => &target.schema,

@@ -1,4 +1,4 @@
-//! How values and results may look: domain representations and media-type handlers.
+//! Domain representations and media-type handlers.
 
 use std::collections::HashMap;
 
@@ -35,12 +35,12 @@ impl Representations {
     }
 }
 
-/// A domain named like a media type, and what produces it.
+/// A domain named like a media type, and its handler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MediaHandler {
     /// An aggregate over a relation's rows; for a function that returns the domain itself, the domain.
     pub function: QualifiedName,
-    /// What the handler takes: a relation's row, any row, or the result of a function.
+    /// The handler's input: a relation's row, any row, or the result of a function.
     pub target: HandlerTarget,
     /// The media type the response names by default: that of the domain, `application/octet-stream` for `*/*`.
     pub content_type: Name,
@@ -53,7 +53,7 @@ pub enum HandlerTarget {
     AnyElement,
 }
 
-/// Handlers by what they take and media type (lower case, `*/*` included).
+/// Handlers by input and media type (lower case, including `*/*`).
 #[derive(Clone, Debug, Default)]
 pub struct MediaHandlers {
     named: ByName<HashMap<Name, MediaHandler>>,

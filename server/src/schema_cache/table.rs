@@ -10,7 +10,7 @@ pub struct Table {
     pub description: Option<Name>,
     /// A view or materialized view.
     pub is_view: bool,
-    /// What the kind of relation allows, INSTEAD OF triggers included; privileges are another matter.
+    /// Whether the relation's kind (or INSTEAD OF triggers) allows it, regardless of privileges.
     pub insertable: bool,
     pub updatable: bool,
     pub deletable: bool,
@@ -22,7 +22,7 @@ pub struct Table {
     by_name: Box<[u16]>,
 }
 
-/// What a relation is told to be when it is made.
+/// The kind of a relation.
 #[derive(Clone, Debug)]
 pub struct TableKind {
     pub is_view: bool,

@@ -1,4 +1,4 @@
-//! How a log line looks: its time, level and request, then what is said.
+//! The format of log lines: time, level, request, message.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::Format;
 use crate::http::context::{self, RequestContext};
 
-/// Writes a line per event, with the request that it is about.
+/// Writes a line per event, with its request.
 pub struct Lines(pub Format);
 
 impl<S, N> FormatEvent<S, N> for Lines
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// What is written of one event within and one outside of a request, without the time.
+    /// The lines of an event inside and one outside of a request, without the time.
     fn written(format: Format) -> Vec<String> {
         let out = Written::default();
         let layer = tracing_subscriber::fmt::layer().with_ansi(false);

@@ -78,7 +78,7 @@ pub fn init(default_filter: &str, settings: &Settings) -> Telemetry {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(Lines(settings.format));
     let lines: Box<dyn Layer<Filtered> + Send + Sync> = match settings.format {
         Format::Json => lines.fmt_fields(JsonFields::new()).with_ansi(false).boxed(),
-        // A file or a log collector wants no escape sequences.
+        // No escape sequences in files and log collectors.
         Format::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
     };
     let telemetry = Telemetry::default();

@@ -1,4 +1,4 @@
-//! How guesses are slowed down: `FERROBASE_GUESS_*`. Upstream leaves that to whatever stands in front of it.
+//! Throttling of guesses: `FERROBASE_GUESS_*`. Upstream leaves that to a proxy.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::config::Reader;
 
 #[derive(Clone, Debug)]
 pub struct GuessesConfig {
-    /// `FERROBASE_GUESS_LIMITS`, default true: whether wrong passwords and codes make the next ones wait.
+    /// `FERROBASE_GUESS_LIMITS`, default true: whether wrong passwords and codes delay the next ones.
     pub enabled: bool,
-    /// `FERROBASE_GUESS_FREE_TRIES`, default 5: wrong passwords or second factors of one account before others wait.
+    /// `FERROBASE_GUESS_FREE_TRIES`, default 5: wrong passwords or second factors of one account before delays begin.
     pub free_tries: u32,
-    /// `FERROBASE_GUESS_MAX_DELAY`, default 5 s: the longest that one guess keeps the next one waiting.
+    /// `FERROBASE_GUESS_MAX_DELAY`, default 5 s: the longest delay caused by a guess.
     pub max_delay: Duration,
     /// `FERROBASE_GUESS_CODE_TRIES`, default 10: wrong tries of one code by one client; ten times as many in an hour by all
     /// clients at all codes of an account.

@@ -1,8 +1,8 @@
-//! Who is asked or told outside: `GOTRUE_HOOK_*`.
+//! Hooks: `GOTRUE_HOOK_*`.
 
 use crate::config::{Reader, Secret};
 
-/// One hook: where it is and what signs it.
+/// One hook: its address and signing secrets.
 #[derive(Clone, Debug)]
 pub struct HookConfig {
     pub uri: String,

@@ -1,4 +1,4 @@
-//! How often: `GOTRUE_RATE_LIMIT_*` and its like.
+//! Rate limits: `GOTRUE_RATE_LIMIT_*` and others.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct RateLimits {
     pub header: Option<String>,
     pub email_sent: Rate,
     pub sms_sent: Rate,
-    /// Per 5 minutes unless said otherwise.
+    /// Per 5 minutes unless stated otherwise.
     pub verify: f64,
     pub token_refresh: f64,
     pub sso: f64,

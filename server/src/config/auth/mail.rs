@@ -1,4 +1,4 @@
-//! Mails, their templates, and the server that takes them: `GOTRUE_MAILER_*`, `GOTRUE_SMTP_*`.
+//! Mails, their templates, and the mail server: `GOTRUE_MAILER_*`, `GOTRUE_SMTP_*`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::values::{duration, frequency, otp_length, seconds_unless_zero};
 use crate::config::{Reader, Secret};
 
-/// The mails that have a template and a subject of their own, by the name of their setting.
+/// The mails with their own template and subject, by the name of their setting.
 pub const MAILS: [&str; 13] = [
     "invite",
     "confirmation",

@@ -58,7 +58,7 @@ pub struct AuthConfig {
     pub cleanup_enabled: bool,
     /// `API_EXTERNAL_URL`: where clients reach this API; links in mails are built on it.
     pub external_url: String,
-    /// `GOTRUE_SITE_URL`/`SITE_URL`: the application; where redirects go that may go nowhere else.
+    /// `GOTRUE_SITE_URL`/`SITE_URL`: the application, and the target of redirects without an allowed one.
     pub site_url: String,
     /// `GOTRUE_URI_ALLOW_LIST`/`ADDITIONAL_REDIRECT_URLS`: globs of further redirect targets.
     pub uri_allow_list: Vec<String>,
@@ -82,17 +82,17 @@ pub struct AuthConfig {
     pub webauthn: WebAuthnConfig,
     pub external: ExternalConfig,
     pub oauth_server: OAuthServerConfig,
-    /// `GOTRUE_CUSTOM_OAUTH_ENABLED`, default true; `_MAX_PROVIDERS`, 0 = no limit; `_EXTERNAL_URL`, below which their
-    /// callback is, default [`AuthConfig::external_url`].
+    /// `GOTRUE_CUSTOM_OAUTH_ENABLED`, default true; `_MAX_PROVIDERS`, 0 = no limit; `_EXTERNAL_URL`, the base of their
+    /// callback, default [`AuthConfig::external_url`].
     pub custom_oauth_enabled: bool,
     pub custom_oauth_max_providers: usize,
     pub custom_oauth_external_url: Option<String>,
-    /// `FERROBASE_OUTBOUND_ALLOW`, default nothing: where custom providers may be although that is not public.
+    /// `FERROBASE_OUTBOUND_ALLOW`, default nothing: non-public addresses of custom providers.
     pub outbound_allow: OutboundAllow,
-    /// `FERROBASE_OUTBOUND_CA_FILE`: certificates (PEM) of authorities that vouch for providers, those of the settings
-    /// too, beside the authorities of the system; default none.
+    /// `FERROBASE_OUTBOUND_CA_FILE`: certificates (PEM) of additional authorities for all providers, including those
+    /// of the settings; default none.
     pub outbound_ca_file: Option<PathBuf>,
-    /// `GOTRUE_SAML_ENABLED`, default false; SAML is not served, so that true only warns at the start.
+    /// `GOTRUE_SAML_ENABLED`, default false; SAML is not served, so true only causes a warning at start.
     pub saml_enabled: bool,
     /// `GOTRUE_EXPERIMENTAL_SCIM_ENABLED`, default false; as with SAML.
     pub scim_enabled: bool,
@@ -227,7 +227,7 @@ mod tests {
             !config.cleanup_enabled && !config.mailer.autoconfirm && !config.disable_signup && !config.saml_enabled
         );
         assert!(config.external.email_enabled && !config.external.phone_enabled && config.custom_oauth_enabled);
-        // 0 upstream; every deployment sets 10.
+        // Upstream's default is 0; every deployment sets 10.
         assert_eq!(config.security.refresh_token_reuse_interval, Duration::from_secs(10));
     }
 

@@ -1,4 +1,4 @@
-//! Addresses that administrators' URLs may lead to although they are not public: `FERROBASE_OUTBOUND_ALLOW`.
+//! Non-public addresses allowed in administrators' URLs: `FERROBASE_OUTBOUND_ALLOW`.
 
 use std::net::IpAddr;
 
@@ -6,15 +6,15 @@ use url::{Host, Origin, Url};
 
 use crate::config::Reader;
 
-/// The part of the private network that custom providers may be in; by default none. Supabase Auth has no such setting.
+/// The allowed private addresses of custom providers, by default none. Supabase Auth has no such setting.
 ///
-/// Each entry opens itself and nothing else:
+/// Each entry allows exactly what it names:
 ///
 /// - `host:port` or `https://host:port` (443 where no port is named): that host and port, whatever addresses the name
 ///   has;
 /// - a network such as `10.20.0.0/16` or `fd12::/64`: its addresses, written out or found by name, at any port.
 ///
-/// What is open is reached over https all the same.
+/// Allowed addresses are still reached over https only.
 #[derive(Clone, Debug, Default)]
 pub struct OutboundAllow {
     origins: Vec<Origin>,
@@ -82,7 +82,8 @@ fn origin(entry: &str) -> Option<Origin> {
     let is_name = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'));
     let is_named = match url.host()? {
         Host::Domain(name) => is_name(name),
-        // Shortened (10.1), as one number, in octal or hexadecimal digits, an address may not be the one that was meant.
+        // Short forms (10.1), single numbers, octal and hexadecimal digits are refused, because they may not mean the
+        // intended address.
         Host::Ipv4(v4) => place.split(':').next().and_then(|host| host.parse().ok()) == Some(v4),
         Host::Ipv6(_) => true,
     };

@@ -1,4 +1,4 @@
-//! What a password must be: `GOTRUE_PASSWORD_*`.
+//! Rules for passwords: `GOTRUE_PASSWORD_*`.
 
 use crate::config::Reader;
 
@@ -6,7 +6,7 @@ use crate::config::Reader;
 pub struct PasswordConfig {
     /// `GOTRUE_PASSWORD_MIN_LENGTH`, in bytes, at least 6.
     pub min_length: usize,
-    /// `GOTRUE_PASSWORD_REQUIRED_CHARACTERS`: sets of which each must be met.
+    /// `GOTRUE_PASSWORD_REQUIRED_CHARACTERS`: character sets, each of which is required.
     pub required_characters: Vec<String>,
     pub hibp_enabled: bool,
     pub hibp_fail_closed: bool,

@@ -1,4 +1,4 @@
-//! Ways to sign in, others that vouch for users, and clients this server vouches to: `GOTRUE_EXTERNAL_*`,
+//! External sign-in providers, and this server as an OAuth provider: `GOTRUE_EXTERNAL_*`,
 //! `GOTRUE_OAUTH_SERVER_*`.
 
 use std::collections::BTreeMap;
@@ -50,12 +50,13 @@ pub struct ExternalConfig {
     /// By name of [`PROVIDERS`].
     pub providers: BTreeMap<&'static str, OAuthProviderConfig>,
     pub ios_bundle_id: String,
-    /// `GOTRUE_EXTERNAL_REDIRECTURL`: where every sign-in through a provider ends, whatever was asked for; default empty.
+    /// `GOTRUE_EXTERNAL_REDIRECTURL`: the target of every sign-in through a provider, whatever was requested; default
+    /// empty.
     pub redirect_url: String,
-    /// `FERROBASE_OIDC_DISCOVERY_URLS`: pairs `issuer=URL`, separated by commas. The issuer's discovery document is read
-    /// from the URL instead, for networks that reach providers through a relay; the endpoints of Google, Apple
-    /// and one Microsoft tenant (`<GOTRUE_EXTERNAL_AZURE_URL>/v2.0`) are then those it names. What is read there is
-    /// believed: who answers at the URL can sign anybody in through that issuer.
+    /// `FERROBASE_OIDC_DISCOVERY_URLS`: pairs `issuer=URL`, separated by commas. The issuer's discovery document is
+    /// read from the URL instead, for networks that reach providers through a relay; the endpoints of Google, Apple and
+    /// one Microsoft tenant (`<GOTRUE_EXTERNAL_AZURE_URL>/v2.0`) are then taken from it. The document is trusted:
+    /// whoever controls the URL can sign in anybody through that issuer.
     pub discovery_urls: BTreeMap<String, String>,
     pub allowed_id_token_issuers: Vec<String>,
     /// `GOTRUE_EXTERNAL_FLOW_STATE_EXPIRY_DURATION`, at least 300 s.

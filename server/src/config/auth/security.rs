@@ -1,4 +1,4 @@
-//! Refresh tokens, captchas, encryption at rest, and the ends of sessions: `GOTRUE_SECURITY_*`, `GOTRUE_SESSIONS_*`.
+//! Refresh tokens, captchas, encryption at rest, and limits of sessions: `GOTRUE_SECURITY_*`, `GOTRUE_SESSIONS_*`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -14,8 +14,8 @@ pub struct SmsConfig {
     pub otp_exp: Duration,
     pub otp_length: usize,
     pub max_frequency: Duration,
-    /// `GOTRUE_SMS_PROVIDER`: twilio, twilio_verify, or ours: inbox. messagebird, textlocal and vonage are not
-    /// served.
+    /// `GOTRUE_SMS_PROVIDER`: twilio, twilio_verify or our own inbox. messagebird, textlocal and vonage are
+    /// not supported.
     pub provider: String,
     /// `GOTRUE_SMS_TEMPLATE`, default `Your code is {{ .Code }}`.
     pub template: String,
@@ -64,7 +64,7 @@ impl SmsConfig {
         }
     }
 
-    /// The fixed code of a test number, while such codes are valid.
+    /// The fixed code of a test number, as long as such codes are valid.
     pub fn test_otp(&self, phone: &str, now: DateTime<Utc>) -> Option<&str> {
         if self.test_otp_valid_until.is_some_and(|until| now >= until) {
             return None;
@@ -78,7 +78,7 @@ impl SmsConfig {
 pub struct TwilioConfig {
     pub account_sid: String,
     pub auth_token: Secret,
-    /// Who sends: a number or a service of Messages, a service of Verify.
+    /// The sender: a number or service of Messages, or a service of Verify.
     pub message_service_sid: String,
     /// A template of Messages for WhatsApp, or empty.
     pub content_sid: String,
@@ -88,7 +88,7 @@ pub struct TwilioConfig {
 }
 
 impl TwilioConfig {
-    /// Whether all is there that the API asks for.
+    /// Whether all required settings are present.
     pub fn is_complete(&self) -> bool {
         ![&self.account_sid, self.auth_token.reveal(), &self.message_service_sid].iter().any(|text| text.is_empty())
     }

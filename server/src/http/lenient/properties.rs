@@ -1,4 +1,4 @@
-//! What holds of the mended stream whatever clients send, and in whatever pieces it comes.
+//! Property tests of the mended stream, for any input in any pieces.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -8,7 +8,7 @@ use super::mended;
 
 #[derive(Clone, Debug)]
 struct Request {
-    /// Behind its slash, any bytes but those that end a request line.
+    /// Any bytes after the slash, except those that end a request line.
     target: Vec<u8>,
     body: Body,
 }
@@ -21,7 +21,7 @@ enum Body {
 }
 
 impl Body {
-    /// What follows the request line.
+    /// The rest after the request line.
     fn rest(&self) -> Vec<u8> {
         match self {
             Self::None => b"Host: h\r\n\r\n".to_vec(),
@@ -50,7 +50,7 @@ fn request() -> impl Strategy<Value = Request> {
     (vec(byte, 0..40), body).prop_map(|(target, body)| Request { target, body })
 }
 
-/// Where a stream is cut: after so many bytes each, over and over.
+/// Lengths of the pieces of a stream, repeated.
 fn cuts() -> impl Strategy<Value = Vec<usize>> {
     vec(1usize..40, 1..6)
 }
@@ -72,7 +72,7 @@ fn decoded(target: &[u8]) -> Vec<u8> {
     percent_encoding::percent_decode(target).collect()
 }
 
-/// Words that frames are made of, so that random ones come near to what is one.
+/// Fragments of frames, so that random input is close to valid frames.
 const WORDS: [&[u8]; 14] = [
     b"GET / HTTP/1.1\r\n",
     b"POST /\" HTTP/1.1\r\n",
@@ -91,7 +91,7 @@ const WORDS: [&[u8]; 14] = [
 ];
 
 proptest! {
-    /// Targets mean what they meant, in letters that the HTTP library takes; all else is as it was sent.
+    /// Targets keep their meaning in characters that the HTTP library accepts; everything else is unchanged.
     #[test]
     fn requests_arrive_one_by_one_with_nothing_but_their_targets_escaped(
         requests in vec(request(), 1..5),
@@ -115,7 +115,7 @@ proptest! {
         prop_assert!(left.is_empty());
     }
 
-    /// Whatever it is: how it is cut makes no difference, and no byte of it is lost.
+    /// The split into pieces makes no difference, and no byte is lost.
     #[test]
     fn what_is_no_http_is_the_same_in_any_pieces(
         words in vec((0..WORDS.len(), option::weighted(0.2, vec(any::<u8>(), 0..6))), 0..12),

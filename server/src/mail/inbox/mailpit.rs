@@ -1,4 +1,4 @@
-//! Mailpit's API, as end-to-end tests written for `supabase start` read it.
+//! Mailpit's API, for end-to-end tests written for `supabase start`.
 //!
 //! | route | answer |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `GET /api/v1/message/{id}` | one message, read from now on; `latest` is the newest |
 //! | `GET /api/v1/message/{id}/headers`, `/raw` | its headers, its source |
 //! | `GET /view/{id}.html`, `.txt` | its parts |
-//! | `GET /api/v1/info`, `/tags`, `/livez`, `/readyz` | what clients ask at their start |
+//! | `GET /api/v1/info`, `/tags`, `/livez`, `/readyz` | what clients request at start |
 //!
 //! No mail here has attachments, tags, copies or an address for replies. Reference: axllent/mailpit `server/apiv1`,
 //! `internal/storage/search.go`.
@@ -30,9 +30,9 @@ use super::queries::{self, Selected, Stored};
 use super::search::{Term, time};
 use crate::db::Pool;
 
-/// Most bytes of a snippet.
+/// The maximum size of a snippet, in bytes.
 const SNIPPET: usize = 200;
-/// Messages answered where no limit is named.
+/// The default limit of messages.
 const LIMIT: i64 = 50;
 
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -94,7 +94,7 @@ impl From<InboxError> for MailpitError {
 
 type Answer = Result<HttpResponse, MailpitError>;
 
-/// All as text: what is no number counts as not given.
+/// All as text, because invalid numbers count as absent.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Asked {
@@ -113,7 +113,7 @@ impl Asked {
         self.limit.parse().ok().filter(|limit| *limit >= 0).unwrap_or(LIMIT)
     }
 
-    /// What `before` asks for.
+    /// The terms of `before` and `after`.
     fn bounds(&self) -> Vec<Term> {
         time(&self.before).map(|time| Term::new("before", time, false)).into_iter().collect()
     }
@@ -127,7 +127,7 @@ impl Asked {
 }
 
 async fn list(pool: Data<Pool>, asked: Query<Asked>) -> Answer {
-    // None means all of them here.
+    // `None` means all.
     let limit = Some(asked.limit()).filter(|limit| *limit > 0);
     let selected = queries::select(&pool, &asked.bounds(), asked.start(), limit).await?;
     let Selected { total, unread, .. } = selected;
@@ -217,13 +217,13 @@ fn message_id(message: &Stored) -> String {
     format!("{}@ferrobase", message.id)
 }
 
-/// `Name, address` as senders are kept, or an address alone.
+/// `Name, address` as senders are stored, or only an address.
 fn address(text: &str) -> Value {
     let (name, address) = text.rsplit_once(", ").unwrap_or(("", text));
     json!({ "Name": name, "Address": address })
 }
 
-/// As a header has it.
+/// The form in a header.
 fn named(text: &str) -> String {
     match text.rsplit_once(", ") {
         Some((name, address)) => format!("\"{}\" <{address}>", name.replace('"', "\\\"")),
@@ -231,7 +231,7 @@ fn named(text: &str) -> String {
     }
 }
 
-/// The beginning of what people read.
+/// The beginning of the readable text.
 fn snippet(message: &Stored) -> String {
     let text = plain(&message.html);
     let text = if text.is_empty() { message.text.split_whitespace().collect::<Vec<_>>().join(" ") } else { text };
@@ -284,7 +284,7 @@ fn all_headers(message: &Stored) -> Map<String, Value> {
     all.into_iter().map(|(name, value)| (name, json!([value]))).collect()
 }
 
-/// As a file of mail.
+/// The message in RFC 5322 format.
 fn raw(message: &Stored) -> String {
     use std::fmt::Write;
     const BOUNDARY: &str = "ferrobase-inbox-part";
@@ -310,7 +310,7 @@ fn raw(message: &Stored) -> String {
     text + "--" + BOUNDARY + "--\r\n"
 }
 
-/// By its number, or the newest as `latest`, of those that `query` names if it does.
+/// A message by its number or `latest`, optionally among those that match `query`.
 async fn find(pool: &Pool, id: &str, query: &str) -> Result<Stored, MailpitError> {
     if id != "latest" {
         return Ok(super::find(pool, id).await?);
@@ -334,7 +334,7 @@ async fn source(pool: Data<Pool>, id: Path<String>, asked: Query<Asked>) -> Answ
     Ok(HttpResponse::Ok().content_type("text/plain; charset=utf-8").body(raw(&message)))
 }
 
-/// No script runs there: it is a page of the inbox's origin.
+/// Scripts are disabled, because the page has the inbox's origin.
 async fn view(pool: Data<Pool>, file: Path<String>, asked: Query<Asked>) -> Answer {
     let (id, kind) = file.rsplit_once('.').ok_or(MailpitError::Unknown)?;
     let message = find(&pool, id, &asked.query).await?;
@@ -356,7 +356,7 @@ async fn view(pool: Data<Pool>, file: Path<String>, asked: Query<Asked>) -> Answ
         .body(body))
 }
 
-/// Of a request to mark or to remove.
+/// The body of a request to mark or delete.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Chosen {
@@ -369,7 +369,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// What is no number is the name of no message.
+    /// Anything but a number names no message.
     fn ids(&self) -> Vec<i64> {
         self.ids.iter().filter_map(|id| id.parse().ok()).collect()
     }
@@ -387,7 +387,7 @@ async fn mark(pool: Data<Pool>, body: Bytes) -> Answer {
     Ok(ok().await)
 }
 
-/// All, if no body says otherwise.
+/// Deletes all messages, unless the body names some.
 async fn delete(pool: Data<Pool>, body: Bytes) -> Answer {
     let chosen: Chosen = serde_json::from_slice(&body).unwrap_or_default();
     let ids = chosen.ids();

@@ -97,7 +97,7 @@ async fn loopback_only<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    // The header itself: what forwarding headers name, a page of a foreign name could choose.
+    // Only the `Host` header itself: a foreign page could set forwarding headers.
     let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let origin = request.headers().get(header::ORIGIN).and_then(|value| value.to_str().ok());
     let own_origin = origin.is_none_or(|origin| origin == format!("http://{host}"));
@@ -108,7 +108,7 @@ async fn loopback_only<B: MessageBody + 'static>(
     Ok(next.call(request).await?.map_into_left_body())
 }
 
-/// What can go wrong when the inbox is read.
+/// Errors of reading the inbox.
 #[derive(Debug, thiserror::Error)]
 enum InboxError {
     #[error("there is no such message")]
@@ -198,7 +198,7 @@ async fn show(pool: Data<Pool>, query: Query<PageQuery>) -> Result<HttpResponse,
         .body(text))
 }
 
-/// The HTML part in a sandbox: no scripts, no forms, no access to the inbox; links open in a tab of their own.
+/// The HTML part in a sandbox: no scripts, no forms, no access to the inbox; links open in a new tab.
 async fn html_part(pool: Data<Pool>, id: Path<String>) -> Result<HttpResponse, InboxError> {
     let message = find(&pool, &id).await?;
     Ok(HttpResponse::Ok()

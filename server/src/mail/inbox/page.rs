@@ -7,7 +7,7 @@ use chrono::{DateTime, Local};
 use super::queries::Stored;
 use crate::http::page::{Page, escape};
 
-/// How the shown message is looked at.
+/// The view of the shown message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     Html,
@@ -27,7 +27,7 @@ impl View {
 
 const TRASH: &str = r#"<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="M10 11v6M14 11v6M19 6v14a2 2 0 0 1-2 2H7a2 2 0 0 1-2-2V6M3 6h18M8 6V4a2 2 0 0 1 2-2h4a2 2 0 0 1 2 2v2"/></svg>"#;
 
-/// The whole page; `now` decides how times are told.
+/// The whole page; `now` determines how times are shown.
 pub fn render(messages: &[Stored], shown: Option<&Stored>, view: View, now: DateTime<Local>) -> String {
     let newest = messages.first().map_or("", |m| m.id.as_str());
     let list = list(messages, shown, now);
@@ -116,7 +116,7 @@ fn source(message: &Stored) -> String {
     format!("{text}\n{}", if message.html.is_empty() { &message.text } else { &message.html })
 }
 
-/// Escaped text whose web addresses can be followed.
+/// Escaped text with links for web addresses.
 fn linked(text: &str) -> String {
     text.split_inclusive(char::is_whitespace)
         .map(|word| {
@@ -132,7 +132,7 @@ fn linked(text: &str) -> String {
         .collect()
 }
 
-/// Today the time, else the day.
+/// The time if it is today, else the day.
 fn when(received: DateTime<Local>, now: DateTime<Local>) -> String {
     match (now.date_naive() - received.date_naive()).num_days() {
         0 => received.format("%-I:%M %p").to_string(),

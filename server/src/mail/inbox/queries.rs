@@ -13,7 +13,7 @@ use crate::mail::Message;
 /// A message as stored and as the JSON API shows it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stored {
-    /// A number, as text so that clients treat it as the name it is.
+    /// A number as text, so that clients treat it as an opaque id.
     pub id: String,
     pub from: String,
     pub to: String,
@@ -58,7 +58,7 @@ pub async fn insert(pool: &Pool, sender: &str, message: &Message) -> Result<(), 
     Ok(())
 }
 
-/// Newest first; `to` is compared without regard to letter case.
+/// Newest first; `to` is compared case-insensitively.
 pub async fn list(pool: &Pool, to: Option<&str>, limit: u16) -> Result<Vec<Stored>, InboxError> {
     let lease = pool.lease().await?;
     let rows = lease
@@ -107,7 +107,7 @@ const MATCHES: &str = "not exists (
     else false
   end)";
 
-/// A part of the messages that match, and how many there are.
+/// Some of the matching messages, and their total number.
 pub struct Selected {
     pub messages: Vec<Stored>,
     pub total: i64,
@@ -140,7 +140,7 @@ pub async fn select(pool: &Pool, terms: &[Term], start: i64, limit: Option<i64>)
     })
 }
 
-/// Of the messages that match, those of these numbers, or all: looked at from now on, or not yet.
+/// Marks the matching messages with these numbers, or all, as opened or not.
 pub async fn mark(pool: &Pool, ids: Option<&[i64]>, terms: &[Term], opened: bool) -> Result<(), InboxError> {
     let mark = format!(
         "update ferrobase.inbox set opened_at = case when $3 then coalesce(opened_at, now()) end
@@ -151,7 +151,7 @@ pub async fn mark(pool: &Pool, ids: Option<&[i64]>, terms: &[Term], opened: bool
     Ok(())
 }
 
-/// Of the messages that match, those of these numbers, or all.
+/// Deletes the matching messages with these numbers, or all.
 pub async fn delete(pool: &Pool, ids: Option<&[i64]>, terms: &[Term]) -> Result<(), InboxError> {
     let delete = format!("delete from ferrobase.inbox where ($2::bigint[] is null or id = any ($2)) and {MATCHES}");
     let terms = serde_json::to_value(terms).unwrap_or_default();

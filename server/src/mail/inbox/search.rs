@@ -1,8 +1,8 @@
-//! What a search of the inbox asks for, in Mailpit's words.
+//! Searches of the inbox, in Mailpit's syntax.
 //!
-//! `to:`, `from:`, `addressed:`, `subject:`, `message-id:`, `is:read`, `is:unread`, `before:`, `after:`, `larger:`, `smaller:`, and
-//! text; several have to match together. A leading `-` or `!` excludes, `"…"` holds words together. What no mail here has (`cc:`,
-//! `tag:`, `has:attachment`, …) matches none.
+//! `to:`, `from:`, `addressed:`, `subject:`, `message-id:`, `is:read`, `is:unread`, `before:`, `after:`, `larger:`,
+//! `smaller:`, and text; several have to match together. A leading `-` or `!` excludes, `"…"` quotes a phrase.
+//! Properties that no mail here has (`cc:`, `tag:`, `has:attachment`, …) match none.
 
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, TimeZone};
 use serde::Serialize;
@@ -62,7 +62,7 @@ impl Term {
     }
 }
 
-/// Split at spaces outside of quotes, which are left out.
+/// Splits at spaces outside of quotes, and removes the quotes.
 fn words(query: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
@@ -76,16 +76,16 @@ fn words(query: &str) -> Vec<String> {
     words.into_iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
 }
 
-/// Without signs that texts are searched without.
+/// Removes characters that searches ignore.
 fn cleaned(text: &str) -> String {
     let text = text.to_lowercase().replace(['\u{feff}', '\r', '\n', '\t', '<', '>', '"', ',', ';', '(', ')'], " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A day or a time, here where nothing else is said.
+/// A day or time, in the local zone unless one is given.
 pub fn time(text: &str) -> Option<String> {
     let text = text.trim().to_uppercase();
-    // Years of more than four digits have a sign, and PostgreSQL does not know all of them.
+    // Years of more than four digits have a sign, and PostgreSQL does not accept all of them.
     if text.starts_with(['+', '-']) {
         return None;
     }
@@ -103,7 +103,7 @@ pub fn time(text: &str) -> Option<String> {
         .and_then(local)
 }
 
-/// `2kb`, `1.5M`; 0 for what is no size.
+/// `2kb`, `1.5M`; 0 if invalid.
 fn bytes(text: &str) -> i64 {
     let text = text.trim();
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());

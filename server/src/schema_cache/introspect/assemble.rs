@@ -104,7 +104,8 @@ pub fn functions(rows: &[FunctionRow], types: &HashMap<u32, TypeRow>) -> Vec<Fun
     rows.iter().filter_map(|row| types.function(row)).collect()
 }
 
-/// Puts names to OIDs and numbers. What has no name was dropped while the catalogs were read, and is left out.
+/// Resolves OIDs and numbers to names. Objects without a name were dropped while the catalogs were read, and are left
+/// out.
 struct Naming<'a> {
     relations: &'a HashMap<u32, &'a RelationRow>,
     columns: &'a HashMap<keys::Attribute, &'a Name>,
@@ -170,8 +171,8 @@ impl Naming<'_> {
     }
 }
 
-/// Functions of one argument from a row of one exposed relation to rows of another. Partitions, which are no resource
-/// otherwise, count as well.
+/// Functions of one argument from a row of one exposed relation to rows of another. Partitions count too, although
+/// they are not resources.
 fn computed_relationships(rows: &Rows) -> Vec<Relationship> {
     let by_row_type: HashMap<u32, &RelationRow> = rows.relations.iter().map(|row| (row.row_type, row)).collect();
     let relation = |row_type: u32| {
@@ -263,15 +264,15 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// None for trigger functions, for those that name no parameter and have not just one that a body could fill, and
-    /// for those whose types were dropped meanwhile.
+    /// `None` for trigger functions, for functions with unnamed parameters other than a single one that a body can
+    /// fill, and for those whose types were dropped meanwhile.
     fn function(&self, row: &FunctionRow) -> Option<Function> {
         let returned = self.base(row.return_type)?;
         if returned.oid == TRIGGER {
             return None;
         }
         let parameters = self.parameters(row)?;
-        // One named parameter, an OUT parameter even, makes the others count as named: by the empty name.
+        // If any parameter is named, even an OUT parameter, the others count as named by the empty name.
         if row.names.is_none() && !parameters.is_empty() {
             let [only] = parameters.as_slice() else { return None };
             if !matches!(&*only.type_name, "bytea" | "json" | "jsonb" | "text" | "xml") {

@@ -1,4 +1,4 @@
-//! Relationships from keys: of tables as they are declared, of views as their columns show them.
+//! Relationships from keys: declared ones of tables, and those of views through their columns.
 //!
 //! Reference: PostgREST `SchemaCache.hs` (`addViewM2OAndO2ORels`, `addInverseRels`, `addM2MRels`).
 
@@ -10,7 +10,7 @@ use super::rows::ConstraintRow;
 /// A relation by OID, its column by number.
 pub type Attribute = (u32, i16);
 
-/// A way from `origin` to `target` in OIDs and column numbers; names are put in last.
+/// A relationship from `origin` to `target` in OIDs and column numbers; names are resolved last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawRelationship {
     pub origin: u32,
@@ -36,8 +36,8 @@ pub enum RawShape {
     },
 }
 
-/// For each view, which of its columns (in their order) show which column of a table, directly or through
-/// other views.
+/// For each view, which of its columns (in order) show which table column, directly or through other
+/// views.
 #[derive(Debug, Default)]
 pub struct ViewColumns {
     by_source: HashMap<Attribute, BTreeMap<u32, Vec<i16>>>,
@@ -45,7 +45,7 @@ pub struct ViewColumns {
 }
 
 impl ViewColumns {
-    /// `origins`: the plain columns of every view that may be followed through.
+    /// `origins`: the plain columns of every followed view.
     pub fn resolve(origins: &HashMap<u32, Vec<Origin>>) -> Self {
         let direct: HashMap<Attribute, Vec<Attribute>> = origins
             .iter()
@@ -92,8 +92,8 @@ impl ViewColumns {
     }
 }
 
-/// All primary keys by relation, a view's inferred: of several columns that show the same key column the first
-/// counts, and the keys of all tables shown are taken together.
+/// All primary keys by relation, a view's inferred: the first of several columns that show the same key column
+/// counts, and the keys of all shown tables are combined.
 pub fn primary_keys(constraints: &[ConstraintRow], views: &ViewColumns) -> HashMap<u32, Vec<i16>> {
     let mut keys: HashMap<u32, Vec<i16>> = HashMap::new();
     for constraint in constraints.iter().filter(|c| c.kind == 'p') {
@@ -105,7 +105,7 @@ pub fn primary_keys(constraints: &[ConstraintRow], views: &ViewColumns) -> HashM
     keys
 }
 
-/// Every relationship between relations that `exposed` holds true for.
+/// Every relationship between relations accepted by `exposed`.
 pub fn relationships(
     constraints: &[ConstraintRow],
     views: &ViewColumns,
@@ -156,8 +156,8 @@ pub fn relationships(
     all
 }
 
-/// A relation is a junction of any two many-to-one relationships of its own by different constraints, if all
-/// their columns are within its primary key.
+/// A relation is a junction for any two of its many-to-one relationships with different constraints, if all
+/// their columns are in its primary key.
 fn junctions(
     to_parents: &[RawRelationship],
     constraints: &[ConstraintRow],
@@ -207,7 +207,7 @@ fn sorted(columns: &[i16]) -> Vec<i16> {
     columns
 }
 
-/// Every choice of one column per place; a view may show the same key more than once.
+/// Every combination of one column per place, since a view may show the same key more than once.
 fn combinations(places: &[&[i16]]) -> Vec<Vec<i16>> {
     places.iter().fold(vec![Vec::new()], |chosen, place| {
         chosen

@@ -23,9 +23,9 @@ use crate::db::Client;
 pub struct Scope {
     /// Exposed schemas.
     pub schemas: Vec<String>,
-    /// Keys are followed through views of these, too.
+    /// Further schemas whose views are followed for keys.
     pub extra_search_path: Vec<String>,
-    /// Regular expressions (PostgreSQL's) over `name=value`: settings of functions that hold for the transaction.
+    /// Regular expressions (PostgreSQL's) over `name=value`: function settings that apply to the whole transaction.
     pub hoisted_settings: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub async fn load(first: &Client, second: Option<&Client>, scope: &Scope, pace: 
     }
     let reader = |client| Reader { client, pace };
     let rows = read(reader(first), second.map(reader), scope).await;
-    // A failed transaction is ended all the same; the first error is the one to report.
+    // End the transaction even if it failed; the first error is reported.
     let ended = first.batch_execute("commit").await;
     let ended = match second {
         Some(second) => ended.and(second.batch_execute("commit").await),
@@ -82,7 +82,7 @@ async fn read(first: Reader<'_>, second: Option<Reader<'_>>, scope: &Scope) -> R
         if is_alone { (wide.await, narrow.await) } else { futures_util::future::join(wide, narrow).await };
     let (columns, enum_labels, constraints, representations, schema_comments) = wide?;
     let (relations, functions, views, media_handlers) = narrow?;
-    // Asked for by number: to find them in the catalogs would mean to read all columns once more.
+    // By oid: finding them in the catalogs would mean reading all columns again.
     let types = rows::types(first, &columns, &functions, &mut names).await?;
     Ok(assemble::Rows {
         schemas: schemas.clone(),
@@ -99,8 +99,8 @@ async fn read(first: Reader<'_>, second: Option<Reader<'_>>, scope: &Scope) -> R
     })
 }
 
-/// The functions of `schema` that the acting role may execute, in the transaction that `client` is in; types are
-/// spelled as its search path has them.
+/// The functions of `schema` that the current role may execute, in `client`'s transaction; types are spelled
+/// according to its search path.
 pub async fn load_executable_functions(client: &Client, schema: &str) -> Result<Vec<Function>, Error> {
     let mut names = rows::Interner::default();
     let schemas = [schema.to_owned()];

@@ -1,6 +1,7 @@
-//! The little of PostgreSQL's node-tree text (`pg_rewrite.ev_action`) that tells where a view's columns come from.
+//! Parses as much of PostgreSQL's node-tree text (`pg_rewrite.ev_action`) as is needed to find the origin of a view's
+//! columns.
 //!
-//! Nodes are `{TYPE :field value …}`, lists `( … )`; a backslash takes the meaning from the character after it.
+//! Nodes are `{TYPE :field value …}`, lists `( … )`; a backslash escapes the next character.
 
 /// A column of a view and the column of another relation that it shows unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct Origin {
 
 /// The plain columns among the top target list of a SELECT rule. Empty for text that is not such a rule.
 ///
-/// For a UNION the planner's top target list names no origin, so nothing is found.
+/// The top target list of a UNION names no origin, so nothing is found.
 pub fn origins(rule: &str) -> Vec<Origin> {
     let mut found = Vec::new();
     // Depth of braces and parentheses; the rule is `({QUERY …})`, so the query's fields stand at depth 2 and
@@ -48,7 +49,7 @@ pub fn origins(rule: &str) -> Vec<Origin> {
                 in_targets = token == ":targetList";
             }
             _ if in_targets && depth == 4 && (!field.is_empty() || token.starts_with(':')) => {
-                // A column's name may begin with a colon, so what follows a field is its value whatever it is.
+                // A column's name may begin with a colon, so whatever follows a field is its value.
                 match field {
                     "" => {
                         field = token;

@@ -1,4 +1,4 @@
-//! How rows of the catalogs are asked for: all at once, or so that requests hardly notice.
+//! Reads catalog rows, either all at once or so slowly that requests are hardly affected.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use tokio_postgres::{Error, Row};
 
 use crate::db::Client;
 
-/// Whether somebody waits for the cache.
+/// The pace of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// The first load: no request can be answered before it.
+    /// The first load, which requests wait for.
     AtOnce,
-    /// A reload: a few rows at a time, PostgreSQL resting in between for longer than it works. A query over thousands of
-    /// tables would keep one of its processors busy for some hundred milliseconds.
+    /// A reload: a few rows at a time, with pauses longer than the work. A query over thousands of tables would
+    /// otherwise keep a processor busy for some hundred milliseconds.
     Gentle,
 }
 
-/// So many rows at a time: about a millisecond's work.
+/// Rows at a time: about a millisecond's work.
 const FEW: usize = 200;
-/// PostgreSQL rests so many times as long as it has worked, and so long at least and at most.
+/// The pause as a multiple of the work, and its bounds.
 const REST: (u32, Duration, Duration) = (2, Duration::from_millis(1), Duration::from_millis(20));
 
 /// A connection in a transaction, and the pace at which it is read from. One query at a time.
@@ -30,8 +30,8 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// All rows of `sql`, which should not sort: that is work without a row. With the types of its parameters told, the
-    /// statement needs no round trip to be prepared.
+    /// All rows of `sql`, which should not sort, because that takes long before the first row. With parameter types
+    /// given, the statement needs no round trip to be prepared.
     pub async fn rows(&self, sql: &str, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, Error> {
         match self.pace {
             Pace::AtOnce => self.client.query_typed(sql, params).await,
@@ -41,7 +41,7 @@ impl Reader<'_> {
 
     async fn rows_gently(&self, sql: &str, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, Error> {
         self.client.query_typed(&format!("declare few no scroll cursor for {sql}"), params).await?;
-        // What it answers depends on the cursor, so it is prepared for each.
+        // Its columns depend on the cursor, so it is prepared for each.
         let fetch = self.client.prepare(&format!("fetch {FEW} from few")).await?;
         let mut rows = Vec::new();
         loop {

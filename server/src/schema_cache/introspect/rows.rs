@@ -1,4 +1,4 @@
-//! What the catalog queries answer, a struct per query; names are shared as they are read.
+//! The rows of the catalog queries, a struct per query. Equal names are shared.
 
 use std::collections::{HashMap, HashSet};
 
