@@ -24,14 +24,14 @@ use crate::realtime::Realtime;
 use crate::rest::{self, Rest};
 pub use traffic::{Traffic, count};
 
-/// What the routes look at.
+/// The state of the routes.
 #[derive(Clone)]
 pub struct Admin {
     pub database: Pool,
-    /// Absent where the authentication API runs alone.
+    /// Absent if only the authentication API runs.
     pub rest: Option<Rest>,
     pub realtime: Option<Realtime>,
-    /// In development the inspector asks this machine for no key.
+    /// In development, requests from this machine need no key for the inspector.
     pub is_development: bool,
     pub traffic: Traffic,
     /// The data folder, which knows of the last backups; absent where the database is somebody else's.
@@ -83,7 +83,7 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
         text.push_str(&realtime.metrics());
     }
     if let Some(data_dir) = admin.data_dir.clone() {
-        // A small file, but of a disk.
+        // Blocking, because it reads a file.
         text.push_str(&web::block(move || State::read(&data_dir).metrics()).await.unwrap_or_default());
     }
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)

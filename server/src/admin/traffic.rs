@@ -1,4 +1,4 @@
-//! How many requests were answered, how, and how fast.
+//! Counts requests by API, status and duration.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 
-/// Names of the APIs as label, in the order of the counters; what is none of them is the web app.
+/// The APIs as labels, in the order of the counters; other paths count for the web app.
 const APIS: [&str; 6] = ["auth", "rest", "storage", "functions", "realtime", "web"];
 
 /// Upper bounds of the histogram's buckets, seconds.
@@ -21,7 +21,7 @@ const BOUNDS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 #[derive(Clone, Default)]
 pub struct Traffic {
     apis: Arc<[Counters; APIS.len()]>,
-    /// The only API that is served, at `/`.
+    /// The only API, served at `/`.
     alone: Option<&'static str>,
 }
 
@@ -35,7 +35,7 @@ struct Counters {
 }
 
 impl Traffic {
-    /// For an API that is served alone.
+    /// For a single API.
     pub fn of(api: &'static str) -> Self {
         Self { alone: Some(api), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! As whom the PostgreSQL processes run: ourselves, or, started as root, an unprivileged user.
+//! The account of the PostgreSQL processes: our own, or an unprivileged user if started as root.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// `None` when this process is not root and simply runs PostgreSQL itself. As root: the owner of an
+    /// `None` if this process is not root and runs PostgreSQL as itself. As root: the owner of an
     /// existing `cluster`, else `postgres`, else `nobody`.
     pub fn to_drop_to(cluster: &Path) -> Result<Option<Self>, EmbeddedError> {
         if !rustix::process::geteuid().is_root() {
@@ -38,14 +38,14 @@ impl Account {
         find_by_name(&std::fs::read_to_string("/etc/passwd").unwrap_or_default(), name)
     }
 
-    /// Hands `path` itself (neither what is below it nor what it links to) to this account.
+    /// Gives `path` itself (not its content or link target) to this account.
     pub fn own(&self, path: &Path) -> Result<(), EmbeddedError> {
         std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
             .map_err(EmbeddedError::io("cannot hand over", path))
     }
 }
 
-/// A command that will run as `account`, or as ourselves.
+/// A command that will run as `account`, or as the current user.
 pub fn command(program: &Path, account: Option<&Account>) -> Command {
     let mut command = Command::new(program);
     if let Some(account) = account {

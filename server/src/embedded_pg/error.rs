@@ -1,4 +1,4 @@
-//! Why the embedded PostgreSQL could not be started; each message is one line that says what to do.
+//! Errors of starting the embedded PostgreSQL; each message is one line that says what to do.
 
 use std::path::PathBuf;
 
@@ -70,7 +70,7 @@ pub enum EmbeddedError {
 }
 
 impl EmbeddedError {
-    /// Wraps an I/O error with what was being done to which path.
+    /// Wraps an I/O error with the action and path.
     pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source }

@@ -1,8 +1,9 @@
-//! Extensions beside those of PostgreSQL itself: ours (`sql/extensions`), compiled ones that were installed beside the
-//! binaries (`tools/pg-extras.sh`), and PostgreSQL's own that only a superuser may create but Supabase gives to everybody.
+//! Additional extensions: ours (`sql/extensions`), compiled ones installed beside the binaries (`tools/pg-extras.sh`),
+//! and PostgreSQL's own that only a superuser may create but that Supabase allows.
 //!
-//! Nothing is written into the package of the binaries: since version 18 PostgreSQL looks for extensions in further
-//! folders. Marked as trusted they are made by `postgres`, while their objects belong to the superuser.
+//! Nothing is written into the package of the binaries: since version 18 PostgreSQL searches further folders for
+//! extensions. They are marked as trusted, so `postgres` can create them, while their objects belong to the
+//! superuser.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ use super::{EmbeddedError, short_hash};
 #[folder = "$CARGO_MANIFEST_DIR/../sql/extensions"]
 struct Ours;
 
-/// PostgreSQL's own that are not trusted and that Supabase lets its `postgres` create.
+/// PostgreSQL's own untrusted extensions that Supabase's `postgres` may create.
 const TRUSTED_TOO: [&str; 16] = [
     "autoinc",
     "bloom",
@@ -46,7 +47,7 @@ pub fn each_file(mut with: impl FnMut(&str, &[u8])) {
     }
 }
 
-/// Writes the folder of extensions below `root` and yields the settings that make PostgreSQL look there; none before
+/// Writes the folder of extensions below `root` and returns the settings that make PostgreSQL use it; none before
 /// version 18.
 pub fn prepare(root: &Path, binaries: &Binaries, major: &str) -> Result<Vec<(String, String)>, EmbeddedError> {
     if major.parse::<u32>().unwrap_or(0) < 18 {
@@ -93,7 +94,7 @@ fn stock_control(binaries: &Binaries, name: &str) -> Option<(PathBuf, String)> {
     })
 }
 
-/// Leaves a file alone that holds this already: another process may be reading it.
+/// Does not rewrite an identical file, because another process may be reading it.
 fn write(path: &Path, data: &[u8]) -> Result<(), EmbeddedError> {
     if std::fs::read(path).is_ok_and(|found| found == data) {
         return Ok(());
@@ -110,7 +111,7 @@ fn open_to_all(path: &Path, mode: u32) -> Result<(), EmbeddedError> {
         .map_err(EmbeddedError::io("cannot open", path))
 }
 
-/// The key of the vault: made once, in the cluster's folder, where the extension's functions read it.
+/// Creates the vault's key once, in the cluster's folder, where the extension's functions read it.
 pub fn make_vault_key(db: &Path, account: Option<&Account>) -> Result<(), EmbeddedError> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;

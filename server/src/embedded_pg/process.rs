@@ -1,4 +1,4 @@
-//! The postmaster as a child process: started, awaited, watched, stopped.
+//! Runs the postmaster as a child process: starts, watches and stops it.
 
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt, PermissionsExt as _};
@@ -16,10 +16,10 @@ use tokio::task::JoinHandle;
 use super::account::{Account, command};
 use super::{EmbeddedError, cluster, roles};
 
-/// Crash recovery may have gigabytes of log to replay; before this long it is not called a failure.
+/// The start timeout. Long, because crash recovery may have gigabytes of log to replay.
 const START_LIMIT: Duration = Duration::from_secs(600);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// A log larger than this is set aside as `postgres.log.1` at the next start.
+/// A log larger than this is renamed to `postgres.log.1` at the next start.
 const LOG_MAX_BYTES: u64 = 16 << 20;
 
 /// Everything a start of the postmaster needs.
@@ -34,13 +34,13 @@ pub struct Launch {
     pub settings: Vec<(String, String)>,
 }
 
-/// A postmaster that does not take connections yet. Whoever gives up waiting for it ends it.
+/// A postmaster that does not accept connections yet. Ended if dropped.
 struct Unready {
     pid: i32,
 }
 
 impl Unready {
-    /// From now on it is somebody else's to end.
+    /// Passes on the responsibility for ending it.
     fn hand_over(mut self) {
         self.pid = 0;
     }
@@ -85,7 +85,7 @@ impl Supervised {
 
     pub async fn stop(&mut self) {
         if let (Some(stop), Some(watcher)) = (self.stop.take(), self.watcher.take()) {
-            // The watcher has ended only if the runtime is going down, and then `Drop` has the last word.
+            // The watcher has ended only if the runtime is shutting down; `Drop` then ends the postmaster.
             let _ = stop.send(());
             let _ = watcher.await;
         }
@@ -93,12 +93,12 @@ impl Supervised {
 
     /// Ends the postmaster without a checkpoint.
     pub async fn discard(&mut self) {
-        // The watcher is told in the same breath, so it does not start another.
+        // The watcher is notified too, so that it does not start another.
         signal(self.pid.load(Ordering::Acquire), Signal::QUIT);
         self.stop().await;
     }
 
-    /// Forgets the postmaster, which goes on running.
+    /// Detaches from the postmaster, which keeps running.
     pub fn abandon(&mut self) {
         if let Some(watcher) = self.watcher.take() {
             watcher.abort();
@@ -116,7 +116,7 @@ impl Drop for Supervised {
     }
 }
 
-/// Starts the postmaster again should it end without our asking; ends it when told to.
+/// Restarts the postmaster if it ends unexpectedly; ends it on request.
 async fn watch(launch: Launch, mut child: Child, mut stopped: oneshot::Receiver<()>, pid: Arc<AtomicI32>) {
     let mut pause = Duration::from_secs(1);
     loop {
@@ -155,7 +155,7 @@ async fn again(launch: &Launch, pid: &AtomicI32) -> Result<Child, EmbeddedError>
     launch.run(pid).await
 }
 
-/// Waits for a postmaster that was told to end before anybody watched it. The runtime collects it.
+/// Waits for a postmaster that is ending but not watched yet. The runtime reaps it.
 async fn ended(pid: &AtomicI32) {
     let Some(process) = Pid::from_raw(pid.load(Ordering::Acquire)) else { return };
     let gone = async {
@@ -184,7 +184,7 @@ fn raw_pid(child: &Child) -> i32 {
 
 fn signal(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
-        // Already gone is what we want.
+        // Already gone is fine.
         let _ = kill_process(pid, signal);
     }
 }
@@ -227,8 +227,8 @@ impl Launch {
         }
     }
 
-    /// A killed postmaster leaves its socket and the socket's lock file. PostgreSQL takes the latter for valid while
-    /// the process is in the table, be it as a zombie that nobody collects (a container whose first process does not).
+    /// A killed postmaster leaves its socket and the socket's lock file. PostgreSQL treats the lock as valid while the
+    /// process exists, even as an unreaped zombie (in a container whose first process does not reap).
     fn remove_stale_socket(&self) {
         for suffix in ["", ".lock"] {
             // Usually there is none.
@@ -238,7 +238,7 @@ impl Launch {
 
     fn own_settings(&self) -> Vec<(String, String)> {
         let socket_dir = format!("\"{}\"", self.socket_dir.display());
-        // Binaries of somebody else's may come without contrib.
+        // Other binaries may lack contrib.
         let library = "pg_stat_statements.so";
         let folder = self.program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let has_statistics = ["lib/postgresql", "lib"].iter().any(|lib| folder.join(lib).join(library).is_file());
@@ -250,9 +250,10 @@ impl Launch {
             ("max_connections", "200".to_owned()),
             ("timezone", "UTC".to_owned()),
             ("log_timezone", "UTC".to_owned()),
-            // Compiling costs more than it gains on the short queries of an API.
+            // JIT compilation costs more than it gains on an API's short queries.
             ("jit", "off".to_owned()),
-            // On today's disks a look-up costs little more than the next page; the default of 4 makes small lists scan.
+            // On solid state disks a random page costs little more than the next one; with the default of 4, small
+            // lists would use sequential scans.
             ("random_page_cost", "1.1".to_owned()),
             // Realtime reads changes by logical decoding; switching later would need a restart.
             ("wal_level", "logical".to_owned()),
@@ -285,7 +286,7 @@ impl Launch {
         }
     }
 
-    /// Why the postmaster ended, from what it wrote to its log since `begin`.
+    /// Why the postmaster ended, from its log since `begin`.
     fn failure(&self, begin: u64) -> EmbeddedError {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let since = text.get(usize::try_from(begin).unwrap_or(0)..).unwrap_or_default();
@@ -300,19 +301,19 @@ impl Launch {
     }
 }
 
-/// The log, and where in it this start begins. As root we write into a directory that PostgreSQL's user may own: a
-/// link that it puts there leads nowhere.
+/// The log, and where in it this start begins. As root we write into a directory that PostgreSQL's user may own,
+/// so symbolic links are not followed.
 fn open_log(path: &Path) -> Result<(File, u64), EmbeddedError> {
     let file = File::options()
         .create(true)
         .append(true)
-        // Statements with their values may stand in it.
+        // It may contain statements with their values.
         .mode(0o600)
         .custom_flags(super::NO_LINKS)
         .open(path)
         .map_err(EmbeddedError::io("cannot write", path))?;
     let known = file.metadata().map_err(EmbeddedError::io("cannot read", path))?;
-    // One of an older server is open to everybody.
+    // Older servers created it readable for everybody.
     if known.mode() & 0o077 != 0 {
         let closed = std::fs::Permissions::from_mode(0o600);
         file.set_permissions(closed).map_err(EmbeddedError::io("cannot close", path))?;
@@ -322,7 +323,7 @@ fn open_log(path: &Path) -> Result<(File, u64), EmbeddedError> {
 
 fn rotate(log: &Path) {
     if std::fs::metadata(log).is_ok_and(|m| m.len() > LOG_MAX_BYTES) {
-        // Losing the chance to rotate is no reason not to start.
+        // A failed rotation does not prevent the start.
         let _ = std::fs::rename(log, log.with_extension("log.1"));
     }
 }

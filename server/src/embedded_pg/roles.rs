@@ -1,8 +1,8 @@
-//! The cluster's superuser, `supabase_admin`, and the owner of its database, `postgres`, who is none.
+//! The cluster's superuser, `supabase_admin`, and the owner of its database, `postgres`, which is not a superuser.
 //!
-//! As on Supabase the platform belongs to the one and the project to the other, so that no function of a project is a
-//! way to the machine. Clusters made before this split have `postgres` as their first role: it is renamed, since
-//! PostgreSQL never takes that role's rights away, and what belongs to the project is handed to a new `postgres`.
+//! As on Supabase, the platform belongs to the former and the project to the latter, so that no function of a project
+//! gets access to the machine. Older clusters have `postgres` as their first role. PostgreSQL cannot take that role's
+//! rights away, so it is renamed, and the project's objects are given to a new `postgres`.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,10 +18,11 @@ use super::{EmbeddedError, Logins, OWNER, PASSWORD, login};
 /// The first role of a cluster, whose rights cannot be taken away.
 pub const ADMIN: &str = "supabase_admin";
 
-/// Superuser while the first role is renamed: nobody can rename themselves.
+/// A temporary superuser to rename the first role, because a role cannot rename itself.
 const RENAMER: &str = "supabase_rename_admin";
 
-/// What `supabase_admin` is called whose name the first role takes. Exists until everything has been handed over.
+/// The temporary name of an existing `supabase_admin`, whose name the first role takes. Exists until all its objects
+/// have been handed over.
 const FORMER: &str = "supabase_former_admin";
 
 /// How the superuser and the owner log in.
@@ -31,7 +32,7 @@ pub enum Passwords {
     WellKnown,
     /// Random ones, in the files `admin.password` and `owner.password` of the data root.
     Private,
-    /// Whatever they are.
+    /// Unchanged.
     Keep,
 }
 
@@ -50,16 +51,16 @@ impl Roles {
         }
     }
 
-    /// For a cluster that is about to be made: begins with what everybody knows; [`Self::settle`] changes it.
+    /// The initial, public password of a new cluster; [`Self::settle`] changes it.
     pub fn password_for_new(&self) -> String {
         for role in [&self.admin, &self.owner] {
-            // A file that an earlier cluster has left tells nothing about the new one.
+            // An earlier cluster's file does not apply to the new one.
             let _ = std::fs::remove_file(&role.file);
         }
         PASSWORD.to_owned()
     }
 
-    /// How both log in, as far as the files tell.
+    /// The logins of both, according to the files.
     pub fn logins(&self, port: u16) -> Logins {
         let login = |role: &Role| {
             let [password, ..] = role.passwords();
@@ -68,7 +69,7 @@ impl Roles {
         Logins { url: login(&self.owner), admin_url: login(&self.admin) }
     }
 
-    /// Makes sure that both roles are there and log in, and brings older clusters to that state.
+    /// Ensures that both roles exist and can log in, and converts older clusters.
     pub async fn settle(&self, port: u16, wanted: Passwords, db: &Path) -> Result<Logins, EmbeddedError> {
         let failed = |error: tokio_postgres::Error| roles_failed(db, &error);
         let (client, password) = match self.admin.find(port).await.map_err(failed)? {
@@ -97,12 +98,12 @@ struct Role {
 }
 
 impl Role {
-    /// Those that may hold, the likeliest first.
+    /// Candidate passwords, the likeliest first.
     fn passwords(&self) -> [String; 3] {
         let read = |path: &Path| {
             std::fs::read_to_string(path).map_or_else(|_| PASSWORD.to_owned(), |text| text.trim().to_owned())
         };
-        // The second is there when a change was interrupted.
+        // The second exists if a change was interrupted.
         [read(&self.file), read(&self.next()), PASSWORD.to_owned()]
     }
 
@@ -110,7 +111,7 @@ impl Role {
         self.file.with_extension("next")
     }
 
-    /// A connection as this role and the password that holds, or `None` where all are refused.
+    /// A connection as this role and the valid password, or `None` if all are refused.
     async fn find(&self, port: u16) -> Result<Option<(Client, String)>, tokio_postgres::Error> {
         for password in self.passwords() {
             if let Some(client) = log_in(self.name, &password, port).await? {
@@ -120,7 +121,7 @@ impl Role {
         Ok(None)
     }
 
-    /// Changes the password to what is wanted, through the superuser's connection; yields the one that holds.
+    /// Changes the password through the superuser's connection; returns the valid one.
     async fn change(
         &self,
         admin: &Client,
@@ -144,7 +145,7 @@ impl Role {
             }
         };
         write(&self.next(), &new)?;
-        // What travels is the verifier, so no log can hold the password.
+        // Sends only the verifier, so that no log can contain the password.
         let verifier = scram_sha_256(new.as_bytes());
         admin
             .batch_execute(&format!("alter role {} password '{verifier}'", self.name))
@@ -156,7 +157,7 @@ impl Role {
 }
 
 fn write(path: &Path, password: &str) -> Result<(), EmbeddedError> {
-    // Where the disk is full there are better messages than this one, and the file may hold it already.
+    // Ignored if the file already has it: on a full disk, other messages are better.
     if std::fs::read_to_string(path).is_ok_and(|text| text == password) {
         return Ok(());
     }
@@ -175,12 +176,12 @@ fn roles_failed(db: &Path, error: &tokio_postgres::Error) -> EmbeddedError {
     EmbeddedError::Roles { dir: db.to_owned(), reason }
 }
 
-/// Whether the server on `port` takes connections: one that refuses a password does.
+/// Whether the server on `port` accepts connections; refusing a password counts.
 pub async fn answers(port: u16) -> Result<(), tokio_postgres::Error> {
     log_in(OWNER, PASSWORD, port).await.map(drop)
 }
 
-/// A connection, or `None` where the login is refused.
+/// A connection, or `None` if the login is refused.
 async fn log_in(user: &str, password: &str, port: u16) -> Result<Option<Client>, tokio_postgres::Error> {
     connect(&login(user, password, port, "postgres")).await
 }
@@ -203,7 +204,7 @@ async fn connect(url: &str) -> Result<Option<Client>, tokio_postgres::Error> {
     }
 }
 
-/// Turns the first role, `postgres` until now, into `supabase_admin`. One transaction: it is done or it is not.
+/// Renames the first role from `postgres` to `supabase_admin`, in one transaction.
 async fn rename_first_role(port: u16, db: &Path) -> Result<(), EmbeddedError> {
     let failed = |error: tokio_postgres::Error| roles_failed(db, &error);
     let client = log_in(OWNER, PASSWORD, port).await.map_err(failed)?;
@@ -243,7 +244,7 @@ async fn rename_first_role(port: u16, db: &Path) -> Result<(), EmbeddedError> {
         .map_err(failed)
 }
 
-/// The role `postgres` with the rights it has on Supabase, but for the memberships, which the platform grants.
+/// Creates the role `postgres` with the rights it has on Supabase, except memberships, which the platform grants.
 async fn make_owner(admin: &Client) -> Result<(), tokio_postgres::Error> {
     admin
         .batch_execute(&format!(
@@ -260,7 +261,7 @@ async fn make_owner(admin: &Client) -> Result<(), tokio_postgres::Error> {
         .await
 }
 
-/// Gives the project's objects of every database to `postgres` where the first role was renamed.
+/// Gives the project's objects in every database to `postgres`, after the first role was renamed.
 async fn hand_over(admin: &Client, password: &str, port: u16) -> Result<(), tokio_postgres::Error> {
     let is_due = "select exists (select from pg_roles where rolname = $1)";
     if !admin.query_one(is_due, &[&FORMER]).await?.get::<_, bool>(0) {

@@ -1,7 +1,7 @@
-//! The database `postgres` of a throw-away cluster, kept as a template and replaced by copies of it.
+//! Keeps the database `postgres` of a throw-away cluster as a template, and replaces it by copies.
 //!
-//! A copy is made ahead, so that a replacement only changes names. `create database` copies neither the settings nor the rights
-//! nor the comment of its template: they are carried over in the catalogs.
+//! A copy is made in advance, so that a replacement only renames. `create database` does not copy settings, rights and
+//! comment of its template, so these are copied in the catalogs.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use tokio_postgres::{Client, NoTls};
 
 use super::EmbeddedError;
 
-/// Nobody connects to it.
+/// The template, without connections.
 const SEED: &str = "ferrobase_seed";
 /// The copy that takes the name next.
 const NEXT: &str = "ferrobase_next";
-/// The one that had the name before, until it is dropped.
+/// The replaced database, until it is dropped.
 const FORMER: &str = "ferrobase_former";
 
-/// Gives the database `$2` what `$1` has beside its content.
+/// Copies settings, rights and comment from database `$1` to `$2`.
 const CARRY_OVER: &str = "with source as (select oid, datacl from pg_database where datname = $1),
        target as (update pg_database set datacl = (select datacl from source) where datname = $2 returning oid),
        settings as (insert into pg_db_role_setting (setdatabase, setrole, setconfig)
@@ -25,7 +25,7 @@ const CARRY_OVER: &str = "with source as (select oid, datacl from pg_database wh
      select target.oid, d.classoid, d.description from target, pg_shdescription d, source
      where d.objoid = source.oid and d.classoid = 'pg_database'::regclass";
 
-/// What a cluster has beside its databases: roles, their memberships, settings and comments.
+/// A cluster's shared objects: roles, their memberships, settings and comments.
 const SHARED: [(&str, &str); 5] = [
     ("pg_authid", "true"),
     ("pg_auth_members", "true"),
@@ -55,7 +55,7 @@ fn failed(error: tokio_postgres::Error) -> EmbeddedError {
     EmbeddedError::Seed { reason: error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned()) }
 }
 
-/// Keeps the database as it is. Nobody may be working in it.
+/// Keeps the current database as the template. It must not be in use.
 pub async fn keep(admin_url: &str) -> Result<(), EmbeddedError> {
     let client = connect(admin_url).await?;
     end_sessions(&client).await?;
@@ -63,7 +63,7 @@ pub async fn keep(admin_url: &str) -> Result<(), EmbeddedError> {
 }
 
 async fn copy(client: &Client, source: &str, target: &str) -> Result<(), EmbeddedError> {
-    // For small databases copying files is the quicker way.
+    // For small databases copying files is faster.
     let create =
         format!("create database {target} template {source} owner postgres allow_connections false strategy file_copy");
     client.batch_execute(&create).await.map_err(failed)?;
@@ -71,7 +71,7 @@ async fn copy(client: &Client, source: &str, target: &str) -> Result<(), Embedde
     Ok(())
 }
 
-/// Ends all sessions of the database, at once: PostgreSQL's own ways look every 100 ms whether they have ended.
+/// Ends all sessions of the database at once. PostgreSQL's own ways poll every 100 ms.
 async fn end_sessions(client: &Client) -> Result<(), EmbeddedError> {
     let end = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = 'postgres'";
     let begun = Instant::now();
@@ -95,13 +95,13 @@ async fn read_shared(client: &Client) -> Result<Vec<String>, EmbeddedError> {
 }
 
 impl Seed {
-    /// Of a cluster whose database was [kept](keep) and that nobody has used since.
+    /// For a cluster whose database was [kept](keep) and not used since.
     pub async fn of(admin_url: &str) -> Result<Self, EmbeddedError> {
         let shared = read_shared(&connect(admin_url).await?).await?;
         Ok(Self { admin_url: admin_url.to_owned(), shared })
     }
 
-    /// Removes the former database and makes the next. Not beside [`Seed::replace`].
+    /// Removes the former database and creates the next copy. Must not run concurrently with [`Seed::replace`].
     pub async fn prepare(&self) -> Result<(), EmbeddedError> {
         let client = connect(&self.admin_url).await?;
         self.tidy(&client).await?;
@@ -115,8 +115,8 @@ impl Seed {
         Ok(())
     }
 
-    /// Puts a copy of the seed in the place of the database, whoever is connected. Other databases, roles and replication slots
-    /// that were made since go.
+    /// Replaces the database by a copy of the seed, whoever is connected. Removes other databases, roles and
+    /// replication slots created since.
     pub async fn replace(&self) -> Result<(), EmbeddedError> {
         let client = connect(&self.admin_url).await?;
         let is_ready = "select exists (select from pg_database where datname = $1)
@@ -125,10 +125,10 @@ impl Seed {
             self.tidy(&client).await?;
             copy(&client, SEED, NEXT).await?;
         }
-        // Whoever connects again would hold up the change.
+        // New connections would block the rename.
         client.batch_execute("alter database postgres allow_connections false").await.map_err(failed)?;
         let exchanged = self.exchange(&client).await;
-        // After a failure as well: whichever database has the name then is served.
+        // After a failure too, so that the database with the name can be used.
         client.batch_execute("alter database postgres allow_connections true").await.map_err(failed)?;
         exchanged
     }
@@ -164,7 +164,7 @@ impl Seed {
                    where not exists (select from json_populate_recordset(null::pg_authid, $1::text::json) s where s.oid = a.oid)";
         let roles: &String = &self.shared[0];
         if let Some(new) = client.query_one(new, &[roles]).await.map_err(failed)?.get::<_, Option<String>>(0) {
-            // What they own there would keep them.
+            // Their objects there would prevent dropping them.
             client.batch_execute(&format!("drop database {FORMER} with (force)")).await.map_err(failed)?;
             let drop = format!("drop owned by {new} cascade; drop role {new}");
             client.batch_execute(&drop).await.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The place of a cluster that nobody runs: held, so that nobody starts it while its files are exchanged.
+//! Locks a stopped cluster, so that it cannot be started while its files are replaced.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use super::account::Account;
 use super::binaries::Binaries;
 use super::{EmbeddedError, EmbeddedOptions, Place, cluster, lock, prepare_directory};
 
-/// A data root that is ours until this is dropped.
+/// A data root, locked until this is dropped.
 #[derive(Debug)]
 pub struct Site {
-    /// Where the cluster is, or will be: the data root, or where PostgreSQL's user can reach it.
+    /// The place of the cluster: the data root, or a place that PostgreSQL's user can reach.
     pub root: PathBuf,
     /// Major version of the binaries.
     pub major: String,
@@ -18,7 +18,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Takes the place that a start with these options would take.
+    /// Locks the place that a start with these options would use.
     ///
     /// Errors: a server runs the cluster, or there are no binaries to run one.
     pub async fn claim(options: &EmbeddedOptions) -> Result<Self, EmbeddedError> {
@@ -33,7 +33,7 @@ impl Site {
         self.root.join("db")
     }
 
-    /// Gives what was made to whom PostgreSQL runs as.
+    /// Gives a path to PostgreSQL's user.
     pub fn own(&self, path: &Path) -> Result<(), EmbeddedError> {
         self.account.as_ref().map_or(Ok(()), |account| account.own(path))
     }

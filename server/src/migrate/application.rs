@@ -51,7 +51,7 @@ async fn define(session: &Session, files: &[SqlFile], tables_changed: bool) -> R
     let mut attempt = 1;
     loop {
         match plan.carry_out(session, &unwatched).await {
-            // Requests lock the same tables in another order.
+            // Deadlock: requests lock the same tables in another order.
             Err(error) if attempt < ATTEMPTS && error.has_state("40P01") => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 attempt += 1;
@@ -61,8 +61,8 @@ async fn define(session: &Session, files: &[SqlFile], tables_changed: bool) -> R
     }
 }
 
-/// Replaces the records of the earlier files by those of today's, which make the same schema. A database that lacks only files that
-/// were never released runs them first.
+/// Replaces the records of the earlier files by those of the current ones, which create the same schema. A database
+/// that lacks only unreleased files runs them first.
 async fn take_over(session: &Session, files: &[SqlFile], superseded: &Superseded) -> Result<(), MigrateError> {
     let known = Ledger::Migrations.entries(session).await?;
     let (applied, missing): (Vec<_>, Vec<_>) = superseded.files.iter().partition(|(checksum, file)| {

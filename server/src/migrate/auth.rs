@@ -1,4 +1,5 @@
-//! The schema `auth`: files of `sql/auth`, each once. Each may run on any state between Supabase Auth's of 2023 and ours.
+//! The schema `auth`: runs the files of `sql/auth` once each. Each can run on any state between Supabase Auth's of 2023
+//! and ours.
 
 use super::ledger::Ledger;
 use super::runner::{Applied, Plan, Set, Unit, WhenChanged, unwatched};

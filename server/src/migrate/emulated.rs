@@ -1,5 +1,5 @@
-//! Statements that PostgreSQL keeps for superusers and Supabase's `postgres` may run all the same: calls of the platform's
-//! functions stand in for them (`sql/platform/70_reload.sql`).
+//! Statements that PostgreSQL reserves for superusers but that Supabase's `postgres` may run. They are replaced by
+//! calls of the platform's functions (`sql/platform/70_reload.sql`).
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ struct Patterns {
     alter: Regex,
 }
 
-/// `None` where a pattern does not compile, which a test rules out.
+/// `None` if a pattern does not compile, which a test rules out.
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     let regex = |text: String| Regex::new(&format!("(?is)^{text}$")).ok();
     Some(Patterns {
@@ -28,9 +28,9 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     })
 });
 
-/// What to run instead of `statement`, if it is one of these.
+/// The replacement for `statement`, if it is one of these.
 pub fn emulated(statement: &str) -> Option<String> {
-    // Nearly no statement is.
+    // Hardly any statement is.
     if !statement.get(..40.min(statement.len())).unwrap_or(statement).to_ascii_lowercase().contains("event") {
         return None;
     }
@@ -57,7 +57,7 @@ pub fn emulated(statement: &str) -> Option<String> {
     let trigger = literal(&name(&found[1]));
     let change = found[2].split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     if change.starts_with("owner") {
-        // Its function decides with whose rights it runs.
+        // Its function determines whose rights it runs with.
         return Some("select 1".to_owned());
     }
     Some(match found.get(3) {
@@ -77,7 +77,7 @@ fn name(identifier: &str) -> String {
 }
 
 fn literal(text: &str) -> String {
-    // With standard_conforming_strings, which is never off, a backslash is nothing special.
+    // `standard_conforming_strings` is always on, so a backslash needs no escape.
     format!("'{}'", text.replace('\'', "''"))
 }
 

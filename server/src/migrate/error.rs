@@ -40,7 +40,7 @@ pub enum MigrateError {
         message: String,
         /// How the statement begins.
         statement: String,
-        /// What stays of this file and of those before it.
+        /// What remains of this file and the earlier ones.
         kept: String,
     },
     #[error("seeding is refused: the database holds {count} user(s) that no seed made (such as {example})")]
@@ -113,7 +113,7 @@ impl MigrateError {
         }
     }
 
-    /// Says that what was committed in the middle of the failing file stays.
+    /// Adds that what was committed in the middle of the failing file stays.
     pub(super) fn of_partly_kept_file(&mut self, is_kept: bool) {
         if let Self::Sql { kept, .. } = self {
             kept.push_str(if is_kept {
@@ -124,7 +124,7 @@ impl MigrateError {
         }
     }
 
-    /// Says which files were applied before the failing one.
+    /// Adds which files were applied before the failing one.
     pub(super) fn after(mut self, applied: &[String]) -> Self {
         if let Self::Sql { kept, .. } = &mut self
             && let [.., last] = applied

@@ -1,4 +1,4 @@
-//! Where SQL files come from: folders, and what is compiled into the binary.
+//! Sources of SQL files: folders, and files compiled into the binary.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ struct DemoSql;
 /// A set of SQL files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The migrations of the application that this binary carries (`sql/app`).
+    /// The application's migrations in this binary (`sql/app`).
     App,
-    /// The demo data that this binary carries (`sql/seed`).
+    /// The demo data in this binary (`sql/seed`).
     Demo,
-    /// A folder of migrations, `*.sql`, or a project whose `supabase/migrations` holds them.
+    /// A folder of migrations, `*.sql`, or a project with `supabase/migrations`.
     Folder(PathBuf),
-    /// A folder of demo data, `*.sql`, or a project whose `supabase/seed.sql` is that.
+    /// A folder of demo data, `*.sql`, or a project with `supabase/seed.sql`.
     SeedFolder(PathBuf),
 }
 
@@ -46,7 +46,7 @@ pub struct SqlFile {
     pub file: String,
     /// Digits before the first underscore (`20240101000000_users.sql`), else the whole stem.
     pub version: String,
-    /// What follows the version's underscore, else the stem.
+    /// The part after the version's underscore, else the stem.
     pub name: String,
     pub text: String,
 }
@@ -61,7 +61,7 @@ impl SqlFile {
         Self { file: file.to_owned(), version: version.to_owned(), name: name.to_owned(), text }
     }
 
-    /// SHA-256 of the text in lower-case hex; line ends of any kind count the same.
+    /// SHA-256 of the text in lower-case hex, independent of the kind of line ends.
     pub fn checksum(&self) -> String {
         hex::encode(Sha256::digest(self.text.replace("\r\n", "\n").as_bytes()))
     }
@@ -72,7 +72,7 @@ pub fn platform() -> Result<Vec<SqlFile>, MigrateError> {
     embedded::<PlatformSql>()
 }
 
-/// Those of the schema `auth`, in name order.
+/// The files of schema `auth`, in name order.
 pub fn auth() -> Result<Vec<SqlFile>, MigrateError> {
     embedded::<AuthSql>()
 }
@@ -81,7 +81,7 @@ pub fn auth() -> Result<Vec<SqlFile>, MigrateError> {
 /// of one name, the one beside the numbered files runs first, then those of the subjects by name.
 const DEFINITIONS: [&str; 5] = ["functions.sql", "views.sql", "triggers.sql", "policies.sql", "rights.sql"];
 
-/// Lists the earlier files of the application that today's replace, with their checksums.
+/// Lists the application's earlier files that the current ones replace, with their checksums.
 const SUPERSEDED: &str = "superseded.sha256";
 
 /// Holds the earlier files that came after the last release. A database of that release has not run them.
@@ -122,8 +122,8 @@ fn is_numbered(path: &str) -> bool {
 }
 
 impl Source {
-    /// The files in name order, no two of the same version. A folder without any is an error, an embedded set
-    /// without any is simply empty.
+    /// The files in name order, no two of the same version. An empty folder is an error; an embedded set may
+    /// be empty.
     pub fn read(&self) -> Result<Vec<SqlFile>, MigrateError> {
         let files = match self {
             Self::App => embedded::<AppSql>()?.into_iter().filter(|file| is_numbered(&file.file)).collect(),

@@ -14,15 +14,15 @@ use super::statements::split;
 pub enum Ledger {
     /// `ferrobase.platform_files`.
     Platform,
-    /// `auth.schema_migrations`, which Supabase Auth shares: versions alone, ours begin with `ferrobase_`.
+    /// `auth.schema_migrations`, shared with Supabase Auth: only versions; ours begin with `ferrobase_`.
     Auth,
-    /// `supabase_migrations.schema_migrations`, as the Supabase CLI has it, with our checksums beside.
+    /// `supabase_migrations.schema_migrations`, as in the Supabase CLI, with our checksums added.
     Migrations,
     /// `supabase_migrations.definition_files`: the application's functions, views, triggers, policies and rights.
     Definitions,
     /// `ferrobase.seed_files`.
     DemoSeed,
-    /// `supabase_migrations.seed_files`, as the Supabase CLI has it.
+    /// `supabase_migrations.seed_files`, as in the Supabase CLI.
     ProjectSeeds,
 }
 
@@ -35,7 +35,7 @@ pub struct Entry {
     pub applied_at: String,
 }
 
-/// All accounts that exist after a seed, since it ran in a database without others.
+/// Records all accounts after a seed: it ran in a database without others.
 const REMEMBER_USERS: &str = "do $$ begin
   if to_regclass('auth.users') is not null and to_regclass('ferrobase.seeded_users') is not null then
     insert into ferrobase.seeded_users select id from auth.users on conflict do nothing;
@@ -130,7 +130,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Records what the whole set has made: the accounts of the demo data.
+    /// Records what the whole set has created: the accounts of the demo data.
     pub async fn finish(self, session: &Session) -> Result<(), MigrateError> {
         if self == Self::DemoSeed {
             session.client.batch_execute(REMEMBER_USERS).await?;

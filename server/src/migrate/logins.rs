@@ -1,4 +1,4 @@
-//! How the server logs in for each of its jobs: not as the owner but as roles that can do just that job.
+//! The server's logins: a separate role for each job, with the rights for only that job.
 
 use hmac::{Hmac, Mac};
 use postgres_protocol::password::scram_sha_256;
@@ -21,12 +21,12 @@ pub struct PlatformUrls {
     pub auth_url: String,
     /// Logs in as `ferrobase_admin`: outbox and inbox.
     pub service_url: String,
-    /// Logs in as `supabase_replication_admin`, or as the owner where that role is not ours or may not replicate:
-    /// realtime follows the database's log.
+    /// Logs in as `supabase_replication_admin`, for realtime, which follows the database's log; or as the owner
+    /// if that role is not ours or may not replicate.
     pub replication_url: String,
 }
 
-/// URLs that an operator has given for a job; the job's role is then none of our business.
+/// URLs given by an operator. The server does not manage the roles of these.
 #[derive(Clone, Debug, Default)]
 pub struct GivenUrls {
     /// `PGRST_DB_URI`.
@@ -47,11 +47,11 @@ impl GivenUrls {
     }
 }
 
-/// Brings the platform up to date and makes sure that its login roles can log in.
+/// Brings the platform up to date and ensures that its roles can log in.
 ///
-/// Their passwords are derived from the password in `owner_url`, or from `secret` where that has none, so nothing
-/// is stored and every instance comes to the same ones. A role that exists already and was not made by us keeps its
-/// password; it then must accept ours or be given its own URL (`PGRST_DB_URI`, `GOTRUE_DB_DATABASE_URL`).
+/// Their passwords are derived from the password in `owner_url`, or from `secret` if it has none, so nothing is
+/// stored and every instance derives the same ones. An existing role that we did not create keeps its password; it
+/// must accept ours or have its own URL (`PGRST_DB_URI`, `GOTRUE_DB_DATABASE_URL`).
 pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result<PlatformUrls, MigrateError> {
     platform::platform(owner_url).await?;
     let owner: Config = owner_url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
@@ -72,7 +72,7 @@ pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result
         let url = with_login(owner_url, role, &password);
         if !accepts(&url).await? {
             if !has_key {
-                // A password that another command or instance would not come to locks them out.
+                // A password that other commands or instances cannot derive would lock them out.
                 return Err(MigrateError::NoKey);
             }
             if session.is_none() {
@@ -95,7 +95,7 @@ pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result
     Ok(PlatformUrls { rest_url, auth_url, service_url, replication_url })
 }
 
-/// The login that follows the database's log. Who may not make a role that replicates, follows it as the owner.
+/// The login that follows the database's log: the owner, if it may not create a replicating role.
 async fn replication_login(owner_url: &str, key: &[u8], session: &mut Option<Session>) -> Result<String, MigrateError> {
     const ROLE: &str = "supabase_replication_admin";
     let password = derive(key, ROLE);
@@ -117,7 +117,7 @@ async fn replication_login(owner_url: &str, key: &[u8], session: &mut Option<Ses
     }
     match set_password(session, ROLE, "FERROBASE_REPLICATION_URL", &password).await {
         Ok(()) => {}
-        // Another server's, or out of the owner's reach.
+        // The role belongs to another server, or the owner may not alter it.
         Err(error) => {
             tracing::debug!(%error, "the log is followed as the owner of the database");
             return Ok(owner_url.to_owned());
@@ -126,7 +126,7 @@ async fn replication_login(owner_url: &str, key: &[u8], session: &mut Option<Ses
     Ok(if may_replicate(&url).await? == Some(true) { url } else { owner_url.to_owned() })
 }
 
-/// Whether whoever logs in by this URL may replicate; none if the login is refused.
+/// Whether this URL's role may replicate; `None` if the login is refused.
 async fn may_replicate(url: &str) -> Result<Option<bool>, MigrateError> {
     if !accepts(url).await? {
         return Ok(None);
@@ -163,7 +163,7 @@ fn with_login(url: &str, user: &str, password: &str) -> String {
     format!("{scheme}://{tail}{joint}user={user}&password={password}")
 }
 
-/// Whether this login is taken; errors other than a refusal are errors.
+/// Whether the server accepts this login. Other failures are errors.
 async fn accepts(url: &str) -> Result<bool, MigrateError> {
     let config: Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
     match db::connect(&config).await {
@@ -179,7 +179,7 @@ async fn accepts(url: &str) -> Result<bool, MigrateError> {
     }
 }
 
-/// Sets the password of a role that we made. What travels is the SCRAM verifier, so no log can hold the password.
+/// Sets the password of a role that we created. Sends only the SCRAM verifier, so that no log can contain the password.
 async fn set_password(
     session: &Session,
     role: &'static str,

@@ -1,11 +1,12 @@
 //! Brings a database up to date: checksummed files in name order, one instance at a time.
 //!
-//! A project that was made for the Supabase CLI has rules of its own ([`project`]).
+//! A project made for the Supabase CLI follows different rules ([`project`]).
 //!
-//! [`runner`] runs every set of files and [`ledger`] remembers them. The sets, each with its rule for a file that changed: the
-//! platform's files run again ([`platform`]), those of the schema `auth` and of a project ran once ([`auth`], [`project`]), an
-//! application's numbered files may not change and its definitions run again ([`dir`]), demo data is loaded into an otherwise
-//! empty database ([`seed`]). [`prepare`] is what `serve` calls first: the platform, and logins for the server's own roles.
+//! [`runner`] runs every set of files and [`ledger`] records them. The sets, each with its rule for a file that
+//! changed: the platform's files run again ([`platform`]), those of the schema `auth` and of a project ran once
+//! ([`auth`], [`project`]), an application's numbered files may not change and its definitions run again ([`dir`]),
+//! demo data is loaded into an otherwise empty database ([`seed`]). [`prepare`] is what `serve` calls first: the
+//! platform, and logins for the server's own roles.
 
 mod application;
 mod auth;
@@ -31,7 +32,7 @@ pub use runner::Applied;
 pub use seed::{Seeded, has_demo_accounts, seed};
 pub use statements::{Statement, split as split_statements};
 
-/// Everything that this binary may run on a project's database before the project's own files.
+/// All SQL files that this binary may run on a project's database before the project's own.
 pub fn embedded_files() -> Result<Vec<SqlFile>, MigrateError> {
     let mut files = files::platform()?;
     files.extend(files::auth()?);

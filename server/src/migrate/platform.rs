@@ -1,5 +1,5 @@
-//! The platform's own SQL: roles, schemas, storage, outbox. Its files can run again on any state, so one whose
-//! text has changed since it last ran is simply run again.
+//! The platform's own SQL: roles, schemas, storage, outbox. Its files can run on any state, so a changed file
+//! is simply run again.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::runner::{Applied, Plan, Set, Unit, WhenChanged, unwatched};
 use super::session::Session;
 use super::{MigrateError, files};
 
-/// Roles without which the server cannot work; missing ones mean that this database came from another cluster.
+/// The roles that the server needs. If some are missing, the database comes from another cluster.
 const ROLES: [&str; 7] = [
     "anon",
     "authenticated",
@@ -21,7 +21,7 @@ const ROLES: [&str; 7] = [
 
 /// Brings roles, schemas and functions of the platform up to date, as the owner whom `url` logs in.
 pub async fn platform(url: &str) -> Result<Applied, MigrateError> {
-    // Roles belong to the cluster while our lock belongs to one database: two databases of one cluster may meet.
+    // Roles belong to the cluster, but our lock to one database, so two databases of one cluster may collide.
     let mut attempt = 1;
     loop {
         match once(url).await {
@@ -54,14 +54,14 @@ async fn once(url: &str) -> Result<Applied, MigrateError> {
     session.reset().await?;
     grant_create(&session).await?;
     if !applied.files.is_empty() {
-        // No event trigger has seen the changes.
+        // No event trigger has noticed the changes.
         session.tell_api().await?;
     }
     Ok(applied)
 }
 
 /// The auth and storage servers add extensions and schemas of their own. A database made from a template does not
-/// inherit this grant, so it is looked at every time; an owner who may not give it is told by `doctor`.
+/// inherit this grant, so it is checked every time. `doctor` reports it if the owner may not grant it.
 async fn grant_create(session: &Session) -> Result<(), MigrateError> {
     session
         .client

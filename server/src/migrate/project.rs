@@ -1,7 +1,7 @@
-//! A project's folder brought into a database, as `supabase start` and `db push` do: roles, migrations, seeds.
+//! Loads a project's folder into a database, as `supabase start` and `db push` do: roles, migrations, seeds.
 //!
-//! Differs from [`super::dir`] in what the Supabase CLI is known for: only files named `<digits>_<name>.sql` count, a
-//! changed file is not refused, and seeds are remembered by a hash.
+//! Differs from [`super::dir`] by following the Supabase CLI: only files named `<digits>_<name>.sql` count, a changed
+//! file is not refused, and seeds are recorded with a hash.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,22 +15,22 @@ use super::session::Session;
 /// What `supabase_functions` needs, on pg_net.
 pub(super) const WEBHOOKS: &str = include_str!("../../../sql/project/webhooks.sql");
 
-/// Where progress is told, a line at a time.
+/// Receives progress, one line at a time.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
 
-/// What is known of a database's project.
+/// The recorded state of a database's project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The project whose database it is; `None` in a new one.
+    /// The project that owns the database; `None` in a new one.
     pub id: Option<String>,
-    /// Whether roles, migrations and seeds went through to the end.
+    /// Whether roles, migrations and seeds were completed.
     pub is_complete: bool,
     /// Applied migrations: version and name.
     pub history: BTreeMap<String, String>,
 }
 
-/// Looks, and changes nothing. The history is the project's own table, or whatever it has put in that place, so the owner
-/// reads it.
+/// Reads without changing anything. The history is the project's table, or whatever the project has put in its place,
+/// so it is read as the owner.
 pub async fn known(admin_url: &str, url: &str) -> Result<Known, MigrateError> {
     let session = Session::connect_for_platform(admin_url).await?;
     let mut known = Known::default();
@@ -55,7 +55,7 @@ pub async fn known(admin_url: &str, url: &str) -> Result<Known, MigrateError> {
     Ok(known)
 }
 
-/// Remembers whose database this is and whether it is complete.
+/// Records the database's project and whether it is complete.
 pub async fn remember(admin_url: &str, id: &str, is_complete: bool) -> Result<(), MigrateError> {
     let session = Session::connect_for_platform(admin_url).await?;
     session
@@ -73,13 +73,13 @@ pub async fn remember(admin_url: &str, id: &str, is_complete: bool) -> Result<()
 pub struct Outset<'a> {
     /// `supabase/roles.sql`, if there is one.
     pub roles: Option<&'a Path>,
-    /// Whether new tables of `public` are open to the API roles.
+    /// Whether the API roles get access to new tables in `public`.
     pub exposes_new_tables: bool,
     pub jwt_secret: &'a str,
     pub jwt_expiry: u64,
 }
 
-/// Settings, default privileges and roles. The platform is there.
+/// Settings, default privileges and roles. Requires the platform.
 pub async fn begin(admin_url: &str, url: &str, outset: &Outset<'_>) -> Result<(), MigrateError> {
     let admin = Session::connect_for_platform(admin_url).await?;
     for (name, value) in [
@@ -95,7 +95,7 @@ pub async fn begin(admin_url: &str, url: &str, outset: &Outset<'_>) -> Result<()
             .await?;
         admin.client.batch_execute(statement.get(0)).await?;
     }
-    // Elsewhere what is installed there is used.
+    // Elsewhere, the installed version is used.
     let is_ours = "select current_user = 'supabase_admin'
                      and exists (select from pg_available_extensions where name = 'pg_net')";
     if admin.client.query_one(is_ours, &[]).await?.get(0) {
@@ -123,7 +123,7 @@ pub async fn begin(admin_url: &str, url: &str, outset: &Outset<'_>) -> Result<()
     Ok(())
 }
 
-/// Secrets of `[db.vault]`: made by name, else brought up to date. By the owner: the extension may be the project's.
+/// Creates or updates the secrets of `[db.vault]`, as the owner, because the extension may be the project's.
 pub async fn vault(url: &str, secrets: &[(String, String)]) -> Result<bool, MigrateError> {
     if secrets.is_empty() {
         return Ok(true);
@@ -198,7 +198,7 @@ pub async fn repair(url: &str, files: &[PathBuf], versions: &[String], is_applie
     Ok(())
 }
 
-/// Runs the seeds that are new, each in one transaction. Of one that changed only the hash is updated: it ran already.
+/// Runs new seeds, each in one transaction. For a changed seed, which has already run, only the hash is updated.
 pub async fn seeds(url: &str, seeds: &[(String, PathBuf)], tell: Tell<'_>) -> Result<(), MigrateError> {
     if seeds.is_empty() {
         return Ok(());
@@ -217,8 +217,7 @@ pub async fn seeds(url: &str, seeds: &[(String, PathBuf)], tell: Tell<'_>) -> Re
     Ok(())
 }
 
-/// Makes the buckets that a configuration declares, or changes them to what it says. By the owner, who may have put triggers on
-/// the table.
+/// Creates or updates the buckets in a configuration. As the owner, whose triggers may be on the table.
 pub async fn buckets(url: &str, buckets: &[DeclaredBucket]) -> Result<(), MigrateError> {
     let session = Session::connect(url).await?;
     for bucket in buckets {
@@ -236,7 +235,7 @@ pub async fn buckets(url: &str, buckets: &[DeclaredBucket]) -> Result<(), Migrat
     Ok(())
 }
 
-/// A bucket as it should be; `None` leaves a limit to the server.
+/// A declared bucket; `None` leaves a limit to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredBucket {
     pub name: String,

@@ -1,4 +1,4 @@
-//! Demo data: loaded into a database that holds nobody's own accounts, and again without effect.
+//! Demo data: loaded only into a database without accounts of its own; loading it again has no effect.
 
 use super::MigrateError;
 use super::files::Source;
@@ -15,10 +15,10 @@ pub enum Seeded {
     AlreadyLoaded,
 }
 
-/// Loads the files of `source` in one transaction and remembers which users they made.
+/// Loads the files of `source` in one transaction and records the users that they create.
 ///
-/// Files that were loaded before, unchanged, are left alone whatever the database holds by now. Otherwise a
-/// database with users that no seed made is refused: demo data does not belong beside people's own.
+/// Unchanged files that were loaded before are skipped, whatever the database contains now. Otherwise a
+/// database with users that no seed created is refused: demo data must not be mixed with real data.
 pub async fn seed(url: &str, source: &Source) -> Result<Seeded, MigrateError> {
     let files = source.read()?;
     if files.is_empty() {

@@ -1,4 +1,4 @@
-//! The one connection on which a migration runs: alone, and with a clean slate before each file.
+//! The connection on which a migration runs: exclusive, and reset before each file.
 
 use std::time::Duration;
 
@@ -19,13 +19,14 @@ const LOCK: i64 = 0x66_65_72_72_6f;
 /// How long to wait before asking for the lock again.
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where a project's migrations find what they name without a schema.
+/// The `search_path` of a project's migrations.
 const PROJECT: &str = "\"$user\", public, extensions";
 
-/// Where the platform's do, which run as a superuser: a project can put functions of its own everywhere else.
+/// The `search_path` of the platform's files, which run as a superuser: in any other schema, a project could place its
+/// own functions.
 const PLATFORM: &str = "pg_catalog, pg_temp";
 
-/// Functions of event triggers are a project's too; PostgreSQL before 17 cannot do without them.
+/// Disables event triggers, whose functions may be a project's. Not possible before PostgreSQL 17.
 const WITHOUT_EVENT_TRIGGERS: &str = "do $$ begin
   if pg_catalog.current_setting('is_superuser') = 'on'
      and pg_catalog.current_setting('event_triggers', true) is not null then
@@ -33,12 +34,12 @@ const WITHOUT_EVENT_TRIGGERS: &str = "do $$ begin
   end if;
 end $$";
 
-/// A connection that nobody else uses. The driver task ends when the client is dropped.
+/// An exclusive connection. The driver task ends when the client is dropped.
 pub struct Session {
     pub client: Client,
-    /// Whether functions of the platform stand in for statements that PostgreSQL keeps for superusers.
+    /// Whether statements reserved for superusers are replaced by functions of the platform.
     emulates: bool,
-    /// Whether it does the platform's work and sees nothing of a project.
+    /// Whether it does the platform's work, isolated from a project's objects.
     is_platforms: bool,
     _driver: JoinHandle<()>,
 }
@@ -49,7 +50,7 @@ impl Session {
         Self::open(url, false).await
     }
 
-    /// For the platform's work, as its administrator: nothing that a project has made is found or fired by accident.
+    /// For the platform's work, as its administrator: isolated from a project's functions and triggers.
     pub async fn connect_for_platform(url: &str) -> Result<Self, MigrateError> {
         Self::open(url, true).await
     }
@@ -79,10 +80,10 @@ impl Session {
         Ok(())
     }
 
-    /// Connects and waits until no other instance migrates this database. The lock goes with the connection.
+    /// Connects and waits until no other instance migrates this database. The lock ends with the connection.
     ///
-    /// It is asked for again and again: a statement that waits for the lock would hold a snapshot, for whose end
-    /// `create index concurrently` of the instance that has the lock waits in turn.
+    /// The lock is polled, because a statement that waits for it would hold a snapshot, and `create index
+    /// concurrently` in the instance with the lock waits for all snapshots to end.
     pub async fn connect_alone(url: &str) -> Result<Self, MigrateError> {
         Self::connect(url).await?.alone().await
     }
@@ -117,13 +118,13 @@ impl Session {
         }
     }
 
-    /// A clean slate for a file outside a transaction.
+    /// Resets the session for a file, outside of a transaction.
     pub async fn reset(&self) -> Result<(), MigrateError> {
         self.client.batch_execute("rollback").await?;
         self.clean().await
     }
 
-    /// Forgets roles and settings of an earlier file, and finds extensions without a schema name.
+    /// Resets roles and settings of an earlier file, and puts extensions on the search path.
     pub async fn clean(&self) -> Result<(), MigrateError> {
         let path = if self.is_platforms { PLATFORM } else { PROJECT };
         self.client
@@ -138,7 +139,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the API to read its schema cache anew, where event triggers do not.
+    /// Tells the API to reload its schema cache if event triggers do not.
     pub async fn tell_api(&self) -> Result<(), MigrateError> {
         self.reset().await?;
         self.client.batch_execute("notify pgrst, 'reload schema'").await?;

@@ -1,6 +1,7 @@
-//! Cuts a file of SQL into its statements, as `psql` would: enough of the lexer to know where a semicolon counts.
+//! Splits a SQL file into statements as `psql` does, with as much of the lexer as is needed to find the separating
+//! semicolons.
 
-/// One statement without its semicolon, and where it begins (in characters).
+/// A statement without its semicolon, and its position (in characters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement<'a> {
     pub text: &'a str,
@@ -11,24 +12,24 @@ pub struct Statement<'a> {
     pub data: Option<&'a str>,
 }
 
-/// The statements of `sql` in order; pieces of nothing but blanks and comments are left out.
+/// The statements of `sql` in order, without parts that contain only blanks and comments.
 ///
-/// Understands quoted strings (also `E'…'`), quoted identifiers, dollar quotes, nested comments, parentheses,
-/// `BEGIN ATOMIC … END` bodies and the data of `COPY … FROM stdin`. Lines for `psql` alone (`\\restrict`) are left out.
-/// Unterminated constructs run to the end; the server then says what is wrong.
+/// Understands quoted strings (also `E'…'`), quoted identifiers, dollar quotes, nested comments, parentheses, `BEGIN
+/// ATOMIC … END` bodies and the data of `COPY … FROM stdin`. Lines for `psql` only (`\\restrict`) are left out.
+/// Unterminated constructs run to the end, so that the server reports the error.
 pub fn split(sql: &str) -> Vec<Statement<'_>> {
     Lexer::new(sql).collect()
 }
 
-/// What a statement means for the transaction that it runs in.
+/// A statement's effect on its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Plain,
-    /// Begins a transaction: it is in one already.
+    /// Begins a transaction; we are already in one.
     Begins,
     /// Commits it or rolls it back; the next statement needs a new one.
     Ends,
-    /// Refuses to run in one.
+    /// Cannot run in one.
     Alone,
 }
 
@@ -62,7 +63,7 @@ fn refuses_transaction(words: &[String]) -> bool {
     }
 }
 
-/// The first words of a statement in lower case, comments skipped; anything else than a word ends them.
+/// The first words of a statement in lower case, without comments, up to the first other token.
 fn leading_words(sql: &str, most: usize) -> Vec<String> {
     let mut lexer = Lexer::new(sql);
     let mut words = Vec::new();
@@ -87,7 +88,7 @@ struct Lexer<'a> {
     sql: &'a str,
     /// Byte position.
     at: usize,
-    /// A byte position before it, and how many characters come before that.
+    /// An earlier byte position, and the number of characters before it.
     counted: (usize, usize),
 }
 
@@ -247,7 +248,7 @@ impl<'a> Iterator for Lexer<'a> {
                         _ => {}
                     }
                     previous = word;
-                    // `e` only escapes when the quote follows at once.
+                    // `e` enables escapes only directly before the quote.
                     if !self.rest().starts_with('\'') && previous == "e" {
                         previous.clear();
                     }

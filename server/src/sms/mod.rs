@@ -1,4 +1,4 @@
-//! Text messages: the providers, the delivery of what `ferrobase.send_sms` has queued, and what people answer.
+//! Text messages: providers, delivery of texts queued by `ferrobase.send_sms`, and people's answers.
 //!
 //! The auth API sends its codes through the same providers, within the request that asks for them.
 //! Settings: `GOTRUE_SMS_*` ([`SmsConfig`](crate::config::SmsConfig)).

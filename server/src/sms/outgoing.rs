@@ -1,4 +1,4 @@
-//! What becomes of the texts in the outbox: they go to the provider or to the development inbox.
+//! Sends the outbox's texts to the provider or the development inbox.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::config::SmsConfig;
 use crate::db::{DbError, Pool};
 use crate::mail::{MailConfig, MailError, Message, Sender};
 
-/// Where texts of the outbox go.
+/// The destination of the outbox's texts.
 #[derive(Clone)]
 pub enum Way {
     Provider(Arc<dyn TextSender>),
-    /// Where mails go, which development looks at.
+    /// The mail inbox of development.
     Inbox,
     /// Nowhere: `ferrobase.send_sms` queues none.
     None,
 }
 
 impl Way {
-    /// As the settings have it. Twilio's Verify sends codes of its own only, so with it texts leave by the account of
-    /// Messages, if there is one too.
+    /// From the settings. Twilio's Verify only sends its own codes, so texts then use the Messages account, if there
+    /// is one.
     pub fn of(sms: &SmsConfig, mail: &MailConfig, client: reqwest::Client) -> Self {
         let provider = match sms.provider.as_str() {
             "twilio" | "twilio_verify" => Twilio::new(&sms.twilio, client),
@@ -42,7 +42,7 @@ impl Way {
         }
     }
 
-    /// Tells the database whether texts go anywhere; without that `ferrobase.send_sms` would queue what nobody takes.
+    /// Tells the database whether texts can be sent; otherwise `ferrobase.send_sms` would queue them in vain.
     pub async fn announce(&self, pool: &Pool) -> Result<(), DbError> {
         let sql = "update ferrobase.sms_rules set served = $1 where served <> $1";
         pool.lease().await?.execute(sql, &[&self.is_served()]).await?;
@@ -50,7 +50,7 @@ impl Way {
     }
 }
 
-/// Sends the texts of the outbox, none to a number that has said STOP since it was queued.
+/// Sends the outbox's texts, except to numbers that have sent STOP since.
 pub struct Outgoing {
     pool: Pool,
     way: Way,
@@ -58,7 +58,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// `pool` logs in as the role that owns the rows of STOP; `inbox` takes what development looks at.
+    /// `pool` logs in as the owner of the STOP rows; `inbox` is the development inbox.
     pub fn new(pool: Pool, way: Way, inbox: Arc<dyn Sender>) -> Self {
         Self { pool, way, inbox }
     }
@@ -99,7 +99,7 @@ async fn has_stopped(pool: &Pool, number: &str) -> Result<bool, DbError> {
     Ok(pool.lease().await?.query_one(sql, &[&number]).await?.get(0))
 }
 
-/// Keeps that a number wants no texts, or wants them again.
+/// Records that a number stopped texts, or wants them again.
 pub(super) async fn stop(pool: &Pool, number: &str, stopped: bool) -> Result<(), DbError> {
     pool.lease().await?.execute("select ferrobase.stop_sms($1, $2)", &[&number, &stopped]).await?;
     Ok(())

@@ -8,7 +8,7 @@ use crate::mail::Message;
 pub const SMS: &str = "sms";
 pub const WHATSAPP: &str = "whatsapp";
 
-/// A text message about to leave.
+/// A text message to send.
 #[derive(Clone, Debug)]
 pub struct Text<'a> {
     /// E.164 digits without `+`.
@@ -16,7 +16,7 @@ pub struct Text<'a> {
     pub body: &'a str,
     /// `sms` or `whatsapp`.
     pub channel: &'a str,
-    /// What a template of the provider says in place of `body`; empty where the message is no code.
+    /// The code for a template of the provider, used instead of `body`; empty if the message is not a code.
     pub code: &'a str,
 }
 
@@ -33,13 +33,13 @@ impl Text<'_> {
     }
 }
 
-/// Why a message was not taken, in the provider's words.
+/// Why a message was refused, in the provider's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// The same message may be taken later.
+    /// Temporary: the same message may be accepted later.
     #[error("{0}")]
     Refused(String),
-    /// The same message will not be taken later either.
+    /// Permanent: the same message will not be accepted later either.
     #[error("{0}")]
     Rejected(String),
     /// The number wants no more messages.
@@ -51,13 +51,13 @@ pub enum TextError {
 pub trait TextSender: Send + Sync {
     fn send<'a>(&'a self, text: &'a Text<'a>) -> BoxFuture<'a, Result<String, TextError>>;
 
-    /// Who checks the codes, where the provider makes them itself: those made here are then nobody's.
+    /// Checks the codes, if the provider makes them itself; codes made here are then not used.
     fn checker(&self) -> Option<&dyn CodeChecker> {
         None
     }
 }
 
-/// Says whether a code is the one that it sent to a number. The error text is for the log.
+/// Checks a code that the provider sent to a number. The error text is for the log.
 pub trait CodeChecker: Send + Sync {
     /// `phone`: E.164 digits without `+`.
     fn check<'a>(&'a self, phone: &'a str, code: &'a str) -> BoxFuture<'a, Result<(), String>>;

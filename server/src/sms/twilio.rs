@@ -1,6 +1,5 @@
-//! Twilio, or any service that speaks its APIs: Messages, which sends texts, and Verify, which makes codes, sends them
-//! and checks them.
-//! Reference: supabase/auth `internal/api/sms_provider/twilio.go`, `twilio_verify.go`.
+//! Twilio, or any service with its APIs: Messages sends texts; Verify creates, sends and checks codes. Reference:
+//! supabase/auth `internal/api/sms_provider/twilio.go`, `twilio_verify.go`.
 
 use std::time::Duration;
 
@@ -11,10 +10,10 @@ use serde_json::{Value, json};
 use super::text::{CodeChecker, Text, TextError, TextSender, WHATSAPP};
 use crate::config::TwilioConfig;
 
-/// Twilio's code for a number that has said STOP.
+/// Twilio's error code for a number that has sent STOP.
 const UNSUBSCRIBED: i64 = 21610;
 
-/// Asks for something as an account, and reads the answer; the error text is what the service says.
+/// Sends a request as an account and reads the answer; the error text is the service's.
 async fn ask(
     client: &reqwest::Client,
     url: &str,
@@ -101,7 +100,7 @@ impl TextSender for Twilio {
     }
 }
 
-/// The Verify API: it makes the codes, so that those made here are never sent.
+/// The Verify API, which makes the codes, so that codes made here are never sent.
 pub struct TwilioVerify {
     config: TwilioConfig,
     client: reqwest::Client,

@@ -1,6 +1,6 @@
-//! `POST /sms/v1/twilio`: what people answer to texts, as Twilio tells it. STOP ends them, START lets them begin again.
+//! `POST /sms/v1/twilio`: Twilio's webhook for people's answers. STOP ends texts, START allows them again.
 //!
-//! The request needs no key: its `X-Twilio-Signature` is what counts
+//! The request needs no API key; its `X-Twilio-Signature` authenticates it
 //! (<https://www.twilio.com/docs/usage/security#validating-requests>).
 
 use actix_web::http::StatusCode;
@@ -18,21 +18,21 @@ use crate::db::{DbError, Pool};
 
 /// Twilio sends some thirty fields and at most 1,600 characters of text.
 const MAX_BYTES: usize = 32 * 1024;
-/// An empty answer in Twilio's language: nothing is sent back.
+/// An empty TwiML answer: nothing is sent back.
 const NOTHING: &str = r#"<?xml version="1.0" encoding="UTF-8"?><Response/>"#;
 
 /// What the webhook needs.
 #[derive(Clone)]
 pub struct Webhook {
     token: Secret,
-    /// The address that Twilio was given, without a query.
+    /// The webhook's URL, without a query.
     url: String,
     pool: Pool,
 }
 
 impl Webhook {
-    /// None where Twilio is not the provider. `api_url` is where others reach the API; `pool` logs in as the role that owns the
-    /// rows of STOP.
+    /// `None` if Twilio is not the provider. `api_url` is the API's public URL; `pool` logs in as the owner of the STOP
+    /// rows.
     pub fn new(config: &SmsConfig, api_url: &str, pool: Pool) -> Option<Self> {
         let is_twilio = matches!(config.provider.as_str(), "twilio" | "twilio_verify") && config.twilio.is_complete();
         let url = format!("{}/sms/v1/twilio", api_url.trim_end_matches('/'));
@@ -72,7 +72,7 @@ impl Webhook {
     }
 }
 
-/// Why a call is not taken.
+/// Why a call is refused.
 #[derive(Debug, thiserror::Error)]
 enum WebhookError {
     #[error("the signature is missing or wrong")]
@@ -105,7 +105,7 @@ async fn receive(
         return Err(WebhookError::Unsigned);
     }
     let field = |name: &str| fields.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str());
-    // What Twilio itself understood, where it looks for such words.
+    // Twilio's own interpretation, if it handles such words.
     let wish = match field("OptOutType") {
         "STOP" => Some(true),
         "START" => Some(false),

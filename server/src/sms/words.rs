@@ -1,4 +1,4 @@
-//! What a person who answers a text wants: no more of them, or texts again.
+//! The meaning of an answer: no more texts, or texts again.
 //!
 //! The English words are Twilio's (<https://help.twilio.com/articles/223134027>); the others are those of our pages' languages.
 
@@ -31,7 +31,7 @@ const STOP: [&str; 20] = [
 const START: [&str; 9] =
     ["start", "unstop", "yes", "iniciar", "empezar", "demarrer", "commencer", "komanse", "rekomanse"];
 
-/// Whether the whole of a text says stop (true) or start (false).
+/// Whether a whole text means stop (true) or start (false).
 pub(super) fn wish(body: &str) -> Option<bool> {
     let word: String = body.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).map(plain).collect();
     if STOP.contains(&word.as_str()) {
@@ -40,7 +40,7 @@ pub(super) fn wish(body: &str) -> Option<bool> {
     START.contains(&word.as_str()).then_some(false)
 }
 
-/// Without the accents of our pages' languages, which people leave out on a phone.
+/// Removes the accents of our pages' languages, which people leave out on a phone.
 fn plain(c: char) -> char {
     match c {
         'á' | 'à' | 'â' => 'a',

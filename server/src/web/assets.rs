@@ -12,7 +12,7 @@ use super::AppSettings;
 #[allow_missing = true]
 struct Dist;
 
-/// Where the app's scripts are. Nothing else of this origin runs: a file that somebody uploaded is no script of ours.
+/// The paths of the app's scripts. Nothing else on this origin may run, such as an uploaded file.
 const SCRIPTS: [&str; 2] = ["/assets/", "/theme.js"];
 
 /// The app's service worker, the only one.
@@ -22,8 +22,8 @@ const WORKER: &str = "/sw.js";
 const REST_OF_POLICY: &str = "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
      font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
 
-/// The policy names its hosts, because a path stands behind a host alone: the one that was asked for, the one that a
-/// proxy tells, and the one that the site is known by.
+/// The policy names its hosts, because a path needs a host: the requested one, the one forwarded by a proxy, and the
+/// site's.
 fn content_security_policy(request: &HttpRequest, site_url: &str) -> String {
     let asked = request.connection_info().host().to_owned();
     let own = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -60,7 +60,7 @@ pub(super) async fn serve(request: HttpRequest) -> HttpResponse {
     if let Some((encoding, file)) = find(wanted, &request) {
         return answer(&request, wanted, encoding, file);
     }
-    // A name with an extension is a file that is not there; anything else is a place inside the app.
+    // A name with an extension is a missing file; anything else is a page of the app.
     if wanted.starts_with("assets/") || wanted.rsplit('/').next().is_some_and(|name| name.contains('.')) {
         return HttpResponse::NotFound().content_type("text/plain; charset=utf-8").body("There is no such file.\n");
     }
@@ -72,7 +72,7 @@ pub(super) async fn serve(request: HttpRequest) -> HttpResponse {
     }
 }
 
-/// The best encoding of `path` that the client takes: Brotli, then gzip, then the file itself.
+/// The best encoding of `path` that the client accepts: Brotli, then gzip, then none.
 fn find(path: &str, request: &HttpRequest) -> Option<(Option<&'static str>, EmbeddedFile)> {
     let accepted = request.headers().get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or("");
     for (token, suffix) in [("br", ".br"), ("gzip", ".gz")] {
@@ -159,7 +159,7 @@ mod tests {
             policy("inner:8000", Some("app.example")),
             format!("script-src {own} inner:8000/assets/ inner:8000/theme.js")
         );
-        // Whoever sends such a header reads their own policy; it is no way to write into it.
+        // The sender of such a header gets the policy itself, and cannot inject into it.
         assert_eq!(policy("app.example", Some("x 'unsafe-inline'")), format!("script-src {own}"));
         assert_eq!(part("worker-src", "app.example", None), "worker-src app.example/sw.js");
         assert_eq!(part("worker-src", "127.0.0.1:54321", None), "worker-src 127.0.0.1:54321/sw.js app.example/sw.js");

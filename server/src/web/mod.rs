@@ -10,7 +10,7 @@ use actix_web::web::{self, ServiceConfig};
 
 pub use settings::{AppSettings, Providers};
 
-/// Mounts `/app-config.json` and everything that no other service took.
+/// Mounts `/app-config.json` and all remaining paths.
 pub fn configure(settings: AppSettings) -> impl FnOnce(&mut ServiceConfig) {
     move |service| {
         service

@@ -1,4 +1,4 @@
-//! What the web app reads at run time, so that rotating keys needs no rebuild.
+//! Settings that the web app reads at run time, so that rotating keys needs no rebuild.
 
 use actix_web::http::header;
 use actix_web::{HttpResponse, web};
@@ -13,7 +13,7 @@ pub struct AppSettings {
     /// The public key the browser sends: the anon JWT or an `sb_publishable_…` key.
     pub publishable_key: String,
     pub support_email: String,
-    /// Where the app is: for its content policy, not for its pages.
+    /// The app's URL, for the content security policy only.
     #[serde(skip)]
     pub site_url: String,
     pub site_name: String,
