@@ -4,7 +4,10 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ferrobase::db;
 use ferrobase::embedded_pg::{EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Passwords};
+use ferrobase::migrate::{self, GivenUrls};
+use rustls::pki_types::pem::PemObject as _;
 use tokio_postgres::NoTls;
 
 /// A directory of its own, removed at the end.
@@ -286,5 +289,100 @@ async fn below_a_private_home_the_cluster_moves_only_where_its_user_cannot_enter
     again.stop().await;
     if let Some(moved) = moved {
         let _ = std::fs::remove_dir_all(moved);
+    }
+}
+
+/// A connection as our server makes it, and whether it is encrypted.
+async fn is_encrypted(url: &str) -> Result<bool, String> {
+    let client = db::connect_client(&url.parse().expect("a url")).await.map_err(|error| error.to_string())?;
+    let sql = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
+    Ok(client.query_one(sql, &[]).await.expect("a row").get(0))
+}
+
+#[tokio::test]
+async fn encryption_is_there_for_whoever_asks_with_a_certificate_that_stays() {
+    let root = Root::new("encrypted");
+    let running = EmbeddedPostgres::start(&root.options()).await.expect("start");
+    let asked = format!("{}?sslmode=require", running.url);
+    assert_eq!(is_encrypted(&asked).await, Ok(true));
+    assert_eq!(is_encrypted(&running.logins().url).await, Ok(false), "nobody listens on the way to ourselves");
+    let cluster = running.cluster.clone();
+    let read = |name: &str| std::fs::read_to_string(cluster.join(name)).expect(name);
+    let (key, certificate) = (read("server.key"), read("server.crt"));
+    assert_eq!(std::fs::metadata(cluster.join("server.key")).expect("a key").mode() & 0o777, 0o600);
+    running.stop().await;
+    let again = EmbeddedPostgres::start(&root.options()).await.expect("second start");
+    assert_eq!((read("server.key"), read("server.crt")), (key, certificate));
+    // A cluster of before.
+    std::fs::remove_file(cluster.join("server.crt")).expect("a file");
+    again.stop().await;
+    let renewed = EmbeddedPostgres::start(&root.options()).await.expect("third start");
+    assert_eq!(is_encrypted(&format!("{}?sslmode=require", renewed.url)).await, Ok(true));
+    // The certificate names the addresses that the server listens at.
+    let trusted = rustls::pki_types::CertificateDer::from_pem_file(cluster.join("server.crt")).expect("pem");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(trusted).expect("a certificate");
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let tls = tokio_postgres_rustls::MakeRustlsConnect::new(config);
+    for host in ["127.0.0.1", "localhost"] {
+        let url = format!("{}?sslmode=require", renewed.url.replace("127.0.0.1", host));
+        let connected = tokio_postgres::connect(&url, tls.clone()).await;
+        drop(connected.unwrap_or_else(|error| panic!("{host}: {error:?}")));
+    }
+    renewed.stop().await;
+}
+
+#[tokio::test]
+async fn binaries_without_tls_serve_without_it() {
+    let root = Root::new("no-tls");
+    let ours = ferrobase::embedded_pg::Binaries::find(None).expect("binaries").dir;
+    let bin_dir = root.0.join("bin");
+    std::fs::create_dir(&bin_dir).expect("a folder");
+    std::os::unix::fs::symlink(ours.join("initdb"), bin_dir.join("initdb")).expect("a link");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *ssl=on*) echo 'FATAL:  SSL is not supported by this build' >&2; exit 1;; esac\n\
+         exec '{}' \"$@\"\n",
+        ours.join("postgres").display()
+    );
+    std::fs::write(bin_dir.join("postgres"), script).expect("a program");
+    for (path, mode) in [(root.0.clone(), 0o755), (bin_dir.clone(), 0o755), (bin_dir.join("postgres"), 0o755)] {
+        set_mode(&path, mode);
+    }
+    let options = EmbeddedOptions { bin_dir: Some(bin_dir), ..root.options() };
+    let running = EmbeddedPostgres::start(&options).await.expect("start");
+    assert_eq!(query(&running.url, "show ssl").await.expect("a setting"), "off");
+    assert_eq!(is_encrypted(&running.url).await, Ok(false));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn logins_of_a_local_stack_take_its_password_and_lose_it_in_production() {
+    let root = Root::new("local");
+    let roles = [
+        "authenticator",
+        "supabase_auth_admin",
+        "supabase_storage_admin",
+        "supabase_functions_admin",
+        "supabase_read_only_user",
+        "supabase_replication_admin",
+        "pgbouncer",
+    ];
+    for (passwords, is_taken) in
+        [(Passwords::WellKnown, true), (Passwords::Private, false), (Passwords::WellKnown, true)]
+    {
+        let running = EmbeddedPostgres::start(&EmbeddedOptions { passwords, ..root.options() }).await.expect("start");
+        let urls = migrate::prepare(&running.logins().admin_url, "a secret of its own", &GivenUrls::default()).await;
+        let urls = urls.expect("the platform");
+        query(&urls.rest_url, "select 1").await.expect("our own login");
+        for role in roles {
+            let known = format!("postgresql://{role}:postgres@127.0.0.1:{}/postgres", running.port);
+            assert_eq!(query(&known, "select 1").await.is_ok(), is_taken, "{role} {passwords:?}");
+        }
+        running.stop().await;
     }
 }

@@ -54,6 +54,17 @@ project two "$api2" "$db2" "$shadow2" "$inbox2"
 grep -q 'POLICY "all read"' "$work/described"
 echo "ok: psql describes"
 
+# Whoever asks is encrypted, and can check whom they speak to. The pinned psql may be built without TLS.
+tls=
+for program in "$bin/psql" psql; do
+  { [ -n "$tls" ] || "$program" -X "$(url "$db1")?sslmode=require" -c 'select' 2>&1 | grep -q 'SSL support is not compiled in'; } || tls=$program
+done
+[ -n "$tls" ] || { echo "postgres: a psql with TLS is missing: put one on PATH (Debian: apt-get install postgresql-client)" >&2; exit 2; }
+for mode in require "verify-full&sslrootcert=$work/one/.ferrobase/db/server.crt"; do
+  [ "$("$tls" -XAt "$(url "$db1")?sslmode=$mode" -c 'select ssl from pg_stat_ssl where pid = pg_backend_pid()')" = t ]
+done
+echo "ok: encryption"
+
 "$bin/pg_dump" -Fc -n public -f "$work/public.dump" "$(url "$db1")"
 "$bin/pg_restore" --clean --if-exists --exit-on-error -d "$(url "$db2" supabase_admin)" "$work/public.dump" 2>"$work/restore.log" ||
   { cat "$work/restore.log" >&2; exit 1; }

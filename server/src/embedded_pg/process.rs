@@ -22,6 +22,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// A log larger than this is renamed to `postgres.log.1` at the next start.
 const LOG_MAX_BYTES: u64 = 16 << 20;
 
+/// What PostgreSQL says to `ssl=on` where it was built without OpenSSL.
+const WITHOUT_TLS: &str = "SSL is not supported by this build";
+
 /// Everything a start of the postmaster needs.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -31,6 +34,8 @@ pub struct Launch {
     pub log: PathBuf,
     pub port: u16,
     pub account: Option<Account>,
+    /// With the certificate in the cluster's folder.
+    pub offers_encryption: bool,
     pub settings: Vec<(String, String)>,
 }
 
@@ -64,10 +69,18 @@ pub struct Supervised {
 }
 
 impl Supervised {
-    pub async fn start(launch: Launch) -> Result<Self, EmbeddedError> {
+    pub async fn start(mut launch: Launch) -> Result<Self, EmbeddedError> {
         rotate(&launch.log);
         let pid = Arc::new(AtomicI32::new(0));
-        let child = launch.run(&pid).await?;
+        let child = match launch.run(&pid).await {
+            // Binaries of somebody else's.
+            Err(EmbeddedError::Start { reason, .. }) if launch.offers_encryption && reason.contains(WITHOUT_TLS) => {
+                tracing::warn!("these PostgreSQL binaries were built without TLS: connections are not encrypted");
+                launch.offers_encryption = false;
+                launch.run(&pid).await?
+            }
+            started => started?,
+        };
         let (stop, stopped) = oneshot::channel();
         let (account, log) = (launch.account.clone(), launch.log.clone());
         let watcher = tokio::spawn(watch(launch, child, stopped, Arc::clone(&pid)));
@@ -246,6 +259,7 @@ impl Launch {
         [
             ("port", self.port.to_string()),
             ("listen_addresses", "127.0.0.1".to_owned()),
+            ("ssl", if self.offers_encryption { "on" } else { "off" }.to_owned()),
             ("unix_socket_directories", socket_dir),
             ("max_connections", "200".to_owned()),
             ("timezone", "UTC".to_owned()),

@@ -12,6 +12,14 @@ use super::{MigrateError, platform};
 use crate::config::Reader;
 use crate::db::{self, OpenError};
 
+/// The password of all logins of a local stack, as tools and tutorials write it down. It is the roles' where it is the owner's, who
+/// can do everything anyway: in development, on loopback.
+const WELL_KNOWN: &str = "postgres";
+
+/// Logins of a local stack that the server has no use for.
+const OTHERS: [&str; 4] =
+    ["supabase_storage_admin", "supabase_functions_admin", "supabase_read_only_user", "pgbouncer"];
+
 /// Database URLs of the server's pools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlatformUrls {
@@ -50,13 +58,15 @@ impl GivenUrls {
 /// Brings the platform up to date and ensures that its roles can log in.
 ///
 /// Their passwords are derived from the password in `owner_url`, or from `secret` if it has none, so nothing is
-/// stored and every instance derives the same ones. An existing role that we did not create keeps its password; it
-/// must accept ours or have its own URL (`PGRST_DB_URI`, `GOTRUE_DB_DATABASE_URL`).
+/// stored and every instance derives the same ones; the well-known password stands for itself. An existing role that
+/// we did not create keeps its password; it must accept ours or have its own URL (`PGRST_DB_URI`,
+/// `GOTRUE_DB_DATABASE_URL`).
 pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result<PlatformUrls, MigrateError> {
     platform::platform(owner_url).await?;
     let owner: Config = owner_url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
     let key = owner.get_password().map_or_else(|| secret.as_bytes().to_vec(), <[u8]>::to_vec);
     let has_key = !key.is_empty();
+    settle_others(owner_url, key == WELL_KNOWN.as_bytes()).await?;
     let mut session = None;
     let mut urls = Vec::with_capacity(3);
     for (role, setting, given) in [
@@ -140,8 +150,33 @@ async fn may_replicate(url: &str) -> Result<Option<bool>, MigrateError> {
     Ok(Some(row.get(0)))
 }
 
+/// Gives [`OTHERS`] the well-known password in development, unless they have one, and takes it from them elsewhere. Only a
+/// superuser can see whether they have one; under anybody else they stay as they are.
+async fn settle_others(owner_url: &str, is_local: bool) -> Result<(), MigrateError> {
+    let session = Session::connect_for_platform(owner_url).await?;
+    let sql = "select rolname::text, rolpassword is null from pg_catalog.pg_authid
+               where rolname = any ($1) and pg_catalog.shobj_description(oid, 'pg_authid') = 'Made by ferrobase'";
+    let rows = match session.client.query(sql, &[&&OTHERS[..]]).await {
+        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => return Ok(()),
+        rows => rows?,
+    };
+    for row in &rows {
+        let (role, has_none): (&str, bool) = (row.get(0), row.get(1));
+        if is_local && has_none {
+            let verifier = scram_sha_256(WELL_KNOWN.as_bytes());
+            alter(&session, &format!("alter role {role} password '{verifier}'")).await?;
+        } else if !is_local && !has_none && accepts(&with_login(owner_url, role, WELL_KNOWN)).await? {
+            alter(&session, &format!("alter role {role} password null")).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Hex of HMAC-SHA256 over the role's name.
 fn derive(key: &[u8], role: &str) -> String {
+    if key == WELL_KNOWN.as_bytes() {
+        return WELL_KNOWN.to_owned();
+    }
     // HMAC takes keys of any length, so this cannot fail.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return String::new() };
     mac.update(b"ferrobase database role ");
@@ -199,9 +234,13 @@ async fn set_password(
         return Err(MigrateError::ForeignRole { role, setting });
     }
     let verifier = scram_sha_256(password.as_bytes());
-    let statement = format!("alter role {role} password '{verifier}'");
+    alter(session, &format!("alter role {role} password '{verifier}'")).await
+}
+
+/// Runs a statement that another instance may be running too.
+async fn alter(session: &Session, statement: &str) -> Result<(), MigrateError> {
     for attempt in 0_u64.. {
-        match session.client.batch_execute(&statement).await {
+        match session.client.batch_execute(statement).await {
             Err(error) if attempt < 10 && describe(&error).contains("tuple concurrently") => {
                 tokio::time::sleep(std::time::Duration::from_millis(20 * (attempt + 1))).await;
             }
@@ -236,5 +275,6 @@ mod tests {
     fn each_role_has_its_own_password_and_the_key_decides() {
         assert_ne!(derive(b"k", "authenticator"), derive(b"k", "supabase_auth_admin"));
         assert_ne!(derive(b"k", "authenticator"), derive(b"l", "authenticator"));
+        assert_eq!(derive(b"postgres", "authenticator"), "postgres");
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_postgres::{Client, NoTls};
 
 /// Settings of a cluster whose data nobody keeps.
-const SETTINGS: [(&str, &str); 10] = [
+const SETTINGS: [(&str, &str); 11] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),
     ("full_page_writes", "off"),
@@ -32,6 +32,8 @@ const SETTINGS: [(&str, &str); 10] = [
     ("max_wal_senders", "0"),
     ("max_wal_size", "64MB"),
     ("wal_recycle", "off"),
+    // Relays of the tests read what passes.
+    ("ssl", "off"),
 ];
 
 /// What the cluster of realtime's tests has beside or instead: its log can be followed.
