@@ -100,6 +100,8 @@ enum GenCommand {
         /// Schemas, separated by commas [default: public and those of the API]
         #[arg(short, long, value_delimiter = ',')]
         schema: Vec<String>,
+        #[command(flatten)]
+        form: types::FormArgs,
         /// Accepted for scripts
         #[arg(long)]
         local: bool,
@@ -166,7 +168,7 @@ pub fn run() -> ExitCode {
             Command::Inspect(command) => project::inspect(&command),
             Command::Functions(command) => project::functions(&command),
             Command::Gen(GenCommand::BearerJwt(args)) => project::bearer_jwt(args),
-            Command::Gen(GenCommand::Types { schema, .. }) => project::gen_types(schema),
+            Command::Gen(GenCommand::Types { schema, form, .. }) => project::gen_types(schema, form),
         };
         done.map(|()| ExitCode::SUCCESS)
     });

@@ -1,12 +1,15 @@
 //! The web app's types are those of the schema.
 
+use ferrobase::cli::types::{FormArgs, typescript};
+
 use crate::support::TestApp;
 
 /// `just types` writes the file anew.
 #[actix_web::test]
 async fn the_web_apps_database_types_are_those_of_the_schema() {
     let app = TestApp::start().await;
-    let made = ferrobase::cli::types::typescript(&app.owner_url, &["public".to_owned()]).await.expect("types");
+    let wanted = FormArgs::default().of(vec!["public".to_owned()]);
+    let made = typescript(&app.owner_url, &wanted).await.expect("types");
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../frontend/src/types/database.ts");
     let kept = std::fs::read_to_string(&file).expect("frontend/src/types/database.ts");
     let differs = made.lines().zip(kept.lines()).position(|(made, kept)| made != kept);

@@ -12,7 +12,7 @@ use super::target::logins;
 use super::{open, say, source};
 use crate::app::Settings;
 use crate::cli::database::block_on;
-use crate::cli::types::typescript;
+use crate::cli::types::{FormArgs, typescript};
 use crate::gateway::ApiKeys;
 use crate::project::Project;
 
@@ -100,7 +100,7 @@ pub fn seed_buckets() -> anyhow::Result<()> {
 }
 
 /// The TypeScript types of `schemas`, or of those that the API exposes.
-pub fn gen_types(schemas: Vec<String>) -> anyhow::Result<()> {
+pub fn gen_types(schemas: Vec<String>, form: FormArgs) -> anyhow::Result<()> {
     let project = open()?;
     let logins = logins(&project)?;
     let mut schemas = schemas;
@@ -108,6 +108,6 @@ pub fn gen_types(schemas: Vec<String>) -> anyhow::Result<()> {
         schemas = vec!["public".to_owned()];
         schemas.extend(project.schemas().into_iter().filter(|schema| schema != "public"));
     }
-    let text = block_on(typescript(&logins.url, &schemas))?;
+    let text = block_on(typescript(&logins.url, &form.of(schemas)))?;
     crate::cli::print_all(&text)
 }

@@ -1,6 +1,6 @@
 //! What the generator needs to know of a database.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tokio_postgres::Error;
 
@@ -9,6 +9,7 @@ use crate::schema_cache::introspect::{Pace, Scope, load};
 use crate::schema_cache::{Cardinality, Relationship as Detected};
 
 use super::order::by_name;
+use super::{Form, not_null};
 
 type Oid = u32;
 
@@ -21,6 +22,9 @@ pub struct Relation {
     pub kind: Kind,
     /// A view that takes inserts and updates.
     pub is_updatable_view: bool,
+    /// A view that takes inserts, by triggers and rules too.
+    pub takes_inserts: bool,
+    pub takes_updates: bool,
     pub columns: Vec<Column>,
 }
 
@@ -43,7 +47,9 @@ pub struct Column {
     pub name: String,
     /// As in `pg_type.typname`; a domain is its base type.
     pub type_name: String,
+    pub type_schema: String,
     pub is_nullable: bool,
+    pub is_generated: bool,
     pub has_default: bool,
     pub identity: Identity,
     pub is_updatable: bool,
@@ -106,6 +112,7 @@ impl Argument {
 pub struct Relationship {
     pub schema: String,
     pub relation: String,
+    pub is_of_view: bool,
     pub constraint: String,
     pub columns: Vec<String>,
     pub is_one_to_one: bool,
@@ -114,8 +121,18 @@ pub struct Relationship {
     pub referenced_columns: Vec<String>,
 }
 
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub schemas: Vec<String>,
+    pub form: Form,
+    /// Also what views show of keys that tables of other schemas have, as the REST API knows it.
+    pub has_all_relationships: bool,
+}
+
 #[derive(Debug)]
 pub struct Catalog {
+    pub form: Form,
     /// The wanted schemas that exist, in name order.
     pub schemas: Vec<String>,
     pub relations: Vec<Relation>,
@@ -126,8 +143,20 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    pub async fn load(client: &Client, wanted: &[String]) -> Result<Self, Error> {
-        let relationships = relationships(client, wanted).await?;
+    pub async fn load(client: &Client, wanted: &Wanted) -> Result<Self, Error> {
+        let Wanted { schemas: wanted, form, has_all_relationships } = wanted;
+        let mut relationships = relationships(client, wanted).await?;
+        if !has_all_relationships {
+            let shown: HashSet<(String, String, String)> = client
+                .query(include_str!("view_keys.sql"), &[&wanted])
+                .await?
+                .iter()
+                .map(|row| (row.get(0), row.get(1), row.get(2)))
+                .collect();
+            relationships.retain(|r| {
+                !r.is_of_view || shown.contains(&(r.schema.clone(), r.relation.clone(), r.constraint.clone()))
+            });
+        }
         client.batch_execute("set search_path = public, extensions").await?;
         let mut schemas: Vec<String> = client
             .query("select nspname::text from pg_catalog.pg_namespace where nspname = any ($1)", &[&wanted])
@@ -137,7 +166,8 @@ impl Catalog {
             .collect();
         schemas.sort_by(|a, b| by_name(a, b));
         Ok(Self {
-            relations: relations(client, wanted).await?,
+            form: *form,
+            relations: relations(client, wanted, *form).await?,
             types: types(client).await?,
             functions: functions(client, wanted).await?,
             schemas,
@@ -146,7 +176,11 @@ impl Catalog {
     }
 }
 
-async fn relations(client: &Client, wanted: &[String]) -> Result<Vec<Relation>, Error> {
+async fn relations(client: &Client, wanted: &[String], form: Form) -> Result<Vec<Relation>, Error> {
+    let not_null = match form {
+        Form::PostgresMeta => HashSet::new(),
+        Form::Cli => not_null::view_columns(client).await?,
+    };
     let mut relations: HashMap<Oid, Relation> = HashMap::new();
     for row in client.query(include_str!("tables.sql"), &[&wanted]).await? {
         let oid = row.get(0);
@@ -161,21 +195,27 @@ async fn relations(client: &Client, wanted: &[String]) -> Result<Vec<Relation>, 
                 _ => Kind::Table,
             },
             is_updatable_view: row.get(4),
+            takes_inserts: row.get(14),
+            takes_updates: row.get(15),
             columns: Vec::new(),
         });
         // A relation without columns has one row without one.
         let Some(name) = row.get::<_, Option<String>>(5) else { continue };
+        let (is_new, is_view) = (form == Form::Cli, relation.kind.is_view());
+        let is_proven = is_new && is_view && (not_null.contains(&(oid, row.get(11))) || row.get(17));
         relation.columns.push(Column {
             name,
             type_name: row.get(6),
-            is_nullable: row.get(7),
+            type_schema: row.get(12),
+            is_nullable: row.get::<_, bool>(7) && !is_proven,
+            is_generated: row.get(13),
             has_default: row.get(8),
             identity: match row.get::<_, &str>(9) {
                 "a" => Identity::Always,
                 "d" => Identity::ByDefault,
                 _ => Identity::No,
             },
-            is_updatable: row.get(10),
+            is_updatable: row.get(10) || is_new && row.get(16),
         });
     }
     let mut relations: Vec<Relation> = relations.into_values().collect();
@@ -256,7 +296,9 @@ async fn relationships(client: &Client, wanted: &[String]) -> Result<Vec<Relatio
     let mut found: Vec<Relationship> = cache
         .relationships()
         .filter_map(|relationship| {
-            let Detected::Detected { origin, target, cardinality, .. } = &**relationship else { return None };
+            let Detected::Detected { origin, target, cardinality, origin_is_view, .. } = &**relationship else {
+                return None;
+            };
             let (constraint, pairs, is_one_to_one) = match cardinality {
                 Cardinality::ManyToOne { constraint, columns } => (constraint, columns, false),
                 Cardinality::OneToOne { constraint, columns, is_parent: false } => (constraint, columns, true),
@@ -267,6 +309,7 @@ async fn relationships(client: &Client, wanted: &[String]) -> Result<Vec<Relatio
             Some(Relationship {
                 schema: origin.schema.to_string(),
                 relation: origin.name.to_string(),
+                is_of_view: *origin_is_view,
                 constraint: constraint.to_string(),
                 columns: pairs.iter().map(|(own, _)| own.to_string()).collect(),
                 is_one_to_one,

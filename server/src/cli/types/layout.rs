@@ -15,6 +15,8 @@ pub enum Ts {
     /// An object type `&` a literal.
     Intersection(Box<Ts>, String),
     Tuple(Vec<Ts>),
+    /// A named type with its arguments.
+    Generic(&'static str, Vec<Ts>),
 }
 
 /// Prettier keeps an object open when it was written open, else closes it where it fits.
@@ -106,6 +108,10 @@ impl Ts {
                 let flat: Option<Vec<String>> = items.iter().map(Self::flat).collect();
                 Some(format!("[{}]", flat?.join(", ")))
             }
+            Self::Generic(name, arguments) => {
+                let flat: Option<Vec<String>> = arguments.iter().map(Self::flat).collect();
+                Some(format!("{name}<{}>", flat?.join(", ")))
+            }
         }
     }
 
@@ -137,6 +143,11 @@ impl Ts {
                 let items: Vec<String> =
                     items.iter().map(|ts| format!("{}{},\n", spaces(inner), ts.layout(inner, inner))).collect();
                 format!("[\n{}{}]", items.concat(), spaces(indent))
+            }
+            Self::Generic(name, arguments) => {
+                let inner = indent + 2;
+                let lines = arguments.iter().map(|ts| format!("{}{}", spaces(inner), ts.layout(inner, inner)));
+                format!("{name}<\n{}\n{}>", lines.collect::<Vec<_>>().join(",\n"), spaces(indent))
             }
         }
     }

@@ -1,9 +1,11 @@
 //! From the catalog to the text of `types/database.ts`.
 //!
-//! Reference: supabase/postgres-meta `src/server/templates/typescript.ts`, with one-to-one relationships detected.
+//! Reference: supabase/postgres-meta `src/server/templates/typescript.ts`, with one-to-one relationships detected; for
+//! [`Form::Cli`] what the Supabase CLI 3.1 prints, formatted with 80 columns and no semicolons.
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::Form;
 use super::catalog::{Argument, Catalog, Column, Function, Identity, Kind, Relation, Relationship, Type};
 use super::layout::{Member, Ts, member, property, quoted};
 
@@ -25,6 +27,7 @@ const WHOLE_BODY_TYPES: [u32; 3] = [114, 3802, 25];
 /// The whole file.
 pub fn generate(catalog: &Catalog, postgrest_version: &str) -> String {
     let generator = Generator::new(catalog);
+    let is_new = catalog.form == Form::Cli;
     let internal = Member {
         comments: vec![
             "Allows to automatically instantiate createClient with right options",
@@ -35,10 +38,26 @@ pub fn generate(catalog: &Catalog, postgrest_version: &str) -> String {
             Ts::open(vec![Member::new("PostgrestVersion", Ts::literal(postgrest_version))]),
         )
     };
-    let members = std::iter::once(internal)
+    let members = (!is_new)
+        .then_some(internal)
+        .into_iter()
         .chain(catalog.schemas.iter().map(|schema| Member::new(schema, generator.schema(schema))));
     let body: String = members.map(|m| member(&m, 2)).collect();
-    format!("{JSON}\nexport type Database = {{\n{body}}}\n\n{HELPERS}\n{}", generator.constants())
+    let helpers = if is_new { new_helpers(&catalog.schemas) } else { HELPERS.to_owned() };
+    format!("{JSON}\nexport type Database = {{\n{body}}}\n\n{helpers}\n{}", generator.constants())
+}
+
+/// The same with the parentheses of the newer formatter, and with the first schema as the default where `public` is not asked for.
+fn new_helpers(schemas: &[String]) -> String {
+    let default = schemas.iter().find(|schema| *schema == "public").or(schemas.first());
+    let default = format!("[Extract<keyof Database, {}>]", quoted(default.map_or("public", String::as_str)));
+    let lines = HELPERS.replace("[Extract<keyof Database, \"public\">]", &default);
+    let lines = lines.lines().map(|line| match line.split_once("Name extends ") {
+        Some((name, condition)) if condition.ends_with(" extends {") => format!("{name}Name extends ({condition}"),
+        _ if line == "    : never = never," => "    : never) = never,".to_owned(),
+        _ => line.to_owned(),
+    });
+    lines.map(|line| line + "\n").collect()
 }
 
 struct Generator<'a> {
@@ -77,11 +96,24 @@ impl<'a> Generator<'a> {
     }
 
     fn relation(&self, relation: &Relation) -> Ts {
-        let mut members = vec![Member::new("Row", Ts::open(self.row(relation)))];
+        let (row, computed) = (self.row(relation), self.computed(relation));
+        let names: Vec<Ts> = computed.iter().map(|(name, _)| Ts::literal(name)).collect();
+        let fields = computed.into_iter().map(|(name, value)| Member::new(name, nullable(value, true)));
+        let mut members = vec![Member::new("Row", Ts::open(row.into_iter().chain(fields).collect()))];
+        if self.is_new() {
+            let names = if names.is_empty() { Ts::text("never") } else { Ts::union(names) };
+            members.push(Member::new("ComputedFields", names));
+        }
         if relation.kind.is_view() {
-            if relation.is_updatable_view {
-                let columns = || relation.columns.iter().map(|c| self.view_input(&relation.schema, c)).collect();
+            let columns = || relation.columns.iter().map(|c| self.view_input(&relation.schema, c)).collect();
+            let (inserts, updates) = match self.catalog.form {
+                Form::PostgresMeta => (relation.is_updatable_view, relation.is_updatable_view),
+                Form::Cli => (relation.takes_inserts, relation.takes_updates),
+            };
+            if inserts {
                 members.push(Member::new("Insert", Ts::open(columns())));
+            }
+            if updates {
                 members.push(Member::new("Update", Ts::open(columns())));
             }
         } else {
@@ -96,23 +128,49 @@ impl<'a> Generator<'a> {
         Ts::open(members)
     }
 
-    /// Columns, then the functions that compute a field of this row.
+    fn is_new(&self) -> bool {
+        self.catalog.form == Form::Cli
+    }
+
     fn row(&self, relation: &Relation) -> Vec<Member> {
-        let columns = relation.columns.iter().map(|c| Member::new(&c.name, self.column_type(&relation.schema, c)));
-        let computed = self
-            .callables(&relation.schema)
-            .into_iter()
-            .filter(|c| c.function.arguments_text == relation.name)
-            .map(|c| Member::new(&c.function.name, nullable(self.return_type(c.function), true)));
-        columns.chain(computed).collect()
+        relation.columns.iter().map(|c| Member::new(&c.name, self.column_type(&relation.schema, c))).collect()
+    }
+
+    /// The functions that compute a field of this row, and what they return.
+    fn computed(&self, relation: &Relation) -> Vec<(&'a str, Ts)> {
+        let mut found: Vec<(&'a str, Ts)> = Vec::new();
+        for callable in self.callables(&relation.schema) {
+            let function = callable.function;
+            let is_of_row = match self.catalog.form {
+                Form::PostgresMeta => function.arguments_text == relation.name,
+                Form::Cli => {
+                    matches!(callable.inputs.as_slice(), [only] if self.row_type(only.type_oid).is_some_and(|t| t.relation == relation.oid))
+                        && !relation.columns.iter().any(|column| column.name == function.name)
+                        && !found.iter().any(|(name, _)| *name == function.name)
+                }
+            };
+            if is_of_row {
+                found.push((&function.name, self.return_type(function)));
+            }
+        }
+        found
     }
 
     fn column_type(&self, schema: &str, column: &Column) -> Ts {
-        nullable(self.named_type(schema, &column.type_name), column.is_nullable)
+        let ts = self.plain_column_type(schema, column);
+        if self.is_new() && !column.is_nullable && ts == Ts::text("Json") {
+            return Ts::text("NonNullable<Json>");
+        }
+        nullable(ts, column.is_nullable)
+    }
+
+    /// Types of one name are told apart by the schema of the column's own, or of its relation.
+    fn plain_column_type(&self, schema: &str, column: &Column) -> Ts {
+        self.named_type(if self.is_new() { &column.type_schema } else { schema }, &column.type_name)
     }
 
     fn table_input(&self, schema: &str, column: &Column, all_optional: bool) -> Member {
-        if column.identity == Identity::Always {
+        if column.identity == Identity::Always || self.is_new() && column.is_generated {
             return Member::optional(&column.name, Ts::text("never"));
         }
         let may_be_left_out =
@@ -123,7 +181,7 @@ impl<'a> Generator<'a> {
 
     fn view_input(&self, schema: &str, column: &Column) -> Member {
         let value = if column.is_updatable {
-            nullable(self.named_type(schema, &column.type_name), true)
+            nullable(self.plain_column_type(schema, column), true)
         } else {
             Ts::text("never")
         };
@@ -224,15 +282,16 @@ impl<'a> Generator<'a> {
     fn signature(&self, callable: &Callable<'_>, overloads: &[Callable<'_>]) -> Ts {
         let Callable { function, inputs } = callable;
         let arguments = if inputs.is_empty() {
-            Ts::text("never")
+            Ts::text(if self.is_new() { "Record<PropertyKey, never>" } else { "never" })
         } else {
             let argument = |a: &&Argument| {
-                let value = self.type_of(&function.schema, a.type_oid);
+                let value = self.argument_type(function, a);
                 if a.has_default { Member::optional(&a.name, value) } else { Member::new(&a.name, value) }
             };
             Ts::fitting(inputs.iter().map(argument).collect())
         };
         let error = self.conflict(callable, overloads).or_else(|| self.unusable_row_function(callable));
+        let is_refused = error.is_some();
         let returned = match error {
             Some(message) => {
                 Ts::Intersection(Box::new(Ts::open(vec![Member::new("error", Ts::text("true"))])), quoted(&message))
@@ -241,13 +300,26 @@ impl<'a> Generator<'a> {
         };
         let target = self.returned_relation(function);
         let many_rows = function.returns_set && function.rows > 1.0;
-        let as_list = function.returns_set && (many_rows || target.is_none());
+        let as_list = function.returns_set && (many_rows || target.is_none()) && !(self.is_new() && is_refused);
         let mut members = vec![
             Member::new("Args", arguments),
             Member::new("Returns", if as_list { Ts::array(returned) } else { returned }),
         ];
         members.extend(self.set_options(function, target, many_rows).map(|o| Member::new("SetofOptions", o)));
         Ts::fitting(members)
+    }
+
+    fn argument_type(&self, function: &Function, argument: &Argument) -> Ts {
+        let plain = self.type_of(&function.schema, argument.type_oid);
+        let Some(relation) = self.row_type(argument.type_oid).and_then(|row| self.relations.get(&row.relation)) else {
+            return plain;
+        };
+        let group = if relation.kind.is_view() { "Views" } else { "Tables" };
+        let path = format!("Database[{}][\"{group}\"][{}]", quoted(&relation.schema), quoted(&relation.name));
+        if !self.is_new() || argument.name.is_empty() || plain != Ts::text(format!("{path}[\"Row\"]")) {
+            return plain;
+        }
+        Ts::Generic("Omit", vec![plain, Ts::text(format!("{path}[\"ComputedFields\"]"))])
     }
 
     /// What postgrest-js needs to select within the rows that a function returns.
@@ -305,7 +377,7 @@ impl<'a> Generator<'a> {
         let [only] = inputs.as_slice() else { return None };
         let unusable = only.name.is_empty()
             && self.row_type(only.type_oid).is_some()
-            && self.returned_relation(function).is_none();
+            && (self.is_new() || self.returned_relation(function).is_none());
         unusable.then(|| {
             format!(
                 "the function {}.{} with parameter or with a single unnamed json/jsonb parameter, but no matches were \
@@ -350,7 +422,8 @@ impl<'a> Generator<'a> {
     }
 
     fn type_of(&self, schema: &str, oid: u32) -> Ts {
-        self.types.get(&oid).map_or_else(|| Ts::text("unknown"), |t| self.named_type(schema, &t.name))
+        let named = |t: &&Type| self.named_type(if self.is_new() { &t.schema } else { schema }, &t.name);
+        self.types.get(&oid).map_or_else(|| Ts::text("unknown"), named)
     }
 
     /// The TypeScript type for a type name as in `pg_type`, looked up from `schema`.

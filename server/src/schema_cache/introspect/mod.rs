@@ -6,7 +6,7 @@
 
 mod assemble;
 mod keys;
-mod node_tree;
+pub mod node_tree;
 mod reader;
 mod rows;
 

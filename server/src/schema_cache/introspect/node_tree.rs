@@ -68,7 +68,8 @@ pub fn origins(rule: &str) -> Vec<Origin> {
     found
 }
 
-struct Tokens<'a>(&'a str);
+/// Braces, parentheses, and the words between them, escapes and all.
+pub struct Tokens<'a>(pub &'a str);
 
 impl<'a> Iterator for Tokens<'a> {
     type Item = &'a str;
