@@ -180,6 +180,18 @@ async fn a_command_finds_a_copy_in_its_environment_and_hands_on_its_exit_code() 
     // From the template, a second start applies nothing; a signal's number is handed on as shells do.
     let (code, _, told) = project.run(&["test", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!((code, told.as_str()), (Some(137), ""));
+    // One of another version, or half of one, as a cache may bring it.
+    let templates = project.root.join(".ferrobase/templates");
+    let template =
+        std::fs::read_dir(&templates).expect("a folder").flatten().find(|e| e.path().is_dir()).expect("one").path();
+    std::fs::write(template.join("db/PG_VERSION"), "14\n").expect("a file");
+    let (code, _, told) = project.run(&["test", "--", "true"]);
+    assert_eq!((code, told.lines().count()), (Some(1), 1), "{told}");
+    assert!(told.contains("is of PostgreSQL 14") && told.contains(&templates.display().to_string()), "{told}");
+    assert!(project.is_clean(), "{:?}", project.folders());
+    std::fs::remove_file(template.join("db/PG_VERSION")).expect("a file");
+    let (code, _, told) = project.run(&["test", "--", "true"]);
+    assert!(code == Some(0) && told.starts_with("The template of this project is incomplete"), "{code:?} {told}");
     let (code, _, told) = project.run(&["test", "--", "/no/such/program"]);
     assert_eq!(code, Some(127));
     assert!(told.starts_with("ferrobase: cannot run '/no/such/program': ") && told.lines().count() == 1, "{told}");

@@ -106,6 +106,11 @@ async fn serve_copy(
             Ok(database) => break (project, source, settings, database),
             Err(error) => match error.downcast_ref() {
                 Some(EmbeddedError::PortTaken { .. }) if tries < PORTS => {}
+                Some(EmbeddedError::OtherMajorVersion { cluster, binaries, .. }) => anyhow::bail!(
+                    "the template of this project is of PostgreSQL {cluster}, these binaries are PostgreSQL {binaries}: remove {}, \
+                     and the next start makes another",
+                    project.own_dir().join("templates").display()
+                ),
                 _ => return Err(error),
             },
         }

@@ -32,13 +32,17 @@ pub async fn copy_into(project: &Project, target: &Path) -> anyhow::Result<()> {
     let template = kept.join(hash(project)?);
     loop {
         lock.lock_shared()?;
-        if template.exists() {
+        if is_complete(&template) {
             break;
         }
         lock.unlock()?;
         // Others who need the same wait for it.
         lock.lock()?;
-        if !template.exists() {
+        if !is_complete(&template) {
+            if template.exists() {
+                say("The template of this project is incomplete; it is made anew.");
+                std::fs::remove_dir_all(&template).with_context(|| format!("cannot remove {}", template.display()))?;
+            }
             make(project, &template).await?;
             prune(&kept, &template);
         }
@@ -53,6 +57,11 @@ pub async fn copy_into(project: &Project, target: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a cluster lies there: a cache of CI may have brought half of one.
+fn is_complete(template: &Path) -> bool {
+    ["db/PG_VERSION", "db/global/pg_control"].iter().all(|file| template.join(file).is_file())
 }
 
 /// Starts the project once in a folder of its own and keeps what that comes to.
