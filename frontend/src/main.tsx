@@ -1,8 +1,8 @@
 // before everything that may use it
 import "./lib/older-browsers";
-// the first style: it says in which order the layers of all styles lie
+// must be the first style: it sets the order of all cascade layers
 import "./styles/index.css";
-// of pages that stand in index.html
+// styles of the prerendered pages
 import "./styles/requests.css";
 import "./app/routes/public/gate.css";
 import "./app/routes/public/home.css";
@@ -12,7 +12,7 @@ import { loadAppConfig } from "@/lib/env";
 import { startLocale } from "@/messages/locale";
 import { App, pageLoaded } from "./app/app";
 
-// Early, so that the footer's address and the API's are there when they are wanted; a failure shows where it is needed.
+// Early, so that the footer's address and the API's URL are ready; a failure shows where they are needed.
 loadAppConfig().catch(() => undefined);
 
 const root = document.getElementById("root");
@@ -23,8 +23,8 @@ const start = () =>
       <App />
     </StrictMode>,
   );
-// The language first: pages read their words while they load. A page that stands in index.html stays until its code is
-// there: no loading view in between.
+// The language first, because pages read their texts while loading. A prerendered page stays until its code is loaded,
+// without a loading view in between.
 void startLocale()
   .then(() => (document.documentElement.dataset.landing ? pageLoaded() : undefined))
   .then(start);

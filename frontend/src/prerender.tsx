@@ -1,7 +1,7 @@
 /**
- * Pages that people arrive at, as markup, for `scripts/prerender.mjs`: what a visitor sees before the first script has run.
- * Only as a signed-out visitor finds them; `public/theme.js` decides which of them is shown, and the app puts itself in its
- * place. Fields cannot be written in before: what is typed would be lost.
+ * Entry pages as markup for `scripts/prerender.mjs`: what a signed-out visitor sees before the first script has run.
+ * `public/theme.js` decides which one is shown, and the app replaces it. Until then fields are not editable, because
+ * the input would be lost.
  */
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { NuqsAdapter } from "nuqs/adapters/react-router/v7";
@@ -41,7 +41,7 @@ const pages: Record<string, [path: string, Screen: ComponentType]> = {
 };
 
 function markup(name: string, path: string, Screen: ComponentType): string {
-  // asks nobody: there is no server while building
+  // no requests, because there is no server during the build
   const queries = new QueryClient({ defaultOptions: { queries: { enabled: false, retry: false } } });
   const page = renderToStaticMarkup(
     <StaticRouter location={path}>

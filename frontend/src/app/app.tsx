@@ -6,10 +6,10 @@ import { createRouter } from "./router";
 
 let made: ReturnType<typeof createRouter> | undefined;
 
-/** Made at its first use, when the language of the visit is settled: a page reads words while its module loads. */
+/** Created on first use, after the language is settled, because a page's module reads its texts while loading. */
 const theRouter = () => (made ??= createRouter());
 
-/** When the page's own code is there, or it is known that it cannot be had. */
+/** Resolves when the page's code has loaded or failed to load. */
 export function pageLoaded(): Promise<void> {
   const router = theRouter();
   if (router.state.initialized) return Promise.resolve();

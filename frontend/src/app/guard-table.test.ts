@@ -1,6 +1,6 @@
 /**
- * Who may open which address, and where everybody else is led: the whole table of the specification's section 6, decided by
- * the guards that the router puts around each route. e2e/guards.spec.ts sees each rule once in a browser.
+ * Who may open which address, and where everybody else is redirected: the whole table of the specification's section 6,
+ * as decided by the router's guards. e2e/guards.spec.ts shows each rule once in a browser.
  */
 import { matchPath } from "react-router-dom";
 import { describe, expect, it } from "vitest";
@@ -27,7 +27,7 @@ const VISITORS = {
 } satisfies Record<string, Session>;
 type Visitor = keyof typeof VISITORS;
 
-/** Where an address leads, and what is said on the way there; null: it stays. */
+/** Where an address redirects, and the toasts on the way; null: it stays. */
 type Outcome = { to: string; says?: readonly string[] } | null;
 const STAYS = null;
 
@@ -74,7 +74,7 @@ const founders: Row = {
   "nonprofit without a role in it": STAYS,
 };
 
-/** Whoever is not named in a row is led home. */
+/** Visitors not named in a row are redirected home. */
 const TABLE: Record<string, Row> = {
   "/role-selection": everybody,
   "/profile-settings": everybody,
@@ -91,7 +91,7 @@ const TABLE: Record<string, Row> = {
   "/select-nonprofit": { requester: STAYS, "requester without a nonprofit": STAYS },
 
   "/nonprofit-dashboard": { ...staff, "admin without an organization": STAYS },
-  // the page itself leads on those who have an organization already: e2e/guards.spec.ts
+  // the page itself redirects those who already have an organization: e2e/guards.spec.ts
   "/nonprofit-onboarding": founders,
   "/nonprofit-role-selection": founders,
   "/nonprofit-requests": staff,
@@ -108,7 +108,7 @@ const TABLE: Record<string, Row> = {
   "/donor-dashboard": { donor: STAYS },
 };
 
-/** What the router puts around an address; null: nothing, the page is public. */
+/** The router's guard for an address; null: the page is public. */
 function guardOf(address: string): Access | null {
   for (const { routes, access } of Object.values(audiences)) {
     const route = routes.find(({ path }) => path && matchPath(path, address));
@@ -117,13 +117,13 @@ function guardOf(address: string): Access | null {
   return null;
 }
 
-/** Goes where the guards and `/dashboard` lead, until a page lets the visitor in. */
+/** Follows the redirects of the guards and `/dashboard` until a page lets the visitor in. */
 function open(session: Session, address: string): Outcome {
   const says: string[] = [];
   let here = address;
   for (let steps = 0; steps < 5; steps++) {
     const { pathname, searchParams } = new URL(here, "https://here.invalid");
-    // whoever is stopped on the way is led on afterwards
+    // visitors stopped on the way continue afterwards
     expect(searchParams.get("next") ?? address).toBe(address);
     const access = guardOf(pathname);
     const verdict = access ? decide(session, access, here) : { kind: "allow" as const };

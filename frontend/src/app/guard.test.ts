@@ -16,7 +16,7 @@ const donor = aSession({ user: aUser({ role: "donor" }) });
 const roleless = aSession({ user: aUser({ role: null }) });
 const signedOut = aSession({ status: "signed-out", user: null });
 
-/** A verdict in one word: 'allow', or where it leads. */
+/** A verdict in one word: 'allow', or its redirect. */
 const word = (verdict: Verdict) => ("to" in verdict ? `${verdict.kind} ${verdict.to}` : verdict.kind);
 
 describe("decide", () => {

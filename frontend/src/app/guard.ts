@@ -1,6 +1,6 @@
 /**
- * Who may open a page, as one pure decision (section 6). It steers people to where they can go on;
- * what protects the data are the policies in the database.
+ * Who may open a page, as one pure decision (section 6). It guides people to where they can
+ * continue; the policies in the database protect the data.
  */
 import type { AccountRole, NonprofitRole, Session } from "@/lib/session";
 import { t } from "@/messages";
@@ -20,7 +20,7 @@ export interface Access {
   withoutRole?: boolean;
   /** Nonprofit pages that choose the role inside the organization themselves. */
   withoutNonprofitRole?: boolean;
-  /** Where a wrong nonprofit role hears 'Access Denied': the page's own sentence. */
+  /** The page's own text of 'Access Denied' for a wrong nonprofit role. */
   denied?: { description: string };
 }
 

@@ -8,7 +8,7 @@ import { t } from "@/messages";
 import { decide, type Access } from "./guard";
 import { paths } from "./paths";
 
-/** When an account was last signed out because it cannot be used, ms of `performance.now()`. */
+/** When an unusable account was last signed out, in ms of `performance.now()`. */
 let signedOutAt = Number.NEGATIVE_INFINITY;
 
 /** Lets the page through, or shows why not. */
@@ -21,7 +21,7 @@ export function Guarded({ access }: { access: Access }) {
 
   useEffect(() => {
     if (verdict.kind !== "redirect" && verdict.kind !== "sign-out") return;
-    // Signed out, the page would ask for a login; the person was told the true reason.
+    // After signing out, the page would ask for a login, but the person has just seen the real reason.
     const isTold = performance.now() - signedOutAt < TOAST_DURATION_MS;
     if (verdict.kind === "sign-out") signedOutAt = performance.now();
     if (verdict.toast && !isTold) toast({ variant: "destructive", ...verdict.toast });

@@ -1,4 +1,4 @@
-/** Every address of the app. Links and redirects are built here and nowhere else. */
+/** Every path of the app. Links and redirects are built only here. */
 
 /** `withId("/blog")(":id")` is the route table's pattern; every other id is put in encoded. */
 const withId = (base: string) => (id: string) => `${base}/${id === ":id" ? id : encodeURIComponent(id)}`;
@@ -29,7 +29,7 @@ export const paths = {
   notFound: "/404",
   resourceLibrary: "/resource-library",
   requestStatusLookup: "/request-status",
-  /** A guest's way into a request; with the number that a mail names. */
+  /** Where a guest opens a request, with the number from a mail. */
   openRequest: "/open-request",
   openRequestOf: (number: string) => `/open-request?number=${encodeURIComponent(number)}`,
   nonprofitLogin: "/nonprofit-login",
@@ -76,21 +76,21 @@ export const paths = {
   donate: "/donor-dashboard?donate",
 } as const;
 
-/** A page on the way that leads on to `next` afterwards: login, sign-up, a choice that has to be made first. */
+/** A page that continues to `next` afterwards: login, sign-up, a required choice. */
 export const withNext = (path: string, next: string | null) =>
   next === null || landings.has(next) ? path : `${path}?next=${encodeURIComponent(next)}`;
 
-/** Where people end up anyway. */
+/** Default destinations. */
 const landings: ReadonlySet<string> = new Set([paths.dashboard, paths.requesterDashboard, paths.nonprofitDashboard]);
 
 /** The login page that leads back afterwards. */
 export const loginThen = (next: string) => withNext(paths.login, next);
 
-/** A `next` from the address bar as a path of this site; null when it leads anywhere else. */
+/** A `next` from the address bar as a path of this site; null if it leads elsewhere. */
 export function safeNext(next: string | null): string | null {
   if (!next?.startsWith("/")) return null;
   try {
-    // as the browser reads it: it drops tabs and takes a backslash for a slash
+    // as the browser reads it: it drops tabs and treats a backslash as a slash
     const here = "https://here.invalid";
     const url = new URL(next, here);
     return url.origin === here ? url.pathname + url.search + url.hash : null;

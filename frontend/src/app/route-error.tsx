@@ -14,7 +14,7 @@ const ONCE_IN_MS = 60_000;
 const isMissingFile = (error: unknown) =>
   error instanceof TypeError && /dynamically imported module|Importing a module script failed/i.test(error.message);
 
-/** Whether to load the page anew, which brings the files of the present version: once in a while, and not when offline. */
+/** Whether to reload the page, which loads the current version's files: not repeatedly, and not offline. */
 function mayReload(): boolean {
   if (!navigator.onLine) return false;
   if (Date.now() - Number(readStored("tab", RELOADED)) < ONCE_IN_MS) return false;
@@ -22,8 +22,8 @@ function mayReload(): boolean {
 }
 
 /**
- * A screen broke, or its file could not be loaded (a new version went live, the connection dropped). In the second case the
- * page is loaded anew by itself before anybody is asked to.
+ * A screen crashed, or its file could not be loaded (a new version went live, the connection dropped). In the second
+ * case the page first reloads automatically.
  */
 export function RouteError() {
   const error = useRouteError();

@@ -13,7 +13,7 @@ import { publicRoutes } from "./routes/public";
 import { requesterRoutes } from "./routes/requester";
 import type { AppRoute } from "./routes/types";
 
-/** Guards of whole audiences; a route's own `access` is laid over them. */
+/** Guards of whole audiences; a route's own `access` overrides them. */
 export const audiences: Record<
   "account" | "requester" | "nonprofit" | "donor",
   { routes: AppRoute[]; access: Access }
@@ -24,7 +24,7 @@ export const audiences: Record<
   donor: { routes: donorRoutes, access: { roles: ["donor"] } },
 };
 
-/** The route's module, after the words that it reads while it loads. */
+/** The route's module, after the texts that it reads while loading. */
 const worded = (route: AppRoute): AppRoute["lazy"] =>
   route.firstWords ? route.lazy : () => allWords().then(route.lazy);
 

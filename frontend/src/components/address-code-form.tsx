@@ -16,7 +16,7 @@ export interface AddressCodeFormProps {
   onLeave: () => void;
 }
 
-/** Mails a code to an address when it appears, and takes it back. */
+/** Mails a code to an address when shown, and checks the entered code. */
 export function AddressCodeForm({ email, failedTitle, ...rest }: AddressCodeFormProps) {
   const failed = (error: unknown) =>
     toast({ variant: "destructive", title: failedTitle, description: errorMessage(error) });

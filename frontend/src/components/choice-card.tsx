@@ -10,7 +10,7 @@ export interface CardWords {
   art?: ReactNode;
 }
 
-/** A big choice that moves on at once (chevron); a double tap on it is one choice. */
+/** A large choice that continues at once (chevron); a double tap counts once. */
 export function ChoiceCard({
   title,
   description,

@@ -8,7 +8,7 @@ import { Field, Form } from "./form";
 import { Button } from "./ui/button";
 import { Input } from "./ui/input";
 
-/** What the database says of a code that is not taken. */
+/** The database's answer to a refused code. */
 export interface CodeRefused {
   ok: false;
   reason: "wrong_code" | "expired";
@@ -16,7 +16,7 @@ export interface CodeRefused {
 }
 
 export interface CodeFormProps<Proof extends { ok: true }> {
-  /** Where the code went. */
+  /** Where the code was sent. */
   sent: string;
   check: (code: string) => Promise<Proof | CodeRefused>;
   checkLabel?: string;
@@ -29,7 +29,7 @@ export interface CodeFormProps<Proof extends { ok: true }> {
   onLeave: () => void;
 }
 
-/** Takes a mailed code with six digits back, and sends another if it does not come. */
+/** Asks for a mailed six-digit code, and can send another. */
 export function CodeForm<Proof extends { ok: true }>(props: CodeFormProps<Proof>) {
   const form = useForm({ resolver: zodResolver(codeSchema), shouldFocusError: false, defaultValues: { code: "" } });
   const check = useMutation({

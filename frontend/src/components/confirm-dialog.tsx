@@ -11,7 +11,7 @@ export interface ConfirmDialogProps {
   description: ReactNode;
   /** Verb and thing: 'Delete draft'. */
   confirmLabel: string;
-  /** The way out; 'Cancel' unless that word means something else here. */
+  /** The cancel label; 'Cancel' unless that word is ambiguous here. */
   cancelLabel?: string;
   busyLabel?: string;
   busy?: boolean;
@@ -19,7 +19,7 @@ export interface ConfirmDialogProps {
   onConfirm: () => void;
 }
 
-/** One question about the thing behind it. Esc, Cancel and a click outside close it. */
+/** A confirmation dialog. Esc, Cancel and a click outside close it. */
 export function ConfirmDialog({
   open,
   onOpenChange,

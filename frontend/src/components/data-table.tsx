@@ -9,15 +9,15 @@ export interface Column<T> {
   key: string;
   header: string;
   cell: (row: T) => ReactNode;
-  /** Offered as a sort; the page sorts on the server and hands `sort` back. */
+  /** Sortable; the page sorts on the server and passes `sort` back. */
   sortable?: boolean;
   align?: "left" | "right";
   /**
-   * On phones a card fills two columns in the table's order; `wide` takes a whole line, `top` and `low` the right side of
-   * the first and second line, `badge` keeps to the right where it comes, `hide` is left out.
+   * On phones a card fills two columns in the table's order; `wide` takes a whole line, `top` and `low` the right side
+   * of the first and second line, `badge` is right-aligned in its place, `hide` is left out.
    */
   card?: "head" | "badge" | "wide" | "top" | "low" | "hide";
-  /** The header's word stands before the value on a card too, where the value alone says too little. */
+  /** Shows the header's word before the value on a card too, if the value alone is unclear. */
   cardLabel?: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface DataTableProps<T> {
   rows: readonly T[];
   columns: readonly Column<T>[];
   rowKey: (row: T) => string;
-  /** Where a row leads; the first column becomes the link, a click anywhere on the row follows it. */
+  /** The link of a row, in its first column; a click anywhere on the row follows it. */
   rowHref?: (row: T) => string;
   /** Names the table for screen readers. */
   caption: string;

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { StatusShape } from "./status-badge";
 
-/** How a gift stands, told as requests tell it: waiting, done, taken back. */
+/** The state of a gift, shown like that of a request: waiting, done, cancelled. */
 const looks = { pledged: "pending", received: "approved", cancelled: "withdrawn" } as const;
 
 /** Word + shape + colour of a donation; the word comes from the page's catalogue. */

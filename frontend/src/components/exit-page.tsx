@@ -11,7 +11,7 @@ export const EXIT_TARGET = "https://www.weather.gov/";
 function exit() {
   forgetEverythingTyped();
   forgetShell();
-  // The page leaves the screen at once, then the address and the history entry.
+  // Clears the screen at once, then the address and the history entry.
   document.body.replaceChildren();
   window.location.replace(EXIT_TARGET);
 }
@@ -21,9 +21,9 @@ function leave(event: MouseEvent) {
   exit();
 }
 
-/** For people who may be watched: leaves the site at once. Pressing Shift three times does the same. */
+/** For people who may be observed: leaves the site at once. Pressing Shift three times does the same. */
 export function ExitPage() {
-  // With the page itself, not some moments after it is seen.
+  // Before the first paint, not some moments later.
   useLayoutEffect(() => {
     let presses: number[] = [];
     const onKey = (event: KeyboardEvent) => {

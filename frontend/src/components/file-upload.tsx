@@ -1,4 +1,4 @@
-/** Choosing files: the spec's limits and toasts. It holds no upload: the caller sends what it is given. */
+/** File selection with the spec's limits and toasts. It does not upload: the caller sends the files. */
 import { Camera, FileText, FileWarning, Image as ImageIcon, Upload, X } from "lucide-react";
 import { useId, useRef, useState, type DragEvent } from "react";
 import { cn } from "@/lib/cn";
@@ -12,17 +12,17 @@ import "@/messages/en/files";
 import { Button } from "./ui/button";
 import { ProgressBar } from "./ui/progress";
 
-/** What is known of a file on its way. */
+/** The progress of a file. */
 export interface FileProgress {
   /** Percent sent; undefined while it waits. */
   percent?: number;
-  /** Why it was not accepted by the server, in words. */
+  /** Why the server refused it, in words. */
   error?: string;
-  /** Words instead of a percentage, where none is known: 'sending…'. */
+  /** A text instead of an unknown percentage: 'sending…'. */
   note?: string;
 }
 
-/** A file that has arrived before. */
+/** A file that is already stored. */
 export interface StoredFile {
   id: string;
   name: string;
@@ -37,7 +37,7 @@ export interface FileUploadProps {
   label?: string;
   hint?: string;
   progress?: (file: File) => FileProgress | undefined;
-  /** Files that arrived before: listed first, counted with the rest. */
+  /** Stored files: listed first, counted with the rest. */
   stored?: readonly StoredFile[];
   onRemoveStored?: (id: string) => void;
   disabled?: boolean;
@@ -45,7 +45,7 @@ export interface FileUploadProps {
   "aria-describedby"?: string;
 }
 
-/** Title and sentence of the spec for a file that is not taken. */
+/** The spec's title and sentence for a refused file. */
 function whyNot(file: File, reason: Rejection["reason"], limits: FileRules): [title: string, why: string] {
   switch (reason) {
     case "type":
@@ -77,7 +77,7 @@ export function FileUpload({
   const onPhone = useMedia("(pointer: coarse)");
   const online = useOnline();
   const [over, setOver] = useState(false);
-  /** Files that were not taken, each with the reason; until the next choice or until they are put away. */
+  /** Refused files, each with its reason, until the next selection or until dismissed. */
   const [rejected, setRejected] = useState<readonly { name: string; why: string }[]>([]);
 
   const add = (chosen: readonly File[]) => {
@@ -92,7 +92,7 @@ export function FileUpload({
     if (accepted.length > 0) onChange([...files, ...accepted]);
   };
 
-  /** The same input, for this once with the camera alone. */
+  /** The same input, this time with the camera only. */
   const takePhoto = () => {
     const chooser = input.current;
     if (!chooser) return;

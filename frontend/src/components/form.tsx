@@ -42,20 +42,20 @@ export interface FormProps<T extends FieldValues, O extends FieldValues = T> ext
 > {
   form: UseFormReturn<T, unknown, O>;
   onSubmit: SubmitHandler<O>;
-  /** Called when the schema refused the answers (a toast of the spec); the fields show why by themselves. */
+  /** Called when the schema refuses the answers (a toast of the spec); the fields show their own errors. */
   onInvalid?: SubmitErrorHandler<T>;
   children: ReactNode;
-  /** Whatever the server answered to the last try; shown above the fields, nothing typed is lost. */
+  /** The server's error for the last attempt, shown above the fields; nothing typed is lost. */
   error?: unknown;
   /** Title of that notice. */
   errorTitle?: string;
-  /** What it says when the answer has no words of its own. */
+  /** The fallback if the error has no text. */
   errorFallback?: MessageKey;
 }
 
 /**
- * Pressing 'send' must not first leave the field: its error would appear above the button, and the button would move
- * away from under the pointer before the click is one.
+ * Pressing 'send' must not blur the field first: its error would appear above the button and move the button away
+ * from the pointer before the click completes.
  */
 function keepFocus(event: MouseEvent<HTMLFormElement>) {
   if (event.target instanceof Element && event.target.closest("button[type=submit]")) event.preventDefault();
@@ -75,7 +75,7 @@ export function Form<T extends FieldValues, O extends FieldValues = T>({
 }: FormProps<T, O>) {
   const formId = useId();
   const taken = useRef(false);
-  /** A double tap is one press: its second half comes before the button could show that the first is under way. */
+  /** A double tap counts once: its second tap comes before the button can show that the first is being handled. */
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     if (taken.current) return;
@@ -83,7 +83,7 @@ export function Form<T extends FieldValues, O extends FieldValues = T>({
     try {
       await form.handleSubmit(onSubmit, onInvalid)(event);
     } finally {
-      // what the press began is shown a turn later, and from then on by the button itself
+      // the button shows the pending state one tick later, and blocks further presses from then on
       setTimeout(() => setTimeout(() => (taken.current = false)));
     }
   };
@@ -137,8 +137,8 @@ export function ErrorSummary() {
     if (submitCount === 0 || isSubmitting || names === "") return;
     if (names.includes(",")) box.current?.focus();
     else document.getElementById(controlId(formId, names))?.focus();
-    // only a new try moves the focus, not each corrected field
-    // oxlint-disable-next-line react/exhaustive-deps
+    // only a new attempt moves the focus, not each corrected field oxlint-disable-next-line
+    // react/exhaustive-deps
   }, [submitCount, isSubmitting]);
 
   if (found.length < 2) return null;
@@ -188,7 +188,7 @@ export interface FieldProps<T extends FieldValues> {
   name: FieldPath<T>;
   label: ReactNode;
   hint?: ReactNode;
-  /** Marks the label '(optional)'; what is required is not marked. */
+  /** Marks the label '(optional)'; required fields are not marked. */
   optional?: boolean;
   className?: string;
   /** `group`: the control is several inputs (radios): the label is then a legend. */

@@ -2,7 +2,7 @@ import { t } from "@/messages";
 import { LoadingArt } from "./art/loading";
 import { State } from "./state";
 
-/** The full-screen loading view: the half-built bridge and the spec's words. It stands instead of a page. */
+/** The full-screen loading view, in place of a page: the half-built bridge and the spec's words. */
 export function LoadingView() {
   return (
     <main id="main" tabIndex={-1} className="lone outline-none">

@@ -9,7 +9,7 @@ export function useWithoutAddress(address: string): boolean {
   return useWatch({ control, name: address }) === NO_ADDRESS;
 }
 
-/** 'I have no fixed address': street and postal code, named as the form names them, are not asked then. */
+/** 'I have no fixed address': hides street and postal code, given by their field names. */
 export function NoAddress({ address, postalCode }: { address: string; postalCode: string }) {
   const { setValue } = useFormContext();
   const without = useWithoutAddress(address);

@@ -1,4 +1,4 @@
-/** The anatomy of pages. A route renders exactly one of these; each sets the browser's title and holds the `h1`. */
+/** Page layouts. A route renders exactly one of these; each sets the browser's title and contains the `h1`. */
 import { ArrowLeft } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link } from "react-router-dom";
@@ -22,7 +22,7 @@ export function PublicPage({ title, children, className }: PageProps) {
   );
 }
 
-/** Back, as a link to where one came from. */
+/** A link back to the previous page. */
 export function BackLink({ to, children }: { to: string; children?: ReactNode }) {
   return (
     <Link className="back" to={to}>
@@ -62,11 +62,11 @@ export interface DashboardPageProps extends PageProps {
   back?: ReactNode;
   /** One sentence in words. */
   lead?: ReactNode;
-  /** The page's button, on the right; add `wide-only` when the tab bar holds it on phones. */
+  /** The page's button, on the right; add `wide-only` if the tab bar has it on phones. */
   action?: ReactNode;
 }
 
-/** A working page inside the shell: title and one sentence, the thing to do now, figures, lists. */
+/** A working page inside the shell: title and one sentence, the main action, figures, lists. */
 export function DashboardPage({ title, heading, lead, back, action, children, className }: DashboardPageProps) {
   usePageTitle(title);
   return (

@@ -18,7 +18,7 @@ function around(page: number, last: number): number[] {
   return Array.from({ length: Math.min(5, last) }, (_, index) => first + index);
 }
 
-/** Pages of a list that is cut on the server. */
+/** Pages of a list that is paginated on the server. */
 export function Pagination({ page, pageSize, total, onPage, summary }: PaginationProps) {
   const last = Math.max(1, Math.ceil(total / pageSize));
   if (total === 0) return null;

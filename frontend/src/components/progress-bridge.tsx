@@ -11,7 +11,7 @@ export interface ProgressBridgeProps {
   label: string;
 }
 
-/** Progress with names: solid where you have been, a lamp where you are, dots where you go. */
+/** Named progress steps: solid for done, a lamp for the current one, dots for the rest. */
 export function ProgressBridge({ steps, step, links, label }: ProgressBridgeProps) {
   return (
     <nav aria-label={label} className="mt-3 mb-5">

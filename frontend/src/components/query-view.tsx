@@ -13,7 +13,7 @@ export interface QueryViewProps<T> {
   children: (data: T) => ReactNode;
 }
 
-/** Chooses among loading, failed, empty and the data, so that no screen forgets one. */
+/** Shows loading, failed, empty or the data, so that no screen forgets a state. */
 export function QueryView<T>({ query, loading, empty, isEmpty, failedTitle, children }: QueryViewProps<T>) {
   if (query.isPending) return loading ?? <ListSkeleton />;
   if (query.isError && query.data === undefined) {

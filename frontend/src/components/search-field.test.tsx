@@ -4,7 +4,7 @@ import { useState } from "react";
 import { expect, it } from "vitest";
 import { SearchField } from "./search-field";
 
-/** The address says what was asked for when the test lets it. */
+/** The URL shows the requested search when the test lets it. */
 function Sample({ asked }: { asked: string[] }) {
   const [value, setValue] = useState("");
   return (
@@ -30,10 +30,10 @@ it("keeps the letters that were typed while the search before them was on its wa
   await waitFor(() => expect(asked).toEqual(["ab"]));
   await user.paste("c");
   await waitFor(() => expect(asked.at(-1)).toBe("abc"));
-  // the address says 'ab' only now: the field is further
+  // the URL shows 'ab' only now, when the field has moved on
   await user.click(screen.getByText("Arrives"));
   expect(field).toHaveValue("abc");
-  // and what it asked for next is still to come
+  // and its next search is still pending
   await waitFor(() => expect(asked.at(-1)).toBe("abc"));
 });
 

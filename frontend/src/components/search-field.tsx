@@ -11,13 +11,13 @@ export interface SearchFieldProps extends Omit<ComponentProps<typeof SearchInput
 }
 
 /**
- * A search that lives in the address. What is typed is the field's own until then: the address follows some moments later,
- * and a letter typed meanwhile must not be taken away.
+ * A search kept in the URL. The field has its own value while typing; the URL follows after a moment, and must not
+ * overwrite letters typed meanwhile.
  */
 export function SearchField({ value, onSearch, restMs = 300, ...props }: SearchFieldProps) {
   const [typed, setTyped] = useState(value);
   const [known, setKnown] = useState(value);
-  /** What this field asked for and the address does not say yet. */
+  /** The search that the URL does not show yet. */
   const [asked, setAsked] = useState<readonly string[]>([]);
   // The address changed without typing (Back, a tab, 'Clear Filters'): follow it.
   if (value !== known) {

@@ -14,7 +14,7 @@ export interface StateProps {
   className?: string;
 }
 
-/** The frame of all of them: picture, what happened, what to do. */
+/** The layout of all states: picture, what happened, what to do. */
 export function State({ art: Art, title, children, actions, heading: Heading = "h2", role, className }: StateProps) {
   const parts = Children.toArray(children);
   const isText = parts.length > 0 && parts.every((part) => typeof part === "string");

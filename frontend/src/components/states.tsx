@@ -1,4 +1,4 @@
-/** The designed states of anything that is loaded: empty, failed, refused, and skeletons while it comes. */
+/** The states of loaded content: empty, failed, refused, and skeletons while loading. */
 import type { ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { errorMessage, isNetworkError } from "@/lib/errors";
@@ -21,7 +21,7 @@ export function EmptyState({ art = EmptyArt, ...props }: StateProps) {
 
 export interface FailedStateProps {
   error: unknown;
-  /** What could not be loaded; the default speaks of 'this'. */
+  /** What could not be loaded; the default says 'this'. */
   title?: ReactNode;
   onRetry?: () => void;
   heading?: StateProps["heading"];
@@ -95,7 +95,7 @@ export function FormSkeleton({ fields = 4, photo }: { fields?: number; photo?: b
   );
 }
 
-/** One object's page: a person's words and its facts; beside them, on phones below, what stands in the rail. */
+/** One object's page: text and facts, with the rail beside them, or below on phones. */
 export function DetailSkeleton({ label }: { label?: string }) {
   return (
     <div className="two wide" role="status" aria-busy="true" aria-label={label ?? t("common.loading")}>

@@ -72,7 +72,7 @@ const shapes: Record<BadgeStatus, { className: string; shape: ReactNode }> = {
   },
 };
 
-/** The shape of a badge alone, for states of other things that are told by the same shapes. */
+/** Only a badge's shape, for other states shown with the same shapes. */
 export function StatusShape({ status }: { status: BadgeStatus }) {
   return (
     <svg viewBox="0 0 16 16" aria-hidden="true">

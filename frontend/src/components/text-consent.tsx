@@ -15,7 +15,7 @@ export interface TextConsentProps {
   stoppedAt?: string | null;
 }
 
-/** The consent to texts, below a phone number; nothing where the server can send none. */
+/** The consent to texts, below a phone number; nothing if the server cannot send texts. */
 export function TextConsent({ number, checked, onChange, stoppedAt }: TextConsentProps) {
   const config = useAppConfig();
   const hint = useId();

@@ -10,7 +10,7 @@ export interface TimelineStep {
   body?: ReactNode;
 }
 
-/** The bridge upright: what happened, what happens now, what comes. */
+/** A vertical bridge: past, current and coming steps. */
 export function Timeline({ steps, label }: { steps: readonly TimelineStep[]; label: string }) {
   return (
     <ol className="timeline" aria-label={label}>

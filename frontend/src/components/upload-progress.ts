@@ -4,7 +4,7 @@ import { t } from "@/messages";
 import "@/messages/en/files";
 import type { FileProgress } from "./file-upload";
 
-/** How a file on its way is told in the list. */
+/** How the list shows a file that is being sent. */
 export function progressOf(entry: Pending | undefined): FileProgress | undefined {
   if (!entry) return undefined;
   if (entry.error !== null) return { error: entry.error };

@@ -13,9 +13,9 @@ export type CodeCheck =
       ok: true;
       proof: string;
       matches: AccountMatch[];
-      /** Signed in with the proved address: how many requests sent without an account came along. */
+      /** Signed in with the proved address: the number of claimed requests. */
       claimed_requests?: number;
-      /** The same: how many of this admin's invitations waited for the proof and are on their way now. */
+      /** The same: the number of this admin's invitations that waited for the proof and are now sent. */
       sent_invitations?: number;
     }
   | { ok: false; reason: "wrong_code" | "expired"; tries_left: number };

@@ -1,4 +1,7 @@
-/** Of a person without a fixed address: what stands in its place, in English, because the database keeps a street and a code. */
+/**
+ * The stored values for a person without a fixed address, in English, because the database requires a street and a
+ * code.
+ */
 import { localName } from "./local-name";
 
 export const NO_ADDRESS = "No fixed address";

@@ -1,7 +1,7 @@
 /** Tables as CSV (RFC 4180) for spreadsheet programs. */
 import { saveFile } from "./save-file";
 
-/** Begins a formula in a spreadsheet: such a cell is defused with an apostrophe, because its text came from strangers. */
+/** The start of a spreadsheet formula. Such cells get an apostrophe, because their text comes from strangers. */
 const FORMULA = /^[=+\-@\t\r]/;
 
 function cell(value: string | number | null | undefined): string {
@@ -19,7 +19,7 @@ export function toCsv(
   return [heads, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
-/** Hands a CSV to the browser as a download; the mark in front makes Excel read it as UTF-8. */
+/** Downloads a CSV; the byte order mark makes Excel read it as UTF-8. */
 export function downloadCsv(fileName: string, csv: string): void {
   saveFile(fileName, ["\uFEFF", csv], "text/csv;charset=utf-8");
 }

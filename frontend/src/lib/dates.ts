@@ -4,7 +4,7 @@ const FIRST_ANSWER_BUSINESS_DAYS = 5;
 /** Most people have a decision after 5–7 days. */
 const DECISION_DAYS = 7;
 
-/** Who was promised money and heard nothing may ask after as many business days. */
+/** The business days after which somebody who was promised money may ask. */
 const WORD_BUSINESS_DAYS = 5;
 
 function addDays(from: Date, days: number): Date {
@@ -26,11 +26,11 @@ export function addBusinessDays(from: Date, days: number): Date {
   return date;
 }
 
-/** By when a request that was sent then has a first answer. */
+/** The date of the first answer for a request sent at that time. */
 export const firstAnswerBy = (sentAt: string): Date => addBusinessDays(new Date(sentAt), FIRST_ANSWER_BUSINESS_DAYS);
 
-/** By when it has a decision. */
+/** The date of the decision. */
 export const decisionBy = (sentAt: string): Date => addDays(new Date(sentAt), DECISION_DAYS);
 
-/** By when there is word about money that was promised then. */
+/** The date of news about money promised at that time. */
 export const wordBy = (decidedAt: string): Date => addBusinessDays(new Date(decidedAt), WORD_BUSINESS_DAYS);

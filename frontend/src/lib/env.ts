@@ -24,7 +24,7 @@ let current: AppConfig | null = null;
 let loading: Promise<AppConfig> | null = null;
 const listeners = new Set<() => void>();
 
-/** Reads what the server sent; refuses what cannot work (no key). */
+/** Parses the server's settings; refuses them without a key. */
 export function parseAppConfig(body: unknown, origin: string): AppConfig {
   const raw = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const text = (name: string) => (typeof raw[name] === "string" ? raw[name] : "");

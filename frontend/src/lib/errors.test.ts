@@ -25,7 +25,7 @@ describe("errorMessage", () => {
       "This request has already been approved.",
     ],
     [{ status: 429, message: "x" }, "Too many tries. Wait a moment and try again."],
-    // storage answers 400 and means what its body says
+    // storage answers 400 with the real status in the body
     [{ status: 400, statusCode: "413", message: "x" }, "This is too large to send."],
     [{ status: 400, statusCode: "415", message: "x" }, "This file is not an accepted file type."],
     [

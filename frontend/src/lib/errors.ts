@@ -7,7 +7,7 @@ import "@/messages/en/errors";
 import { t, type MessageKey } from "@/messages";
 import { translated } from "@/messages/catalogue";
 
-/** The fields that errors of supabase-js have in common. */
+/** The common fields of supabase-js errors. */
 interface Known {
   name?: string;
   message?: string;
@@ -15,7 +15,7 @@ interface Known {
   hint?: string | null;
   details?: string | null;
   status?: number;
-  /** Storage answers 400 and says the status it means here. */
+  /** The real status, where storage answers 400. */
   statusCode?: string;
 }
 
@@ -70,14 +70,14 @@ export const isWrongFileType = (error: unknown): boolean => meantStatus(error) =
 export function isNetworkError(error: unknown): boolean {
   const { name, message = "", status } = known(error);
   return (
-    // also what supabase-js makes of a 502, 503 or 504: then the server was reached
+    // supabase-js also uses it for a 502, 503 or 504, when the server was reached
     (name === "AuthRetryableFetchError" && !status) ||
     name === "FunctionsFetchError" ||
     /failed to fetch|networkerror|load failed|fetch failed|network request failed/i.test(message)
   );
 }
 
-/** True when the session is over and signing in again is what helps. */
+/** True if the session is over and a new sign-in is needed. */
 export function isSessionExpired(error: unknown): boolean {
   const { code, name } = known(error);
   return name === "AuthSessionMissingError" || (code !== undefined && byCode[code] === "errors.expired");
@@ -105,7 +105,7 @@ export function errorHint(error: unknown): string | null {
   return known(error).hint ?? null;
 }
 
-/** What the refusal says besides its sentence, as an object; {} when it says nothing. */
+/** The refusal's details as an object; {} if there are none. */
 export function errorDetails(error: unknown): Record<string, unknown> {
   try {
     const details: unknown = JSON.parse(known(error).details ?? "{}");
@@ -115,7 +115,7 @@ export function errorDetails(error: unknown): Record<string, unknown> {
   }
 }
 
-/** Messages for fields out of a `validation_failed`: `{ description: "…" }` (the server's field names). */
+/** Field messages of a `validation_failed`: `{ description: "…" }` (the server's field names). */
 export function fieldErrors(error: unknown): Record<string, string> {
   const fields = errorDetails(error).fields;
   if (typeof fields !== "object" || fields === null) return {};
@@ -126,7 +126,7 @@ export function fieldErrors(error: unknown): Record<string, string> {
   );
 }
 
-/** The refusal's words in a language other than English, where its code has some. */
+/** The refusal's text in another language than English, if its code has one. */
 const refusal = (error: unknown) => translated(`refusals.${errorHint(error) ?? ""}`);
 
 /**

@@ -1,4 +1,4 @@
-/** The limits on files (sections 5 and 9), as pure rules: what is taken, what is refused and why. */
+/** The limits on files (sections 5 and 9) as pure rules: which are accepted or refused, and why. */
 
 export interface FileRules {
   /** MIME types and file extensions as an `accept` attribute lists them ('image/*' allowed). */
@@ -60,7 +60,10 @@ function isAccepted(file: File, accept: readonly string[]): boolean {
   });
 }
 
-/** Splits newly chosen files; `already` is how many are chosen before. Files beyond capacity are dropped, each with its reason. */
+/**
+ * Splits newly chosen files; `already` is the number chosen before. Files beyond the maximum are refused, each with its
+ * reason.
+ */
 export function sortFiles(
   chosen: readonly File[],
   already: number,

@@ -1,7 +1,7 @@
 /**
- * The web font comes after the first question of the request form (`data-fonts="later"`, set by `public/theme.js` for who arrives
- * there for the first time): on a bad line it would take the line from what can be answered. It is fetched while the question is read,
- * and shown with the next page: lines that break anew would move what is being read.
+ * Loads the web font after the first question of the request form (`data-fonts="later"`, set by `public/theme.js` for
+ * new visitors): on a slow line it would delay the question. It is fetched while the question is read and applied on
+ * the next page, because re-wrapped lines would move the text.
  */
 import { store } from "./stored";
 

@@ -1,4 +1,4 @@
-/** A file of its own: what writes numbers is made once per visit, in its language. */
+/** A separate file, because formatters are created once per visit, in its language. */
 import { expect, it, vi } from "vitest";
 import { formatMoney, formatPercent } from "./format";
 

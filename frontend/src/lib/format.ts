@@ -2,13 +2,13 @@
 
 import { dayWords, intlLocale } from "@/messages/locale";
 
-/** Made at its first use, when the language of the visit is known. */
+/** Created on first use, when the language is known. */
 function once<T>(make: (locale: string) => T): () => T {
   let made: T | undefined;
   return () => (made ??= make(intlLocale()));
 }
 
-/** Writes a date; no engine knows the months and days of Haitian Creole, so the language may have its own. */
+/** Formats a date. No engine knows the months and days of Haitian Creole, so a language may have its own. */
 const inDays = (format: Intl.DateTimeFormat, value: string | number | Date): string =>
   dayWords(format.format(toDate(value)));
 

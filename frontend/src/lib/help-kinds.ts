@@ -7,7 +7,7 @@ export interface HelpKind {
   description: string | null;
 }
 
-/** A plain GET, as `public/theme.js` asks for it before the app's code has come. */
+/** A plain GET, which `public/theme.js` starts before the app's code has loaded. */
 export async function loadHelpKinds(): Promise<HelpKind[]> {
   const { apiUrl } = await loadAppConfig();
   const response = await fetch(`${apiUrl}/functions/v1/get-categories`);

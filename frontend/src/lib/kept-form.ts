@@ -1,19 +1,21 @@
-/** What is typed into a long form survives a reload, the back button and an expired session: kept in this tab until sent. */
+/**
+ * Keeps the input of a long form in this tab until it is sent, across reloads, the back button and an expired session.
+ */
 import { useCallback, useLayoutEffect } from "react";
 import type { FieldValues, UseFormReturn } from "react-hook-form";
 import { readStoredJson, removeStored, store } from "./stored";
 
 const nameOf = (key: string) => `kept-form:${key}`;
 
-/** What was kept under `key`, or `fallback`. Hand it to `useForm` as `defaultValues`. */
+/** The values kept under `key`, or `fallback`. Pass them to `useForm` as `defaultValues`. */
 export function readKept<T extends object>(key: string, fallback: T): T {
   const kept = readStoredJson("tab", nameOf(key));
   return typeof kept === "object" && kept !== null ? { ...fallback, ...kept } : fallback;
 }
 
 /**
- * Keeps the form's values as they change, from the moment it is seen: an effect after the paint would miss what is typed
- * into it at once. Call the returned function once they were sent.
+ * Saves the form's values as they change, from the first paint on: a later effect would miss early typing. Call the
+ * returned function once they were sent.
  */
 export function useKeptForm<T extends FieldValues, O>(form: UseFormReturn<T, unknown, O>, key: string): () => void {
   useLayoutEffect(
@@ -27,5 +29,5 @@ export function useKeptForm<T extends FieldValues, O>(form: UseFormReturn<T, unk
   return useCallback(() => forgetKept(key), [key]);
 }
 
-/** Lets go of what was kept under `key`: it was sent, or given up on purpose. */
+/** Deletes the values kept under `key`, after sending or cancelling. */
 export const forgetKept = (key: string): void => removeStored("tab", nameOf(key));

@@ -1,7 +1,6 @@
 /**
- * Changes made elsewhere, read as they happen: a channel of the server tells which tables changed, the query cache reads again.
- * Nothing of what the channel says is shown: what a person may see is asked for as ever. While the channel is down the same reads
- * ask by themselves (`whileDown`).
+ * Live updates: a realtime channel reports which tables changed, and the query cache reads again. The channel's data is
+ * never shown; reads decide what a person may see. While the channel is down, the same reads poll (`whileDown`).
  */
 import type { QueryClient, QueryKey } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
@@ -9,18 +8,18 @@ import { getSupabase, type Client } from "./supabase";
 
 export interface LiveTable {
   table: string;
-  /** As PostgREST writes it: `user_id=eq.…`. Policies decide what is told; the filter spares the server the question. */
+  /** As PostgREST writes it: `user_id=eq.…`. Policies decide what is sent; the filter saves the server work. */
   filter: string;
-  /** What a changed row makes old. */
+  /** The keys that a changed row invalidates. */
   keys: readonly QueryKey[];
 }
 
-/** `joining` until the first channel stands: nothing was lost yet. */
+/** `joining` until the first channel is joined: nothing was missed yet. */
 export type LiveState = "joining" | "live" | "down";
 
-/** How often pages ask by themselves while nothing is told. */
+/** The polling interval while the channel is down. */
 export const POLL_SECONDS = 30;
-/** What changes together is read once. */
+/** Changes within this time are read once. */
 const GATHER_MS = 150;
 
 let state: LiveState = "joining";
@@ -44,10 +43,10 @@ export const useLiveState = (): LiveState =>
     () => "joining",
   );
 
-/** `refetchInterval` of a read that changes elsewhere. */
+/** The `refetchInterval` of a read that can change elsewhere. */
 export const whileDown = () => (state === "live" ? false : POLL_SECONDS * 1000);
 
-/** Reads `keys` again, those that come in quick succession together. */
+/** Invalidates `keys`, combining those in quick succession. */
 function gathering(cache: QueryClient) {
   const old = new Map<string, QueryKey>();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -67,7 +66,10 @@ function gathering(cache: QueryClient) {
 
 let count = 0;
 
-/** Follows the tables until the returned function is called. Each time the channel stands, all is read again: nobody knows what was missed. */
+/**
+ * Follows the tables until the returned function is called. After each join everything is read again, because changes
+ * may have been missed.
+ */
 export function follow(cache: QueryClient, tables: readonly LiveTable[]): () => void {
   const all = tables.flatMap(({ keys }) => keys);
   const { readAgain, stop } = gathering(cache);
@@ -76,7 +78,7 @@ export function follow(cache: QueryClient, tables: readonly LiveTable[]): () => 
 
   const join = (client: Client) => {
     let over = false;
-    // a name of its own: a channel that is just being left is not joined again
+    // a new name, because a channel that is being left cannot be joined again
     let channel = client.channel(`changes-${++count}`);
     for (const { table, filter, keys } of tables) {
       channel = channel.on("postgres_changes", { event: "*", schema: "public", table, filter }, () => readAgain(keys));
@@ -84,11 +86,11 @@ export function follow(cache: QueryClient, tables: readonly LiveTable[]): () => 
     const fell = () => {
       if (over || state === "down") return;
       tell("down");
-      // what polls begins now, not with the next render
+      // start polling now, not at the next render
       readAgain(all);
     };
     channel
-      // only this says that changes are told from now on; a server that cannot follow them says 'error'
+      // only this confirms that changes are sent; a server that cannot follow them says 'error'
       .on("system", {}, ({ extension, status }: { extension?: string; status?: string }) => {
         if (over || extension !== "postgres_changes") return;
         if (status !== "ok") return fell();
@@ -98,7 +100,7 @@ export function follow(cache: QueryClient, tables: readonly LiveTable[]): () => 
       .subscribe((status) => {
         if (status !== "SUBSCRIBED") fell();
       });
-    // A socket does not notice that its line was gone before its next heartbeats fail: another one takes its place.
+    // A socket notices a lost connection only when heartbeats fail, so it is replaced when the browser is online again.
     const onOnline = () => {
       leave();
       void client.realtime.disconnect().then(() => {
@@ -119,7 +121,7 @@ export function follow(cache: QueryClient, tables: readonly LiveTable[]): () => 
     .then((client) => {
       if (!left) leave = join(client);
     })
-    // no client: the page itself says that nothing can be read; no sockets: it asks by itself
+    // without a client the page shows its own error; without sockets it polls
     .catch(() => left || tell("down"));
   return () => {
     left = true;

@@ -1,10 +1,10 @@
-/** The page's side of the service worker (`src/worker`): it comes with the request form, once that stands. */
+/** The page's side of the service worker (`src/worker`), registered once the request form has loaded. */
 import type { Told } from "@/worker/shell";
 
 const WORKER = "/sw.js";
 const tell = (worker: ServiceWorker | null, told: Told) => worker?.postMessage(told);
 
-/** Built files that this page has loaded; the browser still has them, so that keeping them takes nothing of the line. */
+/** Built files that this page has loaded; copying them from the browser's cache needs no download. */
 const used = (): string[] =>
   performance
     .getEntriesByType("resource")
@@ -25,7 +25,7 @@ async function register(): Promise<void> {
   if (left) return void (await registration.unregister());
   const loaded = () => tell(registration.waiting, { kind: "loaded", entry: entry() });
   loaded();
-  // a newer worker comes while this page is read, and the other pages that kept it waiting go
+  // a newer worker may arrive, and the other pages that kept it waiting may close
   registration.addEventListener("updatefound", () => registration.installing?.addEventListener("statechange", loaded));
   document.addEventListener("visibilitychange", loaded);
   const share = () => tell(registration.active, { kind: "used", files: used() });
@@ -35,8 +35,8 @@ async function register(): Promise<void> {
 }
 
 /**
- * Keeps the form's files on this device, when the page has nothing more to load. Without a service worker (old, private, or forbidden
- * by the browser) everything works as long as the page stays open.
+ * Stores the form's files on this device once the page has finished loading. Without a service worker (old, private, or
+ * forbidden by the browser) everything works as long as the page stays open.
  */
 export function keepShell(): void {
   if (!import.meta.env.PROD || !("serviceWorker" in navigator)) return;
@@ -45,7 +45,7 @@ export function keepShell(): void {
   else window.addEventListener("load", begin, { once: true });
 }
 
-/** Takes the kept files and the worker away, which goes on with it when the page is gone: for 'Exit this page'. */
+/** Deletes the stored files and the worker, for 'Exit this page'. The worker continues after the page is gone. */
 export function forgetShell(): void {
   left = true;
   if ("serviceWorker" in navigator) tell(navigator.serviceWorker.controller, { kind: "forget" });

@@ -1,7 +1,7 @@
 import { useEffect, useSyncExternalStore } from "react";
 import { t } from "@/messages";
 
-/** What stands at the end of the breadcrumb; null between two pages. */
+/** The last part of the breadcrumb; null between two pages. */
 let crumb: string | null = null;
 const listeners = new Set<() => void>();
 

@@ -1,4 +1,6 @@
-/** Told when somebody else is here (signed in, out, or another account): what was kept of the last person must go. */
+/**
+ * Announces a change of the person (sign-in, sign-out, another account), so that data of the previous one is dropped.
+ */
 
 const listeners = new Set<() => void>();
 

@@ -2,12 +2,12 @@
 import { newKey } from "./new-key";
 import { getSupabase } from "./supabase";
 
-/** A change of a picture is over after this long. */
+/** A picture change takes at most this long. */
 const SETTLED_MS = 60 * 60_000;
 
 export interface PictureChange {
   bucket: "profile-photos" | "logos";
-  /** Whose pictures: the id of the person or the organization. */
+  /** The owner's folder: the id of the person or the organization. */
   folder: string;
   file: File;
   /** With its dot. */
@@ -18,7 +18,10 @@ export interface PictureChange {
   pointTo: (path: string) => Promise<void>;
 }
 
-/** Stores a picture under a new name (no cache shows the old one), points its owner at it, then takes the one before away. */
+/**
+ * Stores a picture under a new name (so that no cache shows the old one), points its owner's row to it, and deletes the
+ * previous one.
+ */
 export async function replacePicture({
   bucket,
   folder,
@@ -38,7 +41,7 @@ export async function replacePicture({
     await pictures.remove([path]);
     throw refused;
   }
-  // with what is left of earlier changes whose last step did not arrive; a newer one may be another tab's, on its way
+  // also deletes remains of earlier, incomplete changes; a newer file may be another tab's upload in progress
   const { data: found } = await pictures.list(folder);
   const leftOver = (found ?? [])
     .filter(({ created_at }) => created_at !== null && Date.parse(created_at) < Date.now() - SETTLED_MS)

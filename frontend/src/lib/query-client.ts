@@ -7,12 +7,12 @@ import { reads } from "./query-keys";
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // offline is an answer too, and is told at once; nothing waits in silence for the connection
+      // report being offline at once instead of waiting silently for the connection
       networkMode: "always",
       staleTime: 30_000,
       gcTime: 10 * 60_000,
-      // An answer is an answer; only what may pass is tried again. supabase-js repeats by itself what did not arrive:
-      // repeating that again would keep people waiting for half a minute before they are told.
+      // Only temporary failures are retried. supabase-js already retries requests that did not arrive; retrying these
+      // again would delay the error by half a minute.
       retry: (failures, error) =>
         failures < 1 && !isNetworkError(error) && !isRefused(error) && !isNotFound(error) && !isSessionExpired(error),
       refetchOnWindowFocus: true,
@@ -21,7 +21,7 @@ export const queryClient = new QueryClient({
   },
 });
 
-// Not `clear()`: it would leave a shown page waiting for a query that is no longer kept. Who is here is known already.
+// Not `clear()`, which would leave a visible page waiting for a removed query. The person is already known.
 onPersonChange(() => {
   queryClient.removeQueries({ type: "inactive" });
   void queryClient.resetQueries({ type: "active", predicate: ({ queryKey }) => queryKey[0] !== reads.me[0] });

@@ -1,6 +1,6 @@
 /**
- * How the keys of all reads begin. A write or a change made elsewhere makes reads of several features old; each feature builds
- * its keys on these and names the others' by them.
+ * The prefixes of all query keys. A write or a change elsewhere can invalidate reads of several features; each feature
+ * builds its keys on these and refers to others by them.
  */
 export const reads = {
   me: ["me"],

@@ -1,4 +1,4 @@
-/** Documents of requests on their way into storage: for an account into the request's folder, for a guest into a slot. */
+/** Uploads documents of requests: for an account into the request's folder, for a guest into a slot. */
 import { z } from "zod";
 import type { Database } from "@/types/database";
 import { fileExtension, mimeTypeOf } from "./files";
@@ -19,11 +19,11 @@ export interface StoredDocument {
   /** Bytes. */
   size: number;
   path: string;
-  /** Sent signed out: `id` is its slot, and whatever takes it names it. */
+  /** Uploaded while signed out: `id` is its slot. */
   slot: boolean;
 }
 
-/** What people call the file, as long as the database takes it. */
+/** The file's name, shortened to the database's limit. */
 const nameOf = (file: File) => file.name.slice(-255);
 
 export interface Sending {
@@ -68,7 +68,7 @@ export async function uploadToRequest(requestId: string, chosen: File, sending: 
 
 const slotSchema = z.object({ id: z.string(), bucket: z.string(), path: z.string() });
 
-/** Signed out: a place for one file under `key`, opened by a short-lived signed upload token. */
+/** Signed out: uploads a file into a slot under `key`, with a short-lived signed token. */
 export async function uploadToSlot(key: string, chosen: File, sending: Sending = {}): Promise<StoredDocument> {
   const supabase = await getSupabase();
   const file = await shrinkPhoto(chosen);
@@ -111,11 +111,11 @@ export async function removeDocument(document: StoredDocument): Promise<void> {
   }
   const { error } = await supabase.from("request_documents").delete().eq("id", document.id);
   if (error) throw error;
-  // The row is what counts; an object left behind is swept with the draft.
+  // Only the row matters; a remaining object is swept with the draft.
   await supabase.storage.from(BUCKET).remove([document.path]);
 }
 
-/** An address that downloads one document, good for a minute. */
+/** A download URL for one document, valid for a minute. */
 export async function documentUrl(path: string, options?: { download: string }): Promise<string> {
   const supabase = await getSupabase();
   const { data, error } = await supabase.storage.from(BUCKET).createSignedUrl(path, 60, options);

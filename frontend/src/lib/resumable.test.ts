@@ -12,7 +12,7 @@ interface Made {
   body: string;
 }
 
-/** A server that takes `bites` bytes of each PATCH and then cuts the line; null: all of it. */
+/** A server that accepts `bites` bytes of each PATCH and then drops the connection; null: all of it. */
 let bites: (number | null)[] = [];
 let stored = "";
 let made: Made[] = [];

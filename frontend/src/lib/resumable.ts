@@ -1,6 +1,6 @@
 /**
- * Uploads that go on where they broke off, by TUS 1.0.0 at `/storage/v1/upload/resumable` (docs/storage.md). A line that comes and
- * goes costs what was on it, not what has arrived. supabase-js has no such call.
+ * Resumable uploads by TUS 1.0.0 at `/storage/v1/upload/resumable` (docs/storage.md). A dropped connection loses only
+ * the bytes in flight. supabase-js has no such call.
  */
 import { loadAppConfig } from "./env";
 
@@ -11,7 +11,10 @@ export interface ResumableUpload {
   file: Blob;
   /** MIME type. */
   type: string;
-  /** Who sends it, asked for at each request: a session may be renewed meanwhile. `signed` goes to the door for signed links. */
+  /**
+   * The authorization headers, requested each time because the session may be renewed. `signed` uses the endpoint for
+   * signed links.
+   */
   headers: () => Promise<Record<string, string>>;
   signed: boolean;
   signal?: AbortSignal;
@@ -19,10 +22,10 @@ export interface ResumableUpload {
   onProgress?: (percent: number) => void;
 }
 
-/** How long until the next try when the line is there and sending fails nevertheless, ms; after the last one it is given up. */
+/** Pauses in ms between attempts that fail although online; after the last one the upload fails. */
 export const PAUSES_MS = [1_000, 2_000, 4_000, 8_000, 16_000];
 
-/** What the server answered instead of taking bytes; `status` says the rest (`lib/errors`). */
+/** A refusal by the server; `status` has the reason (`lib/errors`). */
 class UploadRefused extends Error {
   constructor(
     readonly status: number,
@@ -42,7 +45,7 @@ interface Answer {
   header: (name: string) => string | null;
 }
 
-/** By XMLHttpRequest: fetch tells nothing of how far a body is. */
+/** Uses XMLHttpRequest, because fetch does not report upload progress. */
 function send(
   method: string,
   url: string,
@@ -75,7 +78,7 @@ function send(
 
 const inBase64 = (text: string) => btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 
-/** Resolves when the line is back or the pause is over; an aborted upload waits for nothing. */
+/** Resolves when online again or after the pause, and at once if aborted. */
 function pause(ms: number | null, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const timer = ms === null ? undefined : setTimeout(done, ms);
@@ -90,7 +93,7 @@ function pause(ms: number | null, signal: AbortSignal | undefined): Promise<void
   });
 }
 
-/** Sends the file to its end. Without a line it waits for one, however long; it throws what the server refuses. */
+/** Sends the whole file. Offline it waits, however long; it throws refusals of the server. */
 export async function uploadResumable(upload: ResumableUpload): Promise<void> {
   const { file, signal, onProgress } = upload;
   const { apiUrl } = await loadAppConfig();
@@ -145,7 +148,7 @@ export async function uploadResumable(upload: ResumableUpload): Promise<void> {
       await step();
     } catch (error) {
       signal?.throwIfAborted();
-      // it ended on the server meanwhile: begin anew
+      // the upload expired on the server, so start again
       const gone = location !== null && error instanceof UploadRefused && [404, 410].includes(error.status);
       if (!gone && !mayPass(error)) throw error;
       if (gone) {

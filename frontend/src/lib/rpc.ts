@@ -1,4 +1,4 @@
-/** The door to the database's functions: what they answer is checked here, so that no page meets a shape it does not know. */
+/** Calls database functions and validates their answers, so that no page gets an unexpected shape. */
 import { z } from "zod";
 import type { Database } from "@/types/database";
 import { getSupabase } from "./supabase";
@@ -17,5 +17,5 @@ export async function rpc<Name extends keyof Functions & string, S extends z.Zod
   return schema.parse(data);
 }
 
-/** The answer of a function that is called for what it does. */
+/** For functions whose answer is ignored. */
 export const nothing = z.unknown();

@@ -1,4 +1,4 @@
-/** Hands a file to the browser as a download. */
+/** Downloads a file. */
 export function saveFile(name: string, parts: BlobPart[], type: string): void {
   const url = URL.createObjectURL(new Blob(parts, { type }));
   const link = document.createElement("a");

@@ -1,6 +1,6 @@
-/** One way to search everywhere: every word that was typed is found, wherever it stands; signs of a pattern are letters. */
+/** The search semantics everywhere: every typed word must occur somewhere; pattern characters are literal. */
 
-/** At most this many words count; more are no search. */
+/** At most this many words are used. */
 const MOST_WORDS = 8;
 
 /** The typed words as patterns for `like`; the database's `private.search_patterns` makes the same. */

@@ -1,4 +1,4 @@
-/** Who is here: the session as the whole app reads it. `features/session` provides it. */
+/** The session for the whole app, provided by `features/session`. */
 import { createContext, use } from "react";
 
 export type AccountRole = "requester" | "nonprofit" | "donor";
@@ -23,7 +23,7 @@ export interface AppUser {
 export interface Organization {
   id: string;
   name: string;
-  /** What they are in it, as the database knows it; this, not `nonprofitRole`, is where power comes from. */
+  /** The role in it, from the database. This, not `nonprofitRole`, gives rights. */
   role: NonprofitRole;
   /** Object name in the public bucket `logos`. */
   logoPath: string | null;
@@ -39,16 +39,16 @@ export interface Session {
   status: "loading" | "failed" | "signed-out" | "signed-in";
   /** Why reading failed. */
   error: unknown;
-  /** How the last session of this visit ended: by 'Logout', or on its own. */
+  /** How the last session of this visit ended: by 'Logout' or by expiry. */
   ended: "choice" | "expired" | null;
   user: AppUser | null;
   organization: Organization | null;
   selectedNonprofit: SelectedNonprofit | null;
   /** Reads role, profile and organization again (after a role choice, onboarding, an accepted invitation). */
   refresh: () => Promise<void>;
-  /** Ends the session here; queries of the last person are forgotten. Throws when the server cannot be reached. */
+  /** Ends the session and drops the person's queries. Throws if the server cannot be reached. */
   signOut: () => Promise<void>;
-  /** The login page is shown: from here on a guard asks as it asks every visitor. */
+  /** Called when the login page is shown: from then on guards treat the visitor as signed out. */
   forgetEnd: () => void;
   /** Keeps the requester's nonprofit in this browser and, signed in, on their profile. */
   selectNonprofit: (nonprofit: SelectedNonprofit) => Promise<void>;
@@ -95,7 +95,7 @@ const abilities: Record<Ability, readonly NonprofitRole[]> = {
   message_donors: ["admin", "manager"],
 };
 
-/** For showing or hiding only: the policies in the database are what protects. */
+/** For showing or hiding only: the database's policies protect the data. */
 export function can(session: Pick<Session, "organization">, ability: Ability): boolean {
   return session.organization !== null && abilities[ability].includes(session.organization.role);
 }

@@ -1,12 +1,15 @@
-/** Photos as they are needed: a letter stays readable, and a phone's twelve megapixels do not have to cross a bad line. */
+/** Shrinks photos: documents stay readable, but a phone's twelve megapixels need not be sent over a slow line. */
 
 /** Pixels of the longer side. */
 const LONGEST = 2_000;
 const QUALITY = 0.8;
-/** Smaller ones go as they are, bytes. */
+/** Smaller files are sent unchanged, in bytes. */
 const SMALL = 400_000;
 
-/** The photo as a smaller JPEG, or the file itself: no photo, small enough, or not to be read here. Where it was taken stays behind. */
+/**
+ * The photo as a smaller JPEG without location data, or the file itself if it is no photo, small enough, or unreadable
+ * here.
+ */
 export async function shrinkPhoto(file: File): Promise<File> {
   if (!/^image\/(?:jpeg|png)$/.test(file.type) || file.size <= SMALL) return file;
   const address = URL.createObjectURL(file);
@@ -20,7 +23,7 @@ export async function shrinkPhoto(file: File): Promise<File> {
     canvas.height = Math.round(image.naturalHeight * scale);
     const drawing = canvas.getContext("2d");
     if (!drawing) return file;
-    // what is clear in a PNG is white on paper
+    // white background for transparent PNGs
     drawing.fillStyle = "#fff";
     drawing.fillRect(0, 0, canvas.width, canvas.height);
     drawing.drawImage(image, 0, 0, canvas.width, canvas.height);

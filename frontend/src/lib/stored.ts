@@ -1,6 +1,6 @@
 /**
- * What this browser keeps: in this tab, or for all of them. Storage may be closed or full: then nothing is kept, and what was
- * to be kept is on the page alone.
+ * Browser storage, per tab or shared by all tabs. If storage is unavailable or full, nothing is stored and the data is
+ * only in the page.
  */
 export type Shelf = "tab" | "browser";
 
@@ -17,7 +17,7 @@ export function readStored(shelf: Shelf, name: string): string | null {
   }
 }
 
-/** What was stored as JSON; null when there is none that can be read. */
+/** A stored JSON value; null if missing or invalid. */
 export function readStoredJson(shelf: Shelf, name: string): unknown {
   try {
     return JSON.parse(shelves[shelf]().getItem(name) ?? "null");
@@ -26,7 +26,7 @@ export function readStoredJson(shelf: Shelf, name: string): unknown {
   }
 }
 
-/** False when the browser did not take it. */
+/** False if it could not be stored. */
 export function store(shelf: Shelf, name: string, text: string): boolean {
   try {
     shelves[shelf]().setItem(name, text);
@@ -49,12 +49,12 @@ export const SESSION_STORAGE_KEY = "aidbridge-auth";
 
 const GUEST_ANSWERS = "aidbridge-request:guest:";
 
-/** Leaves nothing behind of what was typed or opened here without an account. */
+/** Deletes everything typed or opened here without an account. */
 export function forgetEverythingTyped(): void {
   try {
     sessionStorage.clear();
     for (const name of Object.keys(localStorage)) if (name.startsWith(GUEST_ANSWERS)) localStorage.removeItem(name);
   } catch {
-    // storage is closed: nothing was kept
+    // storage is unavailable, so nothing was stored
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The one supabase-js client, made on first use. supabase-js is a chunk of its own:
- * a visitor of the public pages never downloads it.
+ * The only supabase-js client, created on first use. supabase-js is a separate chunk that visitors
+ * of public pages do not download.
  */
 import type { SupabaseClient } from "@supabase/supabase-js";
 import { currentLocale } from "@/messages/locale";
@@ -29,10 +29,10 @@ export function getSupabase(): Promise<Client> {
       const made = createClient<Database>(config.apiUrl, config.publishableKey, {
         auth: {
           storageKey: SESSION_STORAGE_KEY,
-          // The reset page reads its own link: tokens in the query, in the fragment, or a code.
+          // The reset page reads its own link: tokens in the query or fragment, or a code.
           detectSessionInUrl: window.location.pathname !== "/reset-password",
         },
-        // the page's language, which need not be the browser's: mails are written in it
+        // the page's language for mails, which may differ from the browser's
         global: { headers: { "Accept-Language": currentLocale() } },
         realtime: { heartbeatIntervalMs: 30_000, timeout: 10_000 },
       });
@@ -46,7 +46,7 @@ export function getSupabase(): Promise<Client> {
   return client;
 }
 
-/** Whether this browser may hold a session: only then is supabase-js worth loading on a public page. */
+/** Whether this browser may have a session: only then does a public page load supabase-js. */
 export function mayHaveSession(): boolean {
   const { search, hash } = window.location;
   if (/[#&]access_token=/.test(hash) || /[?&]code=/.test(search)) return true;

@@ -1,6 +1,6 @@
 /**
- * Whether texts can reach a phone number as it was typed: with a country code, or one of the United States without. The database
- * says the same (`private.sms_number`).
+ * Whether texts can reach a typed phone number: with a country code, or a US number without. Same rule as in the
+ * database (`private.sms_number`).
  */
 export function canGetTexts(typed: string): boolean {
   const number = typed.replace(/[\s()./-]/g, "");

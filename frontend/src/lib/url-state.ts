@@ -1,16 +1,16 @@
 /**
- * What a page shows and the address holds: the tab, filters, the page of a list, an open dialog. Reloading, going back and sharing
- * keep it; an address that makes no sense is the default, and the default stands in no address. (What a link brings along, as `next`
- * or a token, is no state: that is read with `useSearchParams`.)
+ * State kept in the URL: the tab, filters, the page of a list, an open dialog. Reloading, going back and sharing keep
+ * it; invalid values mean the default, and the default is not written. (Parameters of links, such as `next` or a token,
+ * are not state and are read with `useSearchParams`.)
  */
 import { createParser, parseAsStringLiteral, useQueryState, type Options } from "nuqs";
 
-/** A change takes the place of the entry in the history, and leaves the reader where they are. */
+/** A change replaces the history entry and keeps the scroll position. */
 export const replacing = { history: "replace", scroll: false } as const satisfies Options;
-/** The way back leads to what was shown before. */
+/** Going back shows the previous state. */
 export const pushing = { history: "push", scroll: false } as const satisfies Options;
 
-/** One of `tabs`, the first when the address names none; `?tab=`. */
+/** One of `tabs`, by default the first; `?tab=`. */
 export function useTab<Tab extends string>(tabs: readonly [Tab, ...Tab[]]) {
   const [tab, setTab] = useQueryState(
     "tab",
@@ -37,5 +37,5 @@ export const parseAsDay = createParser<string>({
   serialize: String,
 });
 
-/** A word that stands in the address without a value: `?donate`. */
+/** A parameter without a value: `?donate`. */
 export const parseAsMark = createParser<true>({ parse: () => true, serialize: () => "" });

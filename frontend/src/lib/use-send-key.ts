@@ -3,8 +3,8 @@ import { errorHint } from "./errors";
 import { newKey } from "./new-key";
 
 /**
- * The key under which a form is sent once, however often an answer is lost. `refused` makes another when the first version went out
- * and this one says otherwise: whoever was told that and sends again means a second one.
+ * The idempotency key of a form, so that it is sent once even if answers are lost. `refused` makes a new key if another
+ * version was already sent under it: sending again after that message means a second one.
  */
 export function useSendKey() {
   const [key, setKey] = useState(newKey);

@@ -1,4 +1,7 @@
-/** Files on their way, one after the other: a slow line finishes one document rather than none. Each says for itself how it goes. */
+/**
+ * Uploads files one after the other, so that a slow line completes some documents rather than none. Each has its own
+ * progress.
+ */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { t } from "@/messages";
 import "@/messages/en/files";
@@ -8,18 +11,18 @@ import { toast } from "./toast";
 
 export interface Pending {
   file: File;
-  /** Percent sent; null while it waits for its turn. */
+  /** Percent sent; null while waiting. */
   percent: number | null;
-  /** Why it did not arrive, in words; null while it waits or is on its way. */
+  /** Why it failed, in words; null while waiting or uploading. */
   error: string | null;
-  /** Another try would end the same way: the file itself is refused. */
+  /** A retry would fail too, because the file itself is refused. */
   refused?: boolean;
 }
 
 export interface UseUploads {
   upload: (file: File, sending: Sending) => Promise<StoredDocument>;
   onArrived: (document: StoredDocument) => void;
-  /** Another one ends what is on its way: it is no file of the next request. */
+  /** A new value cancels running uploads, which do not belong to the next request. */
   batch: string;
 }
 
@@ -27,9 +30,9 @@ export interface Uploads {
   pending: readonly Pending[];
   /** Lists files without sending them. */
   hold: (files: readonly File[]) => void;
-  /** Sends a listed file after those before it; whether it arrived. */
+  /** Sends a listed file after the earlier ones; returns whether it succeeded. */
   send: (file: File) => Promise<boolean>;
-  /** Takes a file out of the list, and ends its upload. */
+  /** Removes a file from the list and cancels its upload. */
   drop: (file: File) => void;
 }
 
@@ -73,7 +76,7 @@ export function useUploads(given: UseUploads): Uploads {
             signal,
             onProgress: (percent) => put(file, { percent, error: null }),
           });
-          // taken out in its last moment
+          // removed at the last moment
           if (signal.aborted) {
             await removeDocument(document).catch(() => undefined);
             return false;

@@ -12,7 +12,7 @@ function* sources(dir: string): Generator<string> {
   }
 }
 
-/** Words that no page loads in English: there the database's own are shown. */
+/** Texts that no page loads in English, because the database's own are shown. */
 const FOREIGN_ONLY = ["names", "refusals", "notification", "mail"];
 
 const src = join(import.meta.dirname, "..");
@@ -47,7 +47,7 @@ describe("each source file", () => {
     if (wanted.length === 0) continue;
     it(`${path.slice(src.length + 1)} loads the words it uses`, () => {
       for (const feature of wanted) {
-        // a message file is loaded by this file, or by the layout that every page has around it
+        // a message file is loaded by this file or by a layout around every page
         const around = feature === "shell" && /app\/(?:layouts|guard)/.test(path);
         expect(around || code.includes(`@/messages/en/${feature}"`), `${path} uses ${feature}.…`).toBe(true);
       }

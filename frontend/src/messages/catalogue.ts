@@ -1,8 +1,8 @@
 /**
- * The catalogue's machinery: features define their words, `t` looks them up.
+ * The catalogue: features define their texts, `t` looks them up.
  *
- * A feature's words are loaded with the feature (a file that calls `t("wizard.…")` imports
- * `@/messages/en/wizard`; a test checks that), so no page pays for another page's words.
+ * A feature's texts are loaded with the feature (a file that calls `t("wizard.…")` imports
+ * `@/messages/en/wizard`; a test checks that), so no page loads another page's texts.
  */
 
 /** A text, or its plural forms chosen by the parameter `count` (`Intl.PluralRules`). */
@@ -13,7 +13,7 @@ export type Params = Readonly<Record<string, string | number>>;
 const features = new Map<string, Messages>();
 const plurals = new Intl.PluralRules("en-US");
 
-/** Registers a feature's words and hands them back, so that their keys are typed. */
+/** Registers a feature's texts and returns them, so that their keys are typed. */
 export function define<const M extends Messages>(feature: string, messages: M): M {
   features.set(feature, messages);
   return messages;
@@ -33,7 +33,7 @@ export type Translator = (key: string, params?: Params) => string | undefined;
 
 let translator: Translator | null = null;
 
-/** From here on messages are said in another language; null: in English. */
+/** Sets the language of messages; null: English. */
 export function setTranslator(next: Translator | null): void {
   translator = next;
 }

@@ -12,20 +12,20 @@ export const localeNames: Record<Locale, string> = {
   ht: "Kreyòl ayisyen",
 };
 
-/** For `Intl`: no engine knows Haitian Creole, and Haiti writes dates and money as in French. */
+/** For `Intl`: no engine knows Haitian Creole; Haiti formats dates and money as in French. */
 const intlNames: Record<Locale, string> = { en: "en-US", es: "es-US", fr: "fr", ht: "fr-HT" };
 
 const KEPT = "aidbridge-language";
-/** Set while a choice made here has not reached the person's profile. */
+/** Set until a choice made here is stored in the person's profile. */
 const NEWS = "aidbridge-language-new";
 
 /**
- * No language, but a test of the pages (`?lang=ar-XB`): every word of the catalogue turned round and read from the right, so that a
- * text that is not in the catalogue, or a page that knows only left and right, is seen.
+ * A pseudo-language for tests (`?lang=ar-XB`): every text of the catalogue is reversed and read from the right, so that
+ * texts outside of the catalogue and layouts with fixed left and right stand out.
  */
 const PSEUDO = "ar-XB";
 
-/** 'es-MX' → 'es'; null for a language that we do not have. */
+/** 'es-MX' → 'es'; null for unsupported languages. */
 export function knownLocale(tag: string | null | undefined): Locale | null {
   const language = tag?.toLowerCase().split(/[-_]/)[0];
   return locales.find((locale) => locale === language) ?? null;
@@ -35,11 +35,11 @@ export interface Wishes {
   /** The address' query. */
   search: string;
   kept: string | null;
-  /** The browser's languages, the dearest first. */
+  /** The browser's languages, most preferred first. */
   browser: readonly string[];
 }
 
-/** The first wish that we can grant. */
+/** The first supported language. */
 export function chooseLocale({ search, kept, browser }: Wishes): Locale {
   const wishes = [new URLSearchParams(search).get("lang"), kept, ...browser];
   for (const wish of wishes) {
@@ -57,24 +57,27 @@ export const intlLocale = (): string => intlNames[current];
 
 let ownDays: ((date: string) => string) | null = null;
 
-/** A date that `Intl` wrote, in the words of a language that it does not know. */
+/** Translates a date formatted by `Intl` into a language that it does not know. */
 export const dayWords = (date: string): string => (ownDays ? ownDays(date) : date);
 
-/** Keeps a choice in this browser, and for the profile of whoever is signed in here. Where storage is closed the address says it. */
+/**
+ * Stores a choice in this browser, and marks it for the signed-in person's profile. If storage is unavailable, the URL
+ * carries it.
+ */
 export function keepLocale(locale: Locale): void {
   store("browser", KEPT, locale);
   store("browser", NEWS, "1");
 }
 
 /**
- * Brings the language of this browser and that of the person together: a choice made here goes to the profile, else the profile's is
- * read here. `save` writes the profile.
+ * Synchronises the browser's and the person's language: a choice made here goes to the profile, otherwise the profile's
+ * is used here. `save` writes the profile.
  */
 export async function settleWithPerson(kept: string | null, save: (locale: Locale) => Promise<void>): Promise<void> {
   const theirs = knownLocale(kept);
   const news = readStored("browser", NEWS) !== null;
   if (!news && theirs && theirs !== current) {
-    // only where it can be kept: the page would load for ever
+    // only if it can be stored: otherwise the page would reload forever
     if (store("browser", KEPT, theirs) && readStored("browser", KEPT) === theirs) window.location.reload();
     return;
   }
@@ -85,8 +88,9 @@ export async function settleWithPerson(kept: string | null, save: (locale: Local
 let rest: Promise<void> | null = null;
 
 /**
- * Resolves when every page's words are here in the language of the visit: pages outside `parts.ts` wait for it, because many
- * words are read while modules load. A part that does not come is asked for again by the next page; until then it is English.
+ * Resolves when all texts are loaded in the visit's language. Pages outside of `parts.ts` wait for it, because many
+ * texts are read while modules load. A part that fails to load is requested again by the next page; until then it is
+ * English.
  */
 export function allWords(): Promise<void> {
   const locale = current;
@@ -95,7 +99,7 @@ export function allWords(): Promise<void> {
   return rest;
 }
 
-/** Settles the language before anything is shown; a language other than English brings its catalogue. */
+/** Determines the language before anything is shown; other languages than English load their catalogue. */
 export async function startLocale(): Promise<void> {
   const { search } = window.location;
   if (new URLSearchParams(search).get("lang") === PSEUDO) {
@@ -115,6 +119,6 @@ export async function startLocale(): Promise<void> {
     ownDays = daysOf(locale);
     document.documentElement.lang = locale;
   } catch {
-    // the catalogue did not come: English is at hand
+    // the catalogue failed to load: stay with English
   }
 }

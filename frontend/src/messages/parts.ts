@@ -1,6 +1,6 @@
-/** How a language's catalogue is divided, so that the request form does not wait for the words of every other page. */
+/** Divides a language's catalogue, so that the request form does not wait for the texts of all other pages. */
 
-/** The features that come first: the landing page, and the way of a person without an account. */
+/** The features of the first part: the landing page, and the path of a person without an account. */
 export const FIRST: readonly string[] = [
   "common",
   "errors",
@@ -21,5 +21,5 @@ const featureOf = (key: string) => key.split(".")[0] ?? "";
 
 export const comesFirst = (key: string): boolean => FIRST.includes(featureOf(key));
 
-/** Mails are written by the database, which has its own copy of their words (`sql/app/words`). */
+/** The database writes mails and has its own copy of their texts (`sql/app/words`). */
 export const inMailsAlone = (key: string): boolean => featureOf(key) === "mail";

@@ -1,7 +1,7 @@
 /**
  * Every message of the specification's sections 5, 6 (its guards) and 8, with the test that sees it.
- * A row is held twice: its words stand in the catalogue, and the named test waits for them.
- * What cannot occur is in docs/decisions/messages-that-cannot-occur.md, with the reason.
+ * Each row is checked twice: its text is in the catalogue, and the named test waits for it. What
+ * cannot occur is in docs/decisions/messages-that-cannot-occur.md, with the reason.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -214,7 +214,7 @@ const catalogue = Object.values(import.meta.glob<Record<string, Messages>>("./en
 
 const literal = (words: string) => words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
-/** Word for word; a `{parameter}` stands for anything in a message that says enough besides. */
+/** Word for word; a `{parameter}` matches anything if the rest of the message is specific enough. */
 const inCatalogue = (words: string) =>
   catalogue.some(
     (message) =>
@@ -236,7 +236,7 @@ for (const [section, files] of Object.entries(SEEN)) {
       it.each(messages)(`%s (${file})`, (message) => {
         const words = WRITTEN[message] ?? message;
         expect(inCatalogue(words), "in the catalogue").toBe(true);
-        // as a whole string, so that no longer sentence passes for it
+        // as a whole string, so that a longer sentence does not match
         expect(code).toMatch(new RegExp(`(["'\`])${literal(words)}\\1`));
       });
     }

@@ -1,6 +1,5 @@
 /**
- * Words in another language than English, by Lingui. Loaded only when one is wanted, in two parts (`parts.ts`); what is not
- * translated stays English.
+ * Translations by Lingui. Loaded on demand, in two parts (`parts.ts`); untranslated texts stay English.
  */
 import { setupI18n, type Messages } from "@lingui/core";
 import { setTranslator } from "./catalogue";
@@ -20,7 +19,7 @@ const rest: Record<Foreign, Part> = {
   ht: () => import("./po/ht.po?rest"),
 };
 
-/** No rules for Haitian Creole in every engine; its nouns do not change with the number. */
+/** Not every engine has plural rules for Haitian Creole, whose nouns do not change with the number. */
 const rulesOf = (locale: Locale) => (locale === "ht" ? "fr" : locale);
 
 const creoleDays: Readonly<Record<string, string>> = {
@@ -60,7 +59,7 @@ function speak(locale: Foreign, more: Messages): void {
   const i18n = setupI18n({ locale: rulesOf(locale), messages: { [rulesOf(locale)]: known } });
   setTranslator((key, params) => {
     if (!known[key]) return undefined;
-    // a place without a value stays a place, as in English: `components/words.tsx` puts elements there
+    // a placeholder without a value stays, as in English: `components/words.tsx` inserts elements there
     const values = new Proxy(params ?? {}, {
       get: (given, name) => (typeof name === "string" && name in given ? given[name] : `{${String(name)}}`),
     });
@@ -68,14 +67,14 @@ function speak(locale: Foreign, more: Messages): void {
   });
 }
 
-/** Speaks a language from here on, with the words that come first. */
+/** Activates a language with the first part of its texts. */
 export async function translate(locale: Locale): Promise<void> {
   words = {};
   if (locale === "en") return setTranslator(null);
   speak(locale, (await first[locale]()).messages);
 }
 
-/** Adds the words of all other pages. */
+/** Adds the texts of all other pages. */
 export async function translateRest(locale: Foreign): Promise<void> {
   speak(locale, (await rest[locale]()).messages);
 }

@@ -1,12 +1,12 @@
-/** Money: what people type, and what the database keeps as text. The one place that reads a number out of words. */
+/** Money: typed text and the database's text. The only place that parses amounts. */
 import { z } from "zod";
 import { t } from "@/messages";
 import "@/messages/en/validation";
 
-/** The database's most. */
+/** The database's maximum. */
 export const MOST_DOLLARS = 9_999_999.99;
 
-/** '250', '250.5', '1,200', '$250', '0' → dollars; null for anything that is no amount ('', 'Not specified', '1.234', '-5'). */
+/** '250', '250.5', '1,200', '$250', '0' → dollars; null for invalid amounts ('', 'Not specified', '1.234', '-5'). */
 export function parseDollars(text: string): number | null {
   const plain = /^\$?\s*(\d{1,12}|\d{1,3}(?:,\d{3})+)(\.\d{1,2})?$/.exec(text.trim());
   return plain ? Number(`${plain[1]?.replaceAll(",", "")}${plain[2] ?? ""}`) : null;

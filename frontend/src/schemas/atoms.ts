@@ -12,7 +12,7 @@ export const email = () =>
 /** The password of a new account. */
 export const newPassword = () => z.string().min(8, t("validation.password"));
 
-/** What the database refuses to keep: said at the field, before it is sent. */
+/** The database's length limit, checked at the field before sending. */
 export const tooLong = (max: number) => t("validation.tooLong", { max });
 
 /** At most `max` characters after trimming; may be empty. */

@@ -1,4 +1,4 @@
-/** Every form says in its own words what it refuses: no message of the schema library reaches a person. */
+/** Every form has its own error texts: no message of the schema library reaches a person. */
 import { expect, it } from "vitest";
 import { z } from "zod";
 
@@ -12,7 +12,7 @@ const forms = Object.entries(modules).flatMap(([file, exported]) =>
 
 const THEIRS = /too (?:big|small)|invalid (?:input|string|option)|expected/i;
 
-/** What people write into a text field: nothing, a blank, a novel, something else. */
+/** Possible inputs of a text field: empty, blank, very long, other. */
 const TYPED = ["", " ", "x", "x".repeat(20_000), "9".repeat(30), `${"x".repeat(400)}@y.example`];
 
 /** Messages at the schema's text fields, for everything in TYPED. */

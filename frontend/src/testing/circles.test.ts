@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
 
-/** The linter finds circles of files (`import/no-cycle`), but not those that a lazy `import()` closes. */
+/** The linter finds import cycles (`import/no-cycle`), but not those closed by a lazy `import()`. */
 const root = resolve(import.meta.dirname, "..");
 
 const sources = readdirSync(root, { recursive: true, encoding: "utf8" })
@@ -20,13 +20,13 @@ function found(from: string, name: string): string | undefined {
   return ["", ".ts", ".tsx", "/index.ts", "/index.tsx"].map((end) => path + end).find((file) => known.has(file));
 }
 
-/** What a text imports, lazily or not; types are left out, because they are gone when it runs. */
+/** The imports of a file, lazy or not, without types, which do not exist at run time. */
 function importsOf(text: string): string[] {
   const ways = [/^(?:import|export)(?! type\b)(?:[^;"]* from)? "([^"]+)";/gm, /(?<!typeof )\bimport\("([^"]+)"\)/g];
   return ways.flatMap((way) => [...text.matchAll(way)].map((match) => match[1] ?? ""));
 }
 
-/** Each circle of a graph once, as the way around it. */
+/** Each cycle of a graph once, as its path. */
 function circles(edges: Map<string, string[]>): string[][] {
   const done = new Set<string>();
   const around: string[][] = [];

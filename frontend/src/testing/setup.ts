@@ -2,7 +2,7 @@ import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
 
-// No test asserts how fast something is: on a loaded machine a second is not much.
+// Generous, because a loaded machine is slow and no test asserts speed.
 configure({ asyncUtilTimeout: 30_000 });
 
 afterEach(() => {
@@ -10,7 +10,7 @@ afterEach(() => {
   localStorage.clear();
 });
 
-// jsdom has no layout: what Radix and our media hook ask for answers 'desk, nothing overflows'.
+// jsdom has no layout, so the APIs used by Radix and our media hook report a desktop without overflow.
 window.matchMedia = (query: string) =>
   ({
     matches: false,

@@ -11,7 +11,7 @@ describe("the way of a request through the service worker", () => {
     ["page", "navigate", "/"],
     ["page", "navigate", "/submit-request?step=review"],
     ["page", "navigate", "/nonprofit-request/REQ-001"],
-    // a link in a mail, a file that is opened: pages to the browser, answers of the server to us
+    // a link in a mail, an opened file: pages for the browser, but answers of the server
     ["network", "navigate", "/auth/v1/verify?token=1"],
     ["network", "navigate", "/storage/v1/object/public/logos/a.html"],
     ["network", "navigate", "/assets-of-others"],

@@ -6,7 +6,7 @@ type Listener = (event: Record<string, unknown>) => void;
 
 /** Caches of a browser, by name; one for all workers of a test. */
 let shelves: Map<string, Map<string, string>>;
-/** What the server answers; null when there is no line, 'silent' when it never does. */
+/** The server's answers; null when offline, 'silent' if it never answers. */
 let server: Map<string, string> | null | "silent" | 503;
 let asked: string[];
 let pages: number;
@@ -84,7 +84,7 @@ function worker(build: Build) {
     install: () => happen("install"),
     activate: () => happen("activate"),
     told: (data: Told) => happen("message", { data }),
-    /** What a page gets; null when the worker leaves the request alone. */
+    /** The page's answer; null if the worker does not handle the request. */
     ask: async (path: string, mode = "cors", method = "GET") => {
       const answer = (await happen("fetch", { request: { method, mode, url: ORIGIN + path } })) as Response | undefined;
       return answer === undefined ? null : answer.text();
@@ -126,7 +126,7 @@ it("gives page and files without a line, and the server's own with one", async (
     expect(await one.ask("/theme.js")).toBe("theme 1");
     expect(await one.ask("/app-config.json")).toBe("settings 1");
   }
-  // what the page tells of is kept, too; what is no built file is not
+  // files reported by the page are cached too, but only built files
   server = deployed(1);
   await one.told({ kind: "used", files: ["/assets/es-1.js", "/rest/v1/requests", "/assets/index-1.js"] });
   server = null;

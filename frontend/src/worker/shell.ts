@@ -1,17 +1,17 @@
 /**
- * The service worker: without a line, pages open with the files that are kept here, so that a request form that was reloaded stands
- * there with what was typed (which the page keeps itself, never the worker). Kept are built files and the installation's settings;
- * nothing that an API answered, and nothing of a person. The record: docs/decisions/request-form-offline.md.
+ * The service worker: offline, pages open with cached files, so that a reloaded request form shows the typed answers
+ * (which the page stores, never the worker). It caches built files and the installation's settings, but no API answers
+ * and no personal data. See docs/decisions/request-form-offline.md.
  */
 import { FRESH, isBuiltFile, roadOf, SETTINGS } from "./roads";
 
 /** What the page tells the worker. */
 export type Told =
-  /** Built files that a page has loaded, the language and fonts in use among them. */
+  /** Built files that a page has loaded, including language and fonts. */
   | { kind: "used"; files: readonly string[] }
   /** A page was loaded; `entry` is the app's first file, which names its version. */
   | { kind: "loaded"; entry: string }
-  /** Everything goes, the worker too. */
+  /** Deletes everything, including the worker. */
   | { kind: "forget" };
 
 /** What a build writes into the worker. */
@@ -34,7 +34,7 @@ interface Messaged extends Extendable {
   data: Told;
 }
 
-/** Of `ServiceWorkerGlobalScope`, whose types do not go together with those of a page. */
+/** The used part of `ServiceWorkerGlobalScope`, whose types conflict with a page's. */
 export interface Scope {
   location: { origin: string };
   caches: CacheStorage;
@@ -49,23 +49,23 @@ export interface Scope {
 
 const OURS = "aidbridge-shell-";
 const PAGE = "/";
-/** How long the server is waited for before the kept copy is shown; a line of 280 kbit/s brings the page in three seconds. */
+/** How long to wait for the server before using the cached copy; at 280 kbit/s the page takes three seconds. */
 const PAGE_MS = 8_000;
 const FRESH_MS = 3_000;
-/** A header that tells compressed copies apart does not matter here: the browser has unpacked them. */
+/** `Vary` on encodings does not matter here, because the browser has decompressed the files. */
 const match = { ignoreVary: true };
 
 export function shellWorker(scope: Scope, build: Build): void {
   const name = OURS + build.version;
   const open = () => scope.caches.open(name);
-  /** What was forgotten is not begun anew. */
+  /** Does not recreate a deleted cache. */
   const opened = async () => ((await scope.caches.has(name)) ? open() : null);
 
-  /** All or nothing: a worker without its whole shell does not come to be, and the browser tries again later. */
+  /** All or nothing: without its whole shell the worker is not installed, and the browser tries again later. */
   async function keepShell(): Promise<void> {
     const cache = await open();
     const page = await scope.fetch(PAGE, { cache: "no-cache" });
-    // A server that is being replaced may give the page of another version. One that was led elsewhere cannot stand for an address.
+    // A server that is being replaced may send another version's page. A redirected answer cannot be stored for a path.
     if (!page.ok || page.redirected || !(await page.clone().text()).includes(build.entry))
       throw new Error("the page is another version's");
     await cache.addAll([...build.files, ...FRESH]);
@@ -91,7 +91,7 @@ export function shellWorker(scope: Scope, build: Build): void {
     return answer;
   }
 
-  /** What the server says, unless it does not answer in time or cannot serve anything now. */
+  /** The server's answer, unless it is late or a server error. */
   async function fromServer(asked: Promise<Response>, key: string, ms: number): Promise<Response> {
     const kept = await (await opened())?.match(key, match);
     if (!kept) return asked;
@@ -104,7 +104,7 @@ export function shellWorker(scope: Scope, build: Build): void {
     return Promise.race([answered, late]).finally(() => clearTimeout(timer));
   }
 
-  /** The settings are kept as they change; the rest belongs to the shell of this version. */
+  /** Settings are cached as they change; the rest belongs to this version's shell. */
   async function fresh(request: Request, path: string): Promise<Response> {
     const asked = scope.fetch(request).then(async (answer) => {
       if (answer.ok && path === SETTINGS) await (await opened())?.put(path, answer.clone());
@@ -122,8 +122,8 @@ export function shellWorker(scope: Scope, build: Build): void {
   }
 
   /**
-   * A waiting worker takes over when the only page that is open is of its own version. An older page keeps its worker, and with that
-   * its files, until it is closed or loaded anew.
+   * A waiting worker takes over when the only open page has its version. An older page keeps its worker and files until
+   * it is closed or reloaded.
    */
   async function takeOver(entry: string): Promise<void> {
     if (entry !== build.entry) return;

@@ -1,4 +1,4 @@
-/** Around every page that reads or writes server data. The static pages do without, and without its download. */
+/** Wraps every page that reads or writes server data. Static pages do not need it, nor its download. */
 import { QueryClientProvider } from "@tanstack/react-query";
 import { NuqsAdapter } from "nuqs/adapters/react-router/v7";
 import { Outlet } from "react-router-dom";

@@ -1,6 +1,6 @@
 /**
- * The header's two menus. The buttons are there from the first paint; the menus behind them
- * (Radix and its positioning) are downloaded when a button is first touched.
+ * The header's two menus. The buttons are part of the first paint; the menus (Radix and its
+ * positioning) are downloaded when a button is first touched.
  */
 import { Languages, SunMoon } from "lucide-react";
 import { lazy, Suspense, useState } from "react";

@@ -1,4 +1,4 @@
-/** What the working pages follow of changes made elsewhere, and the line that says when they cannot. */
+/** Live updates of the working pages, and the notice shown when they are unavailable. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { WifiOff } from "lucide-react";
@@ -8,7 +8,7 @@ import type { AppUser, Organization } from "@/lib/session";
 import { t } from "@/messages";
 import "@/messages/en/shell";
 
-/** A short gap, as while the server is started anew, is not worth a word. */
+/** Short gaps, such as a server restart, are not reported. */
 const SILENT_MS = 2_000;
 
 export function liveTables(
@@ -16,7 +16,7 @@ export function liveTables(
   organization: Pick<Organization, "id"> | null,
 ): LiveTable[] {
   const mine = `user_id=eq.${id}`;
-  /** Each step of a request and each message is told to its people by a notification as well. */
+  /** Each step of a request and each message also creates a notification. */
   const told =
     role === "requester" ? [reads.myRequests] : role === "donor" ? [reads.donorDashboard] : [reads.nonprofitDashboard];
   const tables: LiveTable[] = [{ table: "notifications", filter: mine, keys: [reads.notifications, ...told] }];
@@ -48,7 +48,7 @@ export function useLiveUpdates(user: AppUser | null, organization: Organization 
   }, [cache, id, role, organizationId]);
 }
 
-/** Says that changes are not told, and how the page gets them meanwhile. */
+/** Says that live updates are unavailable, and how the page gets changes meanwhile. */
 export function LiveNote() {
   const down = useLiveState() === "down";
   const [shown, setShown] = useState(false);

@@ -1,7 +1,7 @@
 import { t } from "@/messages";
 import { paths } from "../paths";
 
-/** The main navigation: where to, under which words. */
+/** The main navigation: paths and labels. */
 export const mainNav = () =>
   [
     [paths.home, t("shell.navHome")],

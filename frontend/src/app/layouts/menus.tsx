@@ -1,4 +1,4 @@
-/** What opens from the header's buttons. Opened at once: the press that asked for it is the reason it was loaded. */
+/** The menus of the header's buttons. They open at once, because pressing the button caused the download. */
 import { QueryClientProvider } from "@tanstack/react-query";
 import { Bell, CircleUserRound, LayoutDashboard, LogOut, Monitor, Moon, Sun } from "lucide-react";
 import type { ReactNode } from "react";
@@ -24,7 +24,7 @@ import { paths } from "../paths";
 import { roleName } from "./role-name";
 import { useLogout } from "./use-logout";
 
-/** Another language is another visit: words are read as the pages load. What was typed is kept. */
+/** Changing the language reloads the page, because texts are read while modules load. Typed answers are kept. */
 function changeLanguage(locale: Locale) {
   keepLocale(locale);
   const here = new URL(window.location.href);
@@ -81,7 +81,7 @@ export function ThemeItems({ children }: { children: ReactNode }) {
   );
 }
 
-/** The header stands around static pages too, so its menu brings the query cache along. */
+/** The header is on static pages too, so its menu brings the query cache along. */
 export function AccountItems(props: { user: AppUser; children: ReactNode }) {
   return (
     <QueryClientProvider client={queryClient}>

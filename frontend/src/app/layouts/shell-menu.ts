@@ -21,7 +21,7 @@ export interface MenuItem {
   Icon: LucideIcon;
   /** A second address of the same page. */
   alias?: string;
-  /** Beginnings of the addresses of pages below this entry. */
+  /** Prefixes of the paths below this entry. */
   also?: readonly string[];
 }
 

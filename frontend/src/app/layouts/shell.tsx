@@ -185,7 +185,7 @@ export function Component() {
   const { pathname } = useLocation();
   useLiveUpdates(user, organization);
   if (!user) {
-    // The guard inside shows what it waits for, or why it cannot go on.
+    // The guard inside shows the loading state or the reason for a failure.
     return <Outlet />;
   }
   const items = shellMenu(user, organization);

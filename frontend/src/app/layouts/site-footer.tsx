@@ -28,7 +28,7 @@ const SOCIAL = [
   ["LinkedIn", "https://www.linkedin.com/company/aidbridge"],
 ] as const;
 
-/** The year of the visit; a page that stays open over New Year is none the worse. */
+/** The year of the visit; a page left open over New Year does no harm. */
 const YEAR = String(new Date().getFullYear());
 
 export function SiteFooter() {

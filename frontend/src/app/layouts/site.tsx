@@ -8,7 +8,7 @@ import { FocusOnNavigation } from "./focus";
 import { SiteFooter } from "./site-footer";
 import { SiteHeader } from "./site-header";
 
-/** A mailed link or a provider that failed comes back with the reason in the fragment: the login page shows it. */
+/** A failed mailed link or provider returns with the reason in the fragment, which the login page shows. */
 function useAuthErrorInFragment() {
   const { hash, pathname } = useLocation();
   const navigate = useNavigate();

@@ -2,7 +2,7 @@ import { useAppConfig } from "@/lib/env";
 import { t } from "@/messages";
 import { currentLocale } from "@/messages/locale";
 
-/** In every other language than English: that no native speaker has reviewed its words yet. */
+/** In languages other than English: says that no native speaker has reviewed the texts yet. */
 export function TranslationNote({ className }: { className?: string }) {
   const supportEmail = useAppConfig()?.supportEmail;
   if (currentLocale() === "en") return null;

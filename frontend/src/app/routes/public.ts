@@ -3,7 +3,7 @@ import type { AppRoute } from "./types";
 
 /** Open to everyone, inside header and footer. */
 export const publicRoutes: AppRoute[] = [
-  // `public/theme.js` asks for the files of pages that stand in index.html together with the app's
+  // `public/theme.js` preloads the files of the prerendered pages together with the app's
   { path: paths.home, lazy: () => import("./public/home"), static: true, firstWords: true },
   { path: paths.aboutUs, lazy: () => import("./public/about-us"), static: true },
   { path: paths.howItWorks, lazy: () => import("./public/how-it-works"), static: true },

@@ -3,7 +3,7 @@ import type { Access } from "../guard";
 
 /** One line of the route table: an address and the lazy module that shows it. */
 export interface AppRoute {
-  /** As `paths.ts` builds it, with `:id` where an id stands. */
+  /** As built by `paths.ts`, with `:id` for an id. */
   path: string;
   /** The module exports its screen as `Component`. */
   lazy: () => Promise<{ Component: ComponentType }>;
@@ -13,6 +13,6 @@ export interface AppRoute {
   layout?: "site" | "shell";
   /** A public page without server data: it loads without the query cache. */
   static?: boolean;
-  /** All its words come with the first part of a language's catalogue (`messages/parts.ts`); a test holds it to that. */
+  /** All its texts are in the first part of a language's catalogue (`messages/parts.ts`), which a test checks. */
   firstWords?: boolean;
 }

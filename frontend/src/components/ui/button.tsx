@@ -23,8 +23,8 @@ export interface ButtonProps extends ComponentProps<"button"> {
   /** Full width. */
   full?: boolean;
   /**
-   * While the work runs: a spinner, no second press, and `busyLabel` instead of the label. A button that has it begins
-   * work, and the second half of a double tap, which comes before the work can show, begins nothing.
+   * While the work runs: a spinner, no second press, and `busyLabel` instead of the label. On such a button the second
+   * tap of a double tap, which comes before the work can show, is ignored.
    */
   busy?: boolean;
   busyLabel?: string;

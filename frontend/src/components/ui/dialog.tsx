@@ -57,11 +57,11 @@ export function DialogContent({ title, description, dirty, className, children, 
 export interface DialogAnswersProps extends Omit<ButtonProps, "children" | "type"> {
   /** What sending does, in words. */
   submit: ReactNode;
-  /** How one leaves without it. */
+  /** The label for leaving without sending. */
   cancel?: string;
 }
 
-/** The two answers below a form in a dialog: send, or leave. The rest is the sending button's. */
+/** The two buttons below a form in a dialog: send and leave. Other props go to the send button. */
 export function DialogAnswers({ submit, cancel, ...button }: DialogAnswersProps) {
   return (
     <div className="actions mt-0!">

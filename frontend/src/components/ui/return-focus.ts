@@ -1,8 +1,8 @@
 import { useRef } from "react";
 
 /**
- * Where the keyboard goes on when a dialog closes: to what opened it. Radix returns to its own trigger only, and ours are
- * opened by buttons elsewhere. Is that button gone meanwhile (a menu's item, a deleted row), the page itself takes over.
+ * Returns the focus to the opener when a dialog closes. Radix only returns to its own trigger, and our dialogs are
+ * opened by buttons elsewhere. If that button is gone (a menu's item, a deleted row), the page takes the focus.
  */
 export function useReturnFocus() {
   const opener = useRef<Element | null>(null);

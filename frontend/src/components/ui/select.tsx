@@ -11,16 +11,16 @@ export interface SelectOption {
 
 export interface SelectProps extends Omit<ComponentProps<"select">, "children" | "multiple" | "onChange" | "value"> {
   options: readonly SelectOption[];
-  /** What stands there while nothing is chosen; it cannot be chosen back. */
+  /** Shown while nothing is chosen; it cannot be selected again. */
   placeholder?: string;
   value?: string;
-  /** Called with the chosen value, also as form fields hand it over. */
+  /** Called with the chosen value, also by form fields. */
   onChange?: (value: string) => void;
 }
 
 /**
- * Escape closes the open list and nothing else: a dialog around it listens at the document and would close as well.
- * Not prevented, because closing the list is what the browser itself does with the key.
+ * Escape must close only the open list: a dialog around it listens on the document and would close too. The default
+ * is not prevented, because the browser closes the list with it.
  */
 function useEscape() {
   useEffect(() => {
@@ -34,8 +34,8 @@ function useEscape() {
 }
 
 /**
- * A list to choose one from: the browser's own, so that a phone shows its wheel and nothing of the page is hidden from
- * screen readers while it is open. Where the browser lets a page dress the list, styles/motion.css does.
+ * The browser's native select, so that phones show their picker and screen readers can still read the page while it is
+ * open. styles/motion.css styles the list where browsers allow it.
  */
 export function Select({ options, placeholder, value = "", onChange, className, ...props }: SelectProps) {
   useEscape();

@@ -3,13 +3,13 @@ import { useEffect, useRef, type ComponentProps, type ReactNode } from "react";
 import { cn } from "@/lib/cn";
 import { formatNumber } from "@/lib/format";
 
-/** Tabs and their panels run as the page is read; by itself Radix would have them run from the left. */
+/** Tabs and panels follow the page's reading direction; Radix's default is left to right. */
 export function Tabs(props: ComponentProps<typeof Radix.Root>) {
   const mirrored = typeof document !== "undefined" && document.documentElement.dir === "rtl";
   return <Radix.Root dir={mirrored ? "rtl" : "ltr"} {...props} />;
 }
 
-/** Notes at which ends the row is cut off: the style lets the words fade there. */
+/** Notes at which ends the row is cut off, where the style fades the text. */
 function markCutEnds(list: HTMLElement) {
   // where the page is read from the right, scrollLeft counts down from 0
   const scrolled = Math.abs(list.scrollLeft);
@@ -17,7 +17,7 @@ function markCutEnds(list: HTMLElement) {
   list.toggleAttribute("data-more-after", list.scrollWidth - list.clientWidth - scrolled > 1);
 }
 
-/** One row of tabs. Where it is too narrow for them it scrolls sideways and brings the chosen tab into sight. */
+/** One row of tabs. If it is too narrow, it scrolls sideways and brings the selected tab into view. */
 export function TabsList({ className, ...props }: ComponentProps<typeof Radix.List>) {
   const ref = useRef<HTMLDivElement>(null);
   const shown = useRef<Element | null>(null);

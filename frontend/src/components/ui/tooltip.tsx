@@ -17,7 +17,7 @@ export interface TooltipProps {
   disabled?: boolean;
 }
 
-/** A short name for something that shows none. Never the only place of anything a person must know. */
+/** A short name for an icon. Never the only place of important information. */
 export function Tooltip({ label, children, side = "right", disabled }: TooltipProps) {
   if (disabled) return children;
   return (

@@ -73,7 +73,7 @@ export function useSaveMyProfile(userId: string) {
   });
 }
 
-/** Another photo in place of the one before. */
+/** Replaces the photo. */
 export function useChangePhoto(userId: string) {
   const onSuccess = useProfileChanged(userId);
   return useMutation({
@@ -94,12 +94,12 @@ export function useChangePhoto(userId: string) {
   });
 }
 
-/** The password given as the current one is not it. */
+/** The given current password is wrong. */
 export class WrongCurrentPassword extends Error {
   override name = "WrongCurrentPassword";
 }
 
-/** Proves the current password by signing in with it beside the running session, then sets the new one. */
+/** Verifies the current password by a separate sign-in, then sets the new one. */
 export function useChangePassword(email: string) {
   return useMutation({
     mutationFn: async ({ currentPassword, newPassword }: PasswordForm) => {
@@ -123,7 +123,7 @@ export function useChangePassword(email: string) {
   });
 }
 
-/** Ends the account; what the server erases and keeps is told in docs/database.md. */
+/** Deletes the account; docs/database.md says what the server erases and keeps. */
 export const useCloseAccount = () =>
   useMutation({
     mutationFn: (email: string) =>

@@ -1,4 +1,4 @@
-/** Everything that is kept about the person, as one file to take along: the words as JSON, the papers beside them. */
+/** All stored data about the person as one archive: JSON and the documents. */
 import { zip, type Zippable } from "fflate";
 import { z } from "zod";
 import { isNotFound } from "@/lib/errors";
@@ -10,10 +10,10 @@ const dataSchema = z.looseObject({
 });
 export type MyData = z.output<typeof dataSchema>;
 
-/** A file's bytes; null for one that is gone by now. */
+/** A file's bytes; null if it no longer exists. */
 export type ReadFile = (bucket: string, path: string) => Promise<Uint8Array | null>;
 
-/** Names in an archive are paths: nothing in them may lead out of it, and no two are the same. */
+/** Names in an archive are paths: they must not lead out of it and must be unique. */
 export function archiveNames(names: readonly string[]): string[] {
   const taken = new Set<string>();
   return names.map((name) => {
@@ -36,7 +36,7 @@ export async function archiveOf(data: MyData, read: ReadFile): Promise<Uint8Arra
   const entries: Zippable = { "about-you.json": new TextEncoder().encode(JSON.stringify(data, null, 2)) };
   for (const [index, { bucket, path }] of data.files.entries()) {
     const bytes = await read(bucket, path);
-    // papers are packed already
+    // documents are already compressed
     if (bytes) entries[names[index] ?? path] = [bytes, { level: 0 }];
   }
   return new Promise((done, fail) => zip(entries, (error, archive) => (error ? fail(error) : done(archive))));

@@ -16,7 +16,7 @@ import { useCloseAccount } from "./api";
 import { readMyData } from "./my-data";
 import { closeSchema } from "./schema";
 
-/** Everything about the person, to take along. */
+/** Downloads all data about the person. */
 function TakeAlong() {
   const job = useMutation({
     mutationFn: readMyData,
@@ -90,7 +90,7 @@ function CloseDialog({ email, onClosed }: { email: string; onClosed: () => void 
   );
 }
 
-/** What is kept about the person: to take along, and to end. `onClosed` leaves for where nobody is signed in. */
+/** The stored personal data: download and deletion. `onClosed` leaves for a public page. */
 export function PrivacyPanel({ email, onClosed }: { email: string; onClosed: () => void | Promise<void> }) {
   const [asking, setAsking] = useState(false);
   return (

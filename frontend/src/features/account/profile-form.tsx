@@ -40,7 +40,7 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-/** The consent to texts, which is taken back here. */
+/** The consent to texts, which can be withdrawn here. */
 function Texts({ stoppedAt }: { stoppedAt: string | null }) {
   const { control, setValue } = useFormContext<Values>();
   const [phone, on] = useWatch({ control, name: ["phone", "sms_consent"] });
@@ -72,7 +72,7 @@ export function ProfileForm({ profile }: { profile: Profile }) {
   const onSubmit = (values: Values) =>
     save.mutate(values, {
       onSuccess: () => {
-        // what was typed while it was saved stays
+        // keeps what was typed while saving
         form.reset(values, { keepValues: true });
         toast({ title: t("account.updated"), description: t("account.updatedBody") });
       },

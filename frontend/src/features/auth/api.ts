@@ -1,4 +1,4 @@
-/** Calls of signing in and up and of passwords. Errors are thrown as supabase-js hands them over. */
+/** Calls for sign-in, sign-up and passwords. Errors are thrown as supabase-js returns them. */
 import { useMutation } from "@tanstack/react-query";
 import { getSupabase } from "@/lib/supabase";
 import type { RecoveryLink } from "./recovery-link";
@@ -25,7 +25,7 @@ export interface SignupRequest {
   landing: string;
 }
 
-/** Answers whether a session came with the account; without one the address is confirmed by mail first. */
+/** Returns whether the sign-up gave a session; without one the address must be confirmed by mail first. */
 export function useSignup() {
   return useMutation({
     mutationFn: async ({ form, role, landing }: SignupRequest): Promise<{ signedIn: boolean }> => {

@@ -21,7 +21,7 @@ export interface LoginFormProps {
   onDone: () => void;
 }
 
-/** Stopped at an address that was never confirmed: the mail that does it, once more. */
+/** For an unconfirmed address: sends the confirmation mail again. */
 function ResendConfirmation({ email, landing }: { email: string; landing: string }) {
   const resend = useResendConfirmation();
   return (

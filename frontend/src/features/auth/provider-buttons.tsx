@@ -14,7 +14,7 @@ export interface ProviderButtonsProps {
 
 const NOTICE_ID = "third-party-notice";
 
-/** Google and Microsoft: while the server has no such provider, disabled in look and name, with the spec's toast. */
+/** Google and Microsoft. If the server has no such provider, the buttons look disabled and show the spec's toast. */
 export function ProviderButtons({ labels, landing }: ProviderButtonsProps) {
   const configured = useAppConfig()?.providers;
   const login = useProviderLogin();

@@ -1,4 +1,4 @@
-/** The budget of one organization. Every figure is a sum that the database makes. */
+/** The budget of one organization. The database computes every sum. */
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { z } from "zod";
 import { reads } from "@/lib/query-keys";
@@ -77,7 +77,7 @@ export const budgetQuery = (nonprofitId: string) =>
     queryFn: () => rpc("nonprofit_budget", { nonprofit_id: nonprofitId }, budgetSchema),
   });
 
-/** One page of a list, cut on the server. */
+/** One page of a list, paginated on the server. */
 export interface LedgerPage<T> {
   rows: T[];
   total: number;
@@ -90,7 +90,7 @@ interface LedgerAnswer {
 }
 
 function ledgerPage<T>({ data, error, count }: LedgerAnswer): LedgerPage<T> {
-  // asking behind the last page is an empty page, not a fault
+  // a page beyond the last one is empty, not an error
   if (error?.code === "PGRST103") return { rows: [], total: 0 };
   if (error) throw error;
   return { rows: (data ?? []) as T[], total: count ?? 0 };
@@ -159,7 +159,7 @@ function useBudgetWrite<Input>(nonprofitId: string, write: (input: Input) => Pro
   });
 }
 
-/** `key`: the same for each try of one entry, so that a repeated send counts once. */
+/** `key`: the same for each attempt at one entry, so that a repeated send counts once. */
 export const useRecordDonation = (nonprofitId: string) =>
   useBudgetWrite(nonprofitId, async ({ form, key }: { form: DonationForm; key: string }) => {
     const supabase = await getSupabase();
@@ -202,7 +202,7 @@ export const useRecordPayout = (nonprofitId: string) =>
     },
   );
 
-/** Writes the lines that changed; each stands alone, so a failed one leaves the others saved. */
+/** Writes the changed lines independently, so that a failed one does not affect the others. */
 export const useSaveAllocations = (nonprofitId: string) =>
   useBudgetWrite(
     nonprofitId,

@@ -1,4 +1,4 @@
-/** A donor's own figures, gifts and messages: totals only, never a person. */
+/** A donor's own figures, gifts and messages; never data about requesters. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { z } from "zod";
 import { reads } from "@/lib/query-keys";
@@ -48,7 +48,7 @@ export const donorDashboardQuery = (userId: string) =>
   queryOptions({
     queryKey: key(userId),
     queryFn: () => rpc("donor_dashboard", {} as never, donorDashboardSchema),
-    // what a decision gave stands here within seconds; no donor may follow the rows themselves
+    // polls, so that a decision shows within seconds; donors may not subscribe to the rows
     refetchInterval: 10_000,
   });
 

@@ -112,7 +112,7 @@ export const sentQuery = (nonprofitId: string, page: number) =>
   });
 
 const sendingSchema = z.object({ id: z.string(), recipients: z.number(), mailed: z.number() });
-/** How far a message has come: it is mailed in portions. */
+/** The delivery state of a message, which is mailed in batches. */
 export type Sending = z.output<typeof sendingSchema>;
 
 /** `key`: the same for each try of one message, so that a repeated send reaches nobody twice. */
@@ -125,7 +125,7 @@ export function useSendDonorMessage(nonprofitId: string) {
   });
 }
 
-/** Mails the next portion of a message that not everybody has got yet. */
+/** Mails the next batch of a message that has not reached everybody. */
 export function useContinueMessage(nonprofitId: string) {
   const cache = useQueryClient();
   return useMutation({

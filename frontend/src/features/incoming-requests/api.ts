@@ -1,4 +1,7 @@
-/** Requests sent to one organization: the list (cut, searched and sorted on the server), one request, the three decisions. */
+/**
+ * Requests sent to one organization: the list (paginated, searched and sorted on the server), one request, the three
+ * decisions.
+ */
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { z } from "zod";
 import { whileDown } from "@/lib/live";
@@ -56,7 +59,7 @@ export const incomingListQuery = (nonprofitId: string, filters: IncomingFilters)
     placeholderData: keepPreviousData,
   });
 
-/** How many requests of each status, and on how many a decision of this organization is due (see `isDue`). */
+/** The number of requests per status, and how many need a decision of this organization (see `isDue`). */
 export const incomingCountsQuery = (nonprofitId: string) =>
   queryOptions({
     queryKey: incomingKeys.counts(nonprofitId),
@@ -64,10 +67,10 @@ export const incomingCountsQuery = (nonprofitId: string) =>
     refetchInterval: whileDown,
   });
 
-/** Rows per round trip of an export; the server gives no more at once. */
+/** Rows per round trip of an export, the server's maximum. */
 const EXPORT_CHUNK = 1000;
 
-/** Every row that the filters let through, in their order. */
+/** All filtered rows, in order. */
 export async function exportRows(nonprofitId: string, filters: IncomingFilters): Promise<IncomingRow[]> {
   const rows: IncomingRow[] = [];
   for (let page = 1; ; page++) {
@@ -77,7 +80,7 @@ export async function exportRows(nonprofitId: string, filters: IncomingFilters):
   }
 }
 
-/** A request as the organization's staff may read it. Reading marks nothing: `useMarkOpened` does. */
+/** A request as the organization's staff may read it. Reading does not mark it as opened: `useMarkOpened` does. */
 export const openedRequestQuery = (nonprofitId: string, requestId: string) =>
   queryOptions({
     queryKey: incomingKeys.detail(nonprofitId, requestId),
@@ -86,7 +89,7 @@ export const openedRequestQuery = (nonprofitId: string, requestId: string) =>
     refetchInterval: whileDown,
   });
 
-/** Tells the person that their request was opened; the first reader's visit counts, once. */
+/** Marks a request as opened, which the person sees; only the first reader counts. */
 export function useMarkOpened(nonprofitId: string) {
   const cache = useQueryClient();
   return useMutation({
@@ -101,7 +104,10 @@ interface Target {
   requestId: string;
 }
 
-/** A decision moves the list, the counts, the figures, the budget: all of the organization's reads are asked again. */
+/**
+ * A decision changes the list, the counts, the figures and the budget, so all of the organization's reads are
+ * invalidated.
+ */
 function useDecision<Input, Answer>(call: (input: Input) => Promise<Answer>) {
   const cache = useQueryClient();
   return useMutation({
@@ -134,7 +140,7 @@ export const useAskInfo = ({ nonprofitId, requestId }: Target) =>
     rpc("request_more_info", { request_id: requestId, nonprofit_id: nonprofitId, notes, items }, nothing),
   );
 
-/** Hands a request to a member of the team; null: to everybody again. */
+/** Assigns a request to a member of the team; null: to nobody in particular. */
 export const useAssign = ({ nonprofitId, requestId }: Target) =>
   useDecision((memberId: string | null) =>
     rpc(

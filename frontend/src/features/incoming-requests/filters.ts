@@ -32,9 +32,9 @@ const parseAsSort = createParser<Sort>({
 export const filterParsers = {
   status: parseAsStringLiteral(statusFilters).withDefault("all"),
   search: parseAsSearch,
-  /** Those that the reader looks after. */
+  /** Those assigned to the reader. */
   mine: parseAsBoolean.withDefault(false),
-  /** Null: what waits first (the longest on top), then the newest. */
+  /** Null: longest wait first, then the newest. */
   sort: parseAsSort,
   page: parseAsPage,
 };
@@ -47,7 +47,7 @@ export const PAGE_SIZE = 20;
 export const readFilters = createLoader(filterParsers, filterAddress);
 export const writeFilters = createSerializer(filterParsers, filterAddress);
 
-/** A change of what is shown goes back to the first page. */
+/** A changed filter goes back to the first page. */
 export const changeFilters = (filters: IncomingFilters, change: Partial<IncomingFilters>): IncomingFilters => ({
   ...filters,
   page: 1,

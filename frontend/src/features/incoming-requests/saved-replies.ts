@@ -1,4 +1,4 @@
-/** Answers that a team writes often: kept per organization, for what is missing and for a denial. */
+/** Saved replies of an organization, for missing information and denials. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { getSupabase } from "@/lib/supabase";
 
@@ -37,7 +37,7 @@ function useReplyWrite<Input>(nonprofitId: string, kind: ReplyKind, write: (inpu
   });
 }
 
-/** A name that is there already gets the new text. */
+/** An existing name gets the new text. */
 export const useSaveReply = (nonprofitId: string, kind: ReplyKind) =>
   useReplyWrite(nonprofitId, kind, async ({ title, body }: Omit<SavedReply, "id">) => {
     const supabase = await getSupabase();
@@ -57,6 +57,6 @@ export const useDeleteReply = (nonprofitId: string, kind: ReplyKind) =>
     if (error) throw error;
   });
 
-/** What stands in the message after a reply was put in: what was typed stays. */
+/** The message after inserting a reply, which keeps the typed text. */
 export const withReply = (typed: string, body: string): string =>
   typed.trim() === "" ? body : `${typed.trimEnd()}\n\n${body}`;

@@ -10,7 +10,7 @@ const PROMISED_DAYS = 7;
 const last = (events: readonly TimelineEvent[], type: TimelineEvent["type"]) =>
   events.findLast((event) => event.type === type);
 
-/** The three steps of section 4, with what is known of each. */
+/** The three steps of section 4, with their known data. */
 export function timelineSteps(
   { request, timeline }: Pick<VisibleRequest, "request" | "timeline">,
   now: Date = new Date(),

@@ -1,4 +1,4 @@
-/** What the database says of a request to the staff of one organization (`docs/database.md`), as schemas of its answers. */
+/** Schemas of the database's answers about requests for an organization's staff (`docs/database.md`). */
 import { z } from "zod";
 
 const status = z.enum(["pending", "processing", "approved", "declined", "withdrawn"]);
@@ -7,7 +7,7 @@ const status = z.enum(["pending", "processing", "approved", "declined", "withdra
 const incomingStatus = z.enum([...status.options, "taken"]);
 export type IncomingStatus = z.output<typeof incomingStatus>;
 
-/** How an organization stands to a request. */
+/** An organization's state for a request. */
 const partState = z.enum(["open", "claimed", "taken", "denied", "withdrawn", "closed"]);
 export type PartState = z.output<typeof partState>;
 
@@ -25,10 +25,10 @@ export const incomingRowSchema = z.object({
   needs_more_proof: z.boolean(),
   opened: z.boolean(),
   submitted_at: z.string(),
-  /** Null once nobody waits for a decision of this organization. */
+  /** Null if no decision of this organization is open. */
   waiting_days: z.number().nullable(),
   requester_name: z.string().nullable(),
-  /** Name of the member of the team who looks after it. */
+  /** Name of the assigned member. */
   assigned_to: z.string().nullable(),
 });
 export type IncomingRow = z.output<typeof incomingRowSchema>;
@@ -39,7 +39,7 @@ export const countsSchema = z.object({
   processing: z.number(),
   approved: z.number(),
   declined: z.number(),
-  /** On how many a decision of this organization is due. */
+  /** The number that need a decision of this organization. */
   due: z.number(),
 });
 export type Counts = z.output<typeof countsSchema>;
@@ -73,7 +73,7 @@ const timelineEventSchema = z.object({
     "corrected",
   ]),
   actor: z.enum(["requester", "nonprofit", "system"]),
-  /** Who of this organization did it. */
+  /** The member of this organization who did it. */
   staff_name: z.string().nullable(),
   nonprofit_name: z.string().nullable(),
   note: z.string().nullable(),
@@ -124,7 +124,7 @@ const abilitiesSchema = z.object({
 });
 export type Abilities = z.output<typeof abilitiesSchema>;
 
-/** Who of the team looks after a request, and who could. */
+/** The assignee of a request, and possible ones. */
 export const lookedAfterSchema = z.object({
   assigned_to: z.object({ id: z.string(), name: z.string() }).nullable(),
   colleagues: z.array(z.object({ id: z.string(), name: z.string(), you: z.boolean() })),
@@ -143,19 +143,19 @@ const visibleRequestSchema = lookedAfterSchema.extend({
   /** Dollars; null for those who may not see the budget. */
   budget_remaining: z.number().nullable(),
   second_approval_above: z.number().nullable(),
-  /** Name of who gave the first of two approvals. */
+  /** Name of the first approver. */
   first_approver: z.string().nullable(),
   /** Dollars paid out on it. */
   paid: z.number(),
   /** Earlier requests of the same address to this organization. */
   history_count: z.number(),
-  /** The reader made it: a colleague has to decide, and `can` says no to everything. */
+  /** The reader's own request: a colleague has to decide, and `can` is false for everything. */
   own: z.boolean(),
   can: abilitiesSchema,
 });
 export type VisibleRequest = z.output<typeof visibleRequestSchema>;
 
-/** Another nonprofit has it: a line without the person. */
+/** Taken by another nonprofit: shown without the person. */
 const takenRequestSchema = z.object({
   visible: z.literal(false),
   request: z.object({

@@ -29,7 +29,7 @@ export interface RequestLine {
 const lineColumns =
   "id, request_number, category, amount, amount_requested, amount_approved, status, needs_more_proof, nonprofit_names, submitted_at";
 
-/** The caller's sent requests, filtered and cut on the server; what waits for the reader comes first. */
+/** The caller's sent requests, filtered and paginated on the server; those waiting for the reader come first. */
 export const requestsQuery = (userId: string, filters: RequestFilters, pageSize = PAGE_SIZE) =>
   queryOptions({
     queryKey: [...reads.myRequests, userId, "list", filters, pageSize],
@@ -51,7 +51,7 @@ export const requestsQuery = (userId: string, filters: RequestFilters, pageSize 
         .order("id")
         .range(from, from + pageSize - 1)
         .abortSignal(signal);
-      // a page past the end, after requests went away or an address was edited
+      // a page past the end, after requests disappeared or the URL was edited
       if (error?.code === "PGRST103") return { rows: [], total: count ?? 0 };
       if (error) throw error;
       return { rows: data as RequestLine[], total: count ?? 0 };
@@ -241,18 +241,21 @@ export interface RequestDetail extends Omit<z.output<typeof detailSchema>, "requ
   request: RequestRow;
 }
 
-/** How a guest holds one request: what a mailed code gave this device. Null for an account. */
+/** A guest's access to one request, obtained with a mailed code. Null for an account. */
 export interface RequestAccess {
   access: string;
-  /** The key under which answers' documents are put into slots. */
+  /** The key for uploading documents of an answer into slots. */
   uploadKey: string;
 }
 
-/** One request of the caller by id or number. Fails with 404 for another person's, with 401 when a guest's way in has ended. */
+/**
+ * One request of the caller by id or number. Fails with 404 for another person's, with 401 if a guest's access has
+ * ended.
+ */
 export const detailQuery = (owner: string, id: string, access?: string) =>
   queryOptions({
     queryKey: [...reads.myRequests, owner, "detail", id],
-    // a draft lacks some of it, and leads to the form
+    // a draft lacks some fields, and leads to the form
     queryFn: async () => (await rpc("request_detail", { id, access }, detailSchema)) as RequestDetail,
     refetchInterval: whileDown,
   });
@@ -261,7 +264,7 @@ function useRequestWrite<I, O>(mutationFn: (input: I) => Promise<O>) {
   const queryClient = useQueryClient();
   return useMutation({
     mutationFn,
-    // also after a refusal: then the page shows an old state
+    // also after a refusal, because the page then shows an outdated state
     onSettled: () =>
       Promise.all([
         queryClient.invalidateQueries({ queryKey: reads.myRequests }),
@@ -273,7 +276,7 @@ function useRequestWrite<I, O>(mutationFn: (input: I) => Promise<O>) {
 export const useWithdraw = (access?: string) =>
   useRequestWrite((id: string) => rpc("withdraw_request", { id, access }, nothing));
 
-/** Contact data as it should be from now on; the mail address stays. */
+/** The corrected contact data; the mail address cannot be changed. */
 export type Correction = Pick<
   RequestRow,
   "first_name" | "last_name" | "phone" | "sms_consent" | "address" | "city" | "state" | "postal_code"
@@ -289,7 +292,7 @@ export const useResubmit = () =>
     async (id: string) => (await rpc("resubmit_request", { id }, z.object({ draft_id: z.string() }))).draft_id,
   );
 
-/** Tells the nonprofit that the answer is complete; gives how many documents came with it. */
+/** Tells the nonprofit that the answer is complete; returns the number of its documents. */
 export async function answerInfo(id: string, message: string, access?: string, slots?: string[]): Promise<number> {
   const args = { id, message: message.trim() || undefined, access, slots };
   return (await rpc("answer_request_info", args, z.object({ documents: z.number() }))).documents;
@@ -297,7 +300,10 @@ export async function answerInfo(id: string, message: string, access?: string, s
 
 // ---------------------------------------------------------------------------------------------- number and code
 
-/** Sends a code for a request by mail or, where the person consented, by text; answers the same whether or not there is one. */
+/**
+ * Sends a code for a request by mail or, with consent, by text. The answer is the same whether or not the request
+ * exists.
+ */
 export const sendRequestCode = ({ number, channel }: { number: string; channel: "email" | "sms" }) =>
   rpc("send_request_code", { number, channel }, nothing);
 

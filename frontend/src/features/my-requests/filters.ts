@@ -1,4 +1,4 @@
-/** The filters of My Requests as they live in the address: reloading, going back and sharing keep them. */
+/** The filters of My Requests in the URL, kept by reloading, going back and sharing. */
 
 import {
   createLoader,
@@ -29,7 +29,7 @@ export type RequestFilters = inferParserType<typeof parsers>;
 
 export const noFilters: RequestFilters = { search: "", status: "all", category: "", from: null, to: null, page: 1 };
 
-/** An end before the beginning is none. */
+/** Drops an end before the beginning. */
 const inOrder = (filters: RequestFilters): RequestFilters =>
   filters.from !== null && filters.to !== null && filters.to < filters.from ? { ...filters, to: null } : filters;
 
@@ -43,7 +43,7 @@ export function useRequestFilters() {
   return [inOrder(filters), setFilters] as const;
 }
 
-/** A changed filter begins again at the first page. */
+/** A changed filter goes back to the first page. */
 export const changeFilters = (filters: RequestFilters, patch: Partial<RequestFilters>): RequestFilters => ({
   ...filters,
   page: 1,

@@ -1,4 +1,4 @@
-/** A guest's way into one request, kept in this tab: it ends with the tab, with 'Exit this page' or after a day. */
+/** A guest's access to one request, kept in this tab: it ends with the tab, with 'Exit this page' or after a day. */
 import { z } from "zod";
 import { readStoredJson, removeStored, store } from "@/lib/stored";
 
@@ -18,7 +18,7 @@ export function readAccess(now = new Date()): HeldAccess | null {
   return held.success && new Date(held.data.expiresAt) > now ? held.data : null;
 }
 
-/** Where storage is closed the page itself holds it until it is left. */
+/** If storage is unavailable, the page keeps it until it is left. */
 export const keepAccess = (held: HeldAccess) => void store("tab", NAME, JSON.stringify(held));
 
 export const forgetAccess = () => removeStored("tab", NAME);

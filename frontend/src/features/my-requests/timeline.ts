@@ -1,4 +1,4 @@
-/** The three steps of a request and how far it is (section 4). */
+/** The three steps of a request and their states (section 4). */
 import type { TimelineStep } from "@/components/timeline";
 import { decisionBy, firstAnswerBy, isOver, wordBy } from "@/lib/dates";
 import { formatDate, formatDateTime, formatLongDate, formatMoney } from "@/lib/format";

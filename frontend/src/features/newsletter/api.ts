@@ -1,4 +1,4 @@
-/** The newsletter: asking for it, confirming by mail, ending it. */
+/** The newsletter: subscribing, confirming by mail, unsubscribing. */
 import { useMutation } from "@tanstack/react-query";
 import { z } from "zod";
 import { rpc } from "@/lib/rpc";

@@ -31,7 +31,7 @@ const dashboardCategorySchema = z.object({
   /** Requests of this category that were sent to the organization. */
   requests: z.number(),
   is_active: z.boolean(),
-  /** False: a global category that requests name, not one of the organization's own list. */
+  /** False for a global category that is not on the organization's own list. */
   own: z.boolean(),
 });
 export type DashboardCategory = z.output<typeof dashboardCategorySchema>;

@@ -1,4 +1,4 @@
-/** Notifications: the list, the unread badge, and what one does with them. */
+/** Notifications: the list, the unread badge, and their actions. */
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { whileDown } from "@/lib/live";
 import { reads } from "@/lib/query-keys";
@@ -9,10 +9,10 @@ export type NotificationType = "info" | "warning" | "update" | "success";
 export interface Notification {
   id: string;
   type: NotificationType;
-  /** In English: what `title` and `message` say, without a code the words of a person. */
+  /** In English. Without a code, `title` and `message` are a person's own words. */
   title: string;
   message: string;
-  /** What happened, and its particulars: `notificationWords` says them in the reader's language. */
+  /** The event and its parameters; `notificationWords` renders them in the reader's language. */
   code: string | null;
   params: unknown;
   /** A path of this app, or null. */

@@ -1,10 +1,10 @@
-/** What a notification says, in the reader's language. */
+/** The text of a notification in the reader's language. */
 import { formatMoney } from "@/lib/format";
 import { localName } from "@/lib/local-name";
 import { translated, type Params } from "@/messages/catalogue";
 import type { Notification } from "./api";
 
-/** The particulars as people read them. */
+/** Formats the parameters. */
 function readable(params: unknown): Params {
   if (typeof params !== "object" || params === null) return {};
   return Object.fromEntries(
@@ -16,7 +16,7 @@ function readable(params: unknown): Params {
   );
 }
 
-/** In English as it was written; so too what has no code, or one that this app does not know. */
+/** The original English text, also for notifications without a known code. */
 export function notificationWords({
   title,
   message,

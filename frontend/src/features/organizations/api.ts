@@ -67,7 +67,7 @@ export interface Founded {
   name: string;
 }
 
-/** Founds an organization for its first admin, with its complete service categories, in one transaction. */
+/** Creates an organization with its first admin and complete service categories, in one transaction. */
 export function useCreateOrganization() {
   return useMutation({
     mutationFn: async (form: OnboardingForm): Promise<Founded> => {
@@ -128,7 +128,7 @@ const columns: {
 const columnsOf = (form: Partial<SettingsForm>, keys: readonly (keyof SettingsForm)[]) =>
   Object.fromEntries(keys.map((key) => columns[key](form[key] ?? "")));
 
-/** Saves what changed in one step; nothing at all where a colleague changed the same meanwhile. */
+/** Saves all changes in one step, or nothing if a colleague has changed the same fields. */
 export function useSaveOrganization(id: string) {
   const cache = useQueryClient();
   return useMutation({
@@ -153,7 +153,7 @@ async function pointToLogo(id: string, path: string | null): Promise<void> {
   if (error) throw error;
 }
 
-/** Another logo in place of the one before. */
+/** Replaces the logo. */
 export function useSaveLogo(id: string) {
   const cache = useQueryClient();
   return useMutation({

@@ -52,7 +52,7 @@ export const completeCategories = (categories: OnboardingForm["categories"]) =>
 
 const optional = (max: number) => z.string().trim().max(max, t("organization.tooLong", { max }));
 
-/** Lines that say something, trimmed. */
+/** Non-empty lines, trimmed. */
 export const linesOf = (typed: string): string[] =>
   typed
     .split("\n")

@@ -8,7 +8,7 @@ export interface NonprofitName {
   name: string;
 }
 
-/** Active nonprofits by name, for the choice of whom to give to. */
+/** Active nonprofits by name, to choose whom to give to. */
 export const nonprofitNamesQuery = () =>
   queryOptions({
     queryKey: ["pledges", "nonprofits"],

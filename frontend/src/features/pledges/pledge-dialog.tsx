@@ -27,7 +27,7 @@ const schema = z.object({
 });
 type Values = z.infer<typeof schema>;
 
-/** A signed-in donor: nothing of this is asked again. */
+/** A signed-in donor, whose data is not asked again. */
 export interface KnownDonor {
   email: string;
   fullName: string;
@@ -118,7 +118,7 @@ function PledgeForm({
   );
 }
 
-/** What the dialog holds: a promise, not a payment. */
+/** The dialog's content: a pledge, not a payment. */
 export function PledgeContent({ donor }: { donor?: KnownDonor }) {
   const [dirty, setDirty] = useState(false);
   const nonprofits = useQuery(nonprofitNamesQuery());

@@ -1,6 +1,6 @@
 /**
- * What a person has answered so far. Pure: the wizard, the single page, the browser's copy and the saved draft all speak
- * of the same `Answers`. The first question loads this file, but no schema: which step answers allow is in `progress.ts`.
+ * The answers so far. Pure: the wizard, the single page, the browser's copy and the saved draft all use the same
+ * `Answers`. The first question loads this file, but no schema; `progress.ts` decides which step the answers allow.
  */
 import type { StoredDocument } from "@/lib/request-documents";
 import type { Identity } from "./schema";
@@ -61,7 +61,7 @@ export const emptyIdentity: Identity = {
   postalCode: "",
 };
 
-/** An identity with what was typed of it; an empty field leaves it as it is. */
+/** Merges typed fields into an identity; empty ones change nothing. */
 export function withTyped(identity: Identity, typed: Partial<Identity>): Identity {
   const said = Object.entries(typed).filter(([, text]) => text !== "");
   return { ...identity, ...(Object.fromEntries(said) as Partial<Identity>) };
@@ -95,7 +95,7 @@ export function isBlank(answers: Answers): boolean {
   );
 }
 
-/** The answers with a kind of help; the nonprofit that a person selected before is chosen already, the first time. */
+/** Sets the kind of help. The first time, the person's selected nonprofit is chosen too. */
 export function withCategory(answers: Answers, category: Chosen, selected: Chosen | null): Answers {
   const first = answers.category === null && answers.nonprofits.length === 0 && selected;
   return { ...answers, category, nonprofits: first ? [first] : answers.nonprofits };
@@ -113,8 +113,8 @@ export function toggleNonprofit(chosen: readonly Chosen[], nonprofit: Chosen): T
 }
 
 /**
- * Whether the confirmation of the last request stands at this step's address: at its own, and at every later one than the
- * first while nothing new is begun. Whoever reloads or goes back just when the request went out must not find an empty form.
+ * Whether this step's URL shows the confirmation of the last request: its own URL, and all later steps' until something
+ * new is begun. Reloading or going back right after sending must not show an empty form.
  */
 export const showsSent = (wanted: string | null, sent: object | null, answers: Answers): boolean =>
   sent !== null && (wanted === "sent" || (steps.indexOf(wanted as Step) > 0 && isBlank(answers)));
@@ -125,7 +125,7 @@ export function splitName(fullName: string): { firstName: string; lastName: stri
   return { firstName, lastName: rest.join(" ") };
 }
 
-/** Fills empty identity fields from what the session knows; what was typed stays, the account's address wins. */
+/** Fills empty identity fields from the session; typed values stay, except that the account's address wins. */
 export function identify(identity: Identity, user: { email: string; fullName: string; phoneNumber: string }): Identity {
   const name = splitName(user.fullName);
   return {

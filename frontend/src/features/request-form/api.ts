@@ -18,7 +18,7 @@ export interface Nonprofit {
   location: string | null;
   category: string | null;
   average_response_time_days: number | null;
-  /** With the kind of need that was asked for. */
+  /** Whether it helps with the requested kind of need. */
   helps: boolean;
   /** At the place that was named. */
   near: boolean;
@@ -37,7 +37,7 @@ export interface DirectoryFilter {
 
 export const DIRECTORY_PAGE = 20;
 
-/** Active nonprofits, a page at a time: those that help with it first, then those that help there, then by name. */
+/** Active nonprofits, paginated: first those that help with the need, then those nearby, then by name. */
 export const directoryQuery = ({ search, category, need, place }: DirectoryFilter) =>
   infiniteQueryOptions({
     queryKey: [...reads.directory, { search, category, need, place }],
@@ -91,7 +91,7 @@ const draftRowSchema = z.object({
 });
 type DraftRow = z.output<typeof draftRowSchema>;
 
-/** What `request_detail()` tells of a draft. */
+/** The part of `request_detail()` for a draft. */
 const draftSchema = z.object({
   request: draftRowSchema,
   documents: z.array(z.object({ id: z.string(), name: z.string(), size_bytes: z.number(), path: z.string() })),
@@ -101,7 +101,7 @@ const draftSchema = z.object({
 export interface LoadedDraft {
   answers: Omit<Answers, "key">;
   updatedAt: string;
-  /** How many chosen nonprofits take no requests any more; they are left out. */
+  /** The number of chosen nonprofits that no longer accept requests; they are left out. */
   gone: number;
 }
 
@@ -205,7 +205,7 @@ const savedDraftSchema = z.object({
 });
 export type SavedDraft = z.output<typeof savedDraftSchema>;
 
-/** Writes the draft's row (makes it when there is none). `step` is the bridge's number, 1 to 5. */
+/** Creates or updates the draft. `step` is the progress step, 1 to 5. */
 export const saveDraft = (answers: Answers, step: number): Promise<SavedDraft> =>
   rpc(
     "save_draft",

@@ -2,7 +2,7 @@
 import { MAX_NONPROFITS, steps, type Answers, type Step } from "./answers";
 import { amountSchema, descriptionSchema, identitySchema } from "./schema";
 
-/** Whether the answers of one view let a person go on from it. */
+/** Whether one view's answers allow to continue. */
 export function isAnswered(answers: Answers, step: Step): boolean {
   switch (step) {
     case "category":

@@ -51,7 +51,7 @@ export const amountSchema = optionalAmount().refine(
   t("requestForm.amountMost"),
 );
 
-/** What the database keeps: 'Not specified' or '$N'. An amount that is no number yet is not kept. */
+/** The database's text: 'Not specified' or '$N'. An amount that is not a number yet is not stored. */
 export function amountText(typed: string): string {
   const amount = amountSchema.safeParse(typed).success ? parseDollars(typed) : null;
   if (amount === null) return "Not specified";

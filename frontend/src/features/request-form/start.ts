@@ -1,4 +1,6 @@
-/** Which answers a visit begins with: the browser's copy, the saved draft, or none. Pure but for reading the copy. */
+/**
+ * The answers at the start of a visit: the browser's copy, the saved draft, or none. Pure except for reading the copy.
+ */
 import { newKey } from "@/lib/new-key";
 import { emptyAnswers, isBlank, type Answers } from "./answers";
 import type { LoadedDraft } from "./api";

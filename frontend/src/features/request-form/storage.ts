@@ -11,23 +11,23 @@ export interface SentRequest {
   nonprofits: readonly string[];
   /** ISO instant. */
   at: string;
-  /** Sent signed out for an account that the visitor proved to be theirs: whose it is. */
+  /** The verified account for a request sent while signed out. */
   account?: string;
 }
 
 export interface Kept {
   answers: Answers;
-  /** Changed since the account last took it. */
+  /** Changed since the last save to the account. */
   dirty: boolean;
   /** The saved draft's `updated_at` when it was last taken or loaded. */
   syncedAt: string | null;
-  /** It was to be sent, and the server could not be reached: it goes by itself when it can. */
+  /** Waiting to be sent: the server could not be reached, and it is sent automatically later. */
   waits?: boolean;
   /** The last request that was sent from here: the confirmation survives a reload. */
   sent: SentRequest | null;
 }
 
-/** Whose answers, and of which draft (null: a request begun here). */
+/** The owner of the answers, and their draft (null: a request begun here). */
 export interface Slot {
   userId: string | null;
   draftId: string | null;
@@ -38,7 +38,7 @@ const VERSION = 1;
 const GUEST_KEEP_MS = 24 * 60 * 60_000;
 const name = ({ userId, draftId }: Slot) => `aidbridge-request:${userId ?? "guest"}:${draftId ?? "new"}`;
 
-/** A guest said that others use this device: their answers are this tab's alone and go with it. */
+/** A guest said that the device is shared: answers are kept in this tab only. */
 const NOT_MINE = "aidbridge-not-my-phone";
 export const isOthersDevice = (): boolean => readStored("tab", NOT_MINE) !== null;
 
@@ -57,11 +57,11 @@ export function readKept(slot: Slot): Kept | null {
   return { answers: whole, dirty, syncedAt, sent, ...(waits ? { waits } : {}) };
 }
 
-/** False when the browser did not take it (full or closed). */
+/** False if the browser's storage is full or unavailable. */
 export const keep = (slot: Slot, kept: Kept): boolean =>
   store(shelf(slot), name(slot), JSON.stringify({ version: VERSION, keptAt: Date.now(), ...kept }));
 
-/** Takes a guest's answers out of what this browser keeps for the next visit. False when the tab cannot keep them either. */
+/** Moves a guest's answers from the browser's storage to the tab's. False if the tab cannot store them either. */
 export function leaveNothingHere(slot: Slot): boolean {
   const kept = readKept(slot);
   forget(slot);

@@ -25,16 +25,16 @@ export interface AnswersState {
   change: Change;
   /** Writes the draft now and gives its id; throws what the server answers. */
   save: () => Promise<string>;
-  /** The answers were to be sent, and wait for a line. */
+  /** The answers wait to be sent when online. */
   waits: boolean;
   setWaits: (waits: boolean) => void;
-  /** The request went out: the answers are done with. */
+  /** The request was sent, so the answers are cleared. */
   finish: (sent: SentRequest) => void;
-  /** Makes another request of the answers: the one they were sent as stays as it is. */
+  /** Starts another request with the same answers; the sent one is unchanged. */
   renew: () => void;
   /** Throws the answers away (a saved draft stays). */
   clear: () => void;
-  /** A guest said that the device is not theirs: the answers go with the tab. */
+  /** A guest said that the device is not theirs: the answers are kept in the tab only. */
   tabOnly: boolean;
   /** Says so. */
   keepInTab: () => void;
@@ -58,7 +58,7 @@ export function useAnswers(slot: Slot, initial: Kept, signedIn: boolean): Answer
       const changes = typeof patch === "function" ? patch(answers) : patch;
       if (Object.keys(changes).length === 0) return;
       const next = { ...answers, ...changes };
-      // another address is another person's: the proof does not carry over
+      // the proof is not valid for another address
       if (next.account && next.account.email !== next.identity.email.trim()) next.account = null;
       // knowing who is here is not yet a new request
       put({ ...latest.current, answers: next, dirty: true, sent: isBlank(next) ? latest.current.sent : null });

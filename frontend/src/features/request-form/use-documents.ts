@@ -1,4 +1,4 @@
-/** Documents on their way: each goes up as soon as it is chosen. */
+/** Uploads documents as soon as they are chosen. */
 import { useCallback } from "react";
 import { errorMessage } from "@/lib/errors";
 import { removeDocument, uploadToRequest, uploadToSlot, type StoredDocument } from "@/lib/request-documents";
@@ -12,7 +12,7 @@ import type { Change } from "./use-answers";
 export interface DocumentsState {
   pending: readonly Pending[];
   busy: boolean;
-  /** A file did not arrive that may arrive when it is tried again. */
+  /** A file failed that may succeed on a retry. */
   failed: boolean;
   add: (files: readonly File[]) => void;
   retry: (file: File) => void;

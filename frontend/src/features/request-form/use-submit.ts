@@ -1,4 +1,4 @@
-/** Sending the request: once, however often the button is pressed, and with the server's words at their steps. */
+/** Sends the request only once, however often the button is pressed, and shows the server's errors at their steps. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent } from "react";
 import { errorMessage, fieldErrors, isNetworkError, isSessionExpired } from "@/lib/errors";
@@ -33,13 +33,13 @@ const stepOf: Record<string, Step> = {
   contact_consent: "review",
 };
 
-/** What the server found wrong with single answers. */
+/** The server's errors for single answers. */
 export const complaintsOf = (error: unknown): Complaint[] =>
   Object.entries(fieldErrors(error)).map(([field, message]) => ({ field, message, step: stepOf[field] ?? "review" }));
 
 export interface UseSubmit {
   signedIn: boolean;
-  /** Whether the answers wait for a line from now on. */
+  /** Called when the answers start or stop waiting for a connection. */
   onWaits: (waits: boolean) => void;
   onSent: (sent: SentRequest) => void;
 }
@@ -77,8 +77,9 @@ export function useSubmit({ signedIn, onWaits, onSent }: UseSubmit) {
 const TRY_AGAIN_MS = 20_000;
 
 /**
- * Sends what waits for a line: when the page is opened with one, when it comes back, and now and then meanwhile, because a browser
- * only believes that it has one. No browser on iOS sends while the page is closed. The same key gives the same request.
+ * Sends waiting answers: when the page opens online, when the connection returns, and periodically, because browsers
+ * may report a connection that does not work. On iOS nothing is sent while the page is closed. The same key gives the
+ * same request.
  */
 export function useSendWaiting({ waits, busy, send }: { waits: boolean; busy: boolean; send: () => void }): void {
   const go = useEffectEvent(() => {

@@ -10,7 +10,7 @@ const foundSchema = z.object({
   found: z.literal(true),
   request_number: z.string(),
   status: z.enum(["pending", "in_review", "processing", "approved", "declined", "withdrawn"]),
-  /** A nonprofit asked for something more, and the person has to answer. */
+  /** A nonprofit asked for more information, and the person has to answer. */
   waits_for_you: z.boolean(),
   submitted_at: z.string(),
   review_started_at: z.string().nullable(),
@@ -27,10 +27,10 @@ export interface FoundStatus extends Omit<z.output<typeof foundSchema>, "found" 
   needs_more_proof: boolean;
 }
 
-/** 'req-2 ' → 'REQ-2': what people type by heart. */
+/** 'req-2 ' → 'REQ-2': normalizes typed numbers. */
 export const normalizeNumber = (typed: string): string => typed.trim().toUpperCase().replace(/\s+/g, "");
 
-/** The public look-up: status, dates and decision, nothing that names a person. Null: no such request. */
+/** The public look-up: status, dates and decision, without personal data. Null: no such request. */
 export const statusQuery = (number: string) =>
   queryOptions({
     queryKey: ["request-status", number],
@@ -45,7 +45,7 @@ export interface OwnStatus extends FoundStatus {
   id: string;
 }
 
-/** The owner's look at one request, by id or number; the reason from the fixed list stands beside it. */
+/** The owner's view of one request, by id or number, with the reason from the fixed list. */
 export const ownStatusQuery = (userId: string, id: string) =>
   queryOptions({
     queryKey: [...reads.myRequests, userId, "status", id],

@@ -1,4 +1,4 @@
-/** What the database answers about the person, parsed. Loaded with the first question. */
+/** Schemas of the database's answers about the person. Loaded with the first call. */
 import { z } from "zod";
 import { rpc } from "@/lib/rpc";
 import type { AccountRole } from "@/lib/session";
@@ -10,7 +10,7 @@ const meSchema = z
   .object({
     email: z.string().nullable(),
     email_proved: z.boolean(),
-    // One that the app does not know is told where it would lead somewhere.
+    // An unknown role is reported where it would matter.
     role: z
       .string()
       .transform((role) => role as AccountRole)

@@ -1,7 +1,7 @@
-/** What is asked of the server about the person who is here, and done for them (`me()` in docs/database.md). */
+/** Calls about the current person (`me()` in docs/database.md). */
 import { getSupabase } from "@/lib/supabase";
 
-/** What the auth service knows of the person. */
+/** The auth service's data about the person. */
 export interface AuthUser {
   id: string;
   email?: string;
@@ -11,16 +11,16 @@ export interface AuthUser {
   user_metadata?: Record<string, unknown>;
 }
 
-/** Keeps the requester's nonprofit on their profile. */
+/** Stores the requester's nonprofit in their profile. */
 export async function saveSelectedNonprofit(nonprofitId: string): Promise<void> {
   const supabase = await getSupabase();
   const { error } = await supabase.rpc("select_nonprofit", { nonprofit_id: nonprofitId });
   if (error) throw error;
 }
 
-/** Takes over what was sent signed out from this account's proved address. Answers how many requests. */
+/** Claims requests sent while signed out from this account's proved address. Returns their number. */
 export async function claimGuestRequests(): Promise<number> {
-  // the shapes of answers come when one is wanted: the landing page pays for no parser
+  // schemas are loaded on demand, so that the landing page needs no parser
   const { claimRequests } = await import("./answers");
   return claimRequests();
 }

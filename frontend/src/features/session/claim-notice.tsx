@@ -15,8 +15,8 @@ const AddressCodeForm = lazy(() =>
 const name = (userId: string) => `aidbridge-claim-later:${userId}`;
 
 /**
- * For an account whose address nobody has proved (`claim_guest_requests()` answers `proved: false`): the way to the
- * requests that were sent with it before there was an account. Shows nothing to everybody else.
+ * For an account with an unproved address (`claim_guest_requests()` answers `proved: false`): offers to find
+ * requests sent with it before the account existed. Shows nothing to others.
  */
 export function ClaimNotice() {
   const { user, refresh } = useSession();

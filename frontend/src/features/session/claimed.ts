@@ -1,4 +1,4 @@
-/** Remembers for which sign-in the requests sent before it were taken over: once for each is enough. */
+/** Records the sign-in for which earlier requests were claimed: once per sign-in is enough. */
 import { readStored, store } from "@/lib/stored";
 import type { AuthUser } from "./api";
 

@@ -1,6 +1,6 @@
 /**
- * Who the person is, kept in this tab for a reload without a line: a form that was begun signed in opens again with its answers.
- * It goes with the tab and with the session; 'Exit this page' clears it.
+ * Keeps the person's data in this tab for an offline reload, so that a form begun while signed in reopens with its
+ * answers. Removed with the tab and the session, and by 'Exit this page'.
  */
 import { readStoredJson, removeStored, SESSION_STORAGE_KEY, store } from "@/lib/stored";
 import type { Me } from "./answers";
@@ -19,7 +19,7 @@ export function keptMe(userId: string): Me {
 
 export const forgetMe = (userId: string): void => removeStored("tab", nameOf(userId));
 
-/** Whose session this browser keeps, as long as nobody can be asked whether it still holds. */
+/** The user of the stored session, while the server cannot be asked whether it is still valid. */
 export function keptUser(): AuthUser | null {
   if (navigator.onLine) return null;
   const session = readStoredJson("browser", SESSION_STORAGE_KEY) as { user?: AuthUser } | null;

@@ -1,6 +1,6 @@
 /**
- * Who the person is, in the query cache: role, profile, membership in one call, and the photo's address apart, so that no page
- * waits for it. Downloaded once somebody may be signed in: a visitor of the public pages does without the cache.
+ * The person in the query cache: role, profile and membership in one call, and the photo's URL separately, so that no
+ * page waits for it. Downloaded only if somebody may be signed in; visitors of public pages do not need the cache.
  */
 import { QueryObserver, queryOptions } from "@tanstack/react-query";
 import { isNetworkError } from "@/lib/errors";
@@ -15,7 +15,7 @@ import { readMe, type Me } from "./answers";
 import type { AuthUser } from "./api";
 import { keepMe, keptMe } from "./kept-me";
 
-/** What the server says of the person; without a line what this tab keeps of it, until there is one. */
+/** The server's data about the person; offline, the tab's copy. */
 async function readOrKept(userId: string): Promise<Me> {
   const kept = keptMe(userId);
   const later = () => {
@@ -37,13 +37,13 @@ const meQuery = (userId: string) =>
   queryOptions({
     queryKey: [...reads.me, userId],
     queryFn: () => readOrKept(userId),
-    // the person at work is not asked for again behind their back: `refresh` does, after what changes it
+    // not refetched automatically; `refresh` does it after changes
     staleTime: Infinity,
     refetchOnWindowFocus: false,
     retry: false,
   });
 
-/** How long a photo's address is good, seconds. */
+/** How long a photo's URL is valid, in seconds. */
 const PHOTO_SECONDS = 3600;
 
 const photoQuery = (userId: string, path: string | null) =>
@@ -73,7 +73,7 @@ export interface PersonNow {
   error: unknown;
 }
 
-/** The cache's entries of one person, as `useSyncExternalStore` takes them. */
+/** One person's cache entries for `useSyncExternalStore`. */
 export function watchPerson(userId: string) {
   const me = new QueryObserver(queryClient, meQuery(userId));
   const photo = new QueryObserver(queryClient, photoQuery(userId, null));
@@ -101,27 +101,27 @@ export function watchPerson(userId: string) {
   };
 }
 
-/** Reads the person again, whatever is under way; the cache keeps the answer, or why there is none. */
+/** Reads the person again, even during a read; the cache keeps the answer or the error. */
 export const readAgain = (userId: string): Promise<void> =>
   queryClient.invalidateQueries({ queryKey: meQuery(userId).queryKey, exact: true, refetchType: "all" });
 
-/** Whoever signs in is read anew: also why the session before could not be read is of no account any more. */
+/** A new sign-in reads the person again and forgets earlier errors. */
 export const forgetPerson = (userId: string): void => queryClient.removeQueries({ queryKey: [...reads.me, userId] });
 
-/** The language of this browser and that of the profile become one; what cannot be saved now is saved at the next visit. */
+/** Synchronises the browser's language with the profile's; a failed save is repeated at the next visit. */
 export const settleLanguage = (me: Me): Promise<void> =>
   settleWithPerson(me?.profile?.language ?? null, async (language) => {
     await rpc("keep_language", { language }, z.string());
   }).catch(() => undefined);
 
-/** Puts what the server has just taken into the cache. */
+/** Updates the cache with what the server has just stored. */
 export function noteSelection(userId: string, selected: SelectedNonprofit): void {
   queryClient.setQueryData(meQuery(userId).queryKey, (me) => me && { ...me, selected_nonprofit: selected });
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** The session's person out of what the auth service and the database know. */
+/** Combines the data of the auth service and the database into the session's person. */
 export function personOf(auth: AuthUser, me: Me, photoUrl: string | null): Person {
   const organization = me?.role === "nonprofit" ? me.organization : null;
   return {

@@ -10,7 +10,7 @@ export function readSelection(): SelectedNonprofit | null {
   return typeof value.id === "string" && typeof value.name === "string" ? { id: value.id, name: value.name } : null;
 }
 
-/** Where storage is closed the choice holds for this page, and on the profile when signed in. */
+/** If storage is unavailable, the choice is kept for this page, and in the profile if signed in. */
 export const storeSelection = (nonprofit: SelectedNonprofit) => void store("browser", KEY, JSON.stringify(nonprofit));
 
 export const forgetSelection = () => removeStored("browser", KEY);

@@ -71,7 +71,7 @@ it("reads who is here, and again when it is asked to", async () => {
   server.me = () => Promise.resolve(me("Marie Désir"));
   act(() => screen.getByRole("button").click());
   expect(await shown(/^signed-in Marie Désir/)).toBeInTheDocument();
-  // what cannot be read later does not take away the page
+  // a later failed read does not remove the page
   server.me = () => Promise.reject(new Error("no"));
   act(() => screen.getByRole("button").click());
   expect(await shown(/^signed-in Marie Désir/)).toBeInTheDocument();
@@ -122,7 +122,7 @@ it("who was here is here after a reload without a line, and is asked for again w
   server.me = () => Promise.resolve(me("Marie Désir"));
   act(() => void window.dispatchEvent(new Event("online")));
   expect(await shown(/^signed-in Marie Désir/)).toBeInTheDocument();
-  // once it is known that the session is over, the tab keeps nothing of it
+  // once the session is known to be over, the tab's copy is deleted
   act(() => server.tell("SIGNED_OUT", null));
   expect(await shown(/^signed-out +expired/)).toBeInTheDocument();
   expect(sessionStorage).toHaveLength(0);

@@ -18,7 +18,7 @@ type PersonModule = typeof import("./person");
 /** Whether somebody is signed in here, as far as this browser knows. */
 type Presence =
   | { kind: "asking" }
-  /** Neither supabase-js nor the server's settings could be had. */
+  /** supabase-js or the server's settings could not be loaded. */
   | { kind: "failed"; error: unknown }
   | { kind: "nobody"; ended: Session["ended"] }
   | { kind: "here"; auth: AuthUser };
@@ -43,11 +43,11 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   );
   const [selection, setSelection] = useState(readSelection);
   const [person, setPerson] = useState<PersonModule | null>(null);
-  /** Who is here, for what is told between two renders. */
+  /** The current user, for events between two renders. */
   const auth = useRef<AuthUser | null>(offline);
   const loaded = useRef<PersonModule | null>(null);
   const leaving = useRef(false);
-  /** A session was kept here from an earlier visit: without it, this visit begins with an expired one. */
+  /** Whether a session was stored by an earlier visit: if it is gone, this visit begins with an expired one. */
   const kept = useRef(keptSession);
 
   const loadPerson = useCallback(
@@ -70,7 +70,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       const { data } = client.auth.onAuthStateChange((event, session) => {
         const next = session?.user ?? null;
         const before = auth.current;
-        // it could not be renewed without a line; whether it still holds is told when there is one
+        // it could not be renewed offline; its validity is checked when online
         if (!next && event === "INITIAL_SESSION" && before && mayHaveSession()) return;
         auth.current = next;
         if (!next) {
@@ -84,13 +84,13 @@ export function SessionProvider({ children }: { children: ReactNode }) {
           kept.current = false;
           leaving.current = false;
           setSelection(readSelection());
-          // A second event about the same absence must not hide why it began.
+          // A second event about the same sign-out must not hide its reason.
           setPresence((now) => ({ kind: "nobody", ended: ended ?? (now.kind === "nobody" ? now.ended : null) }));
           return;
         }
         if (before?.id === next.id && event !== "USER_UPDATED") return;
         if (before?.id !== next.id) {
-          // At the first load there is nothing of anybody else to forget.
+          // At the first load there is no other person's data to forget.
           if (before || event !== "INITIAL_SESSION") setTimeout(announcePersonChange);
           loaded.current?.forgetPerson(next.id);
           setSelection(readSelection());
@@ -105,7 +105,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
           claimGuestRequests().then(
             (claimed) => {
               noteClaimed(next);
-              // requests came along: what was read before is out of date
+              // requests were claimed, so earlier reads are outdated
               if (claimed > 0) announcePersonChange();
             },
             () => undefined,
@@ -121,7 +121,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     };
   }, [keptSession, loadPerson]);
 
-  // Why the person could not be read. Someone already at work keeps working; only a first load fails the page.
+  // The error of reading the person. It fails the page only at the first load; later, people can continue.
   useEffect(() => {
     if (!error) return;
     if (!isSessionExpired(error)) {
@@ -135,7 +135,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     if (me && person) void person.settleLanguage(me);
   }, [me, person]);
 
-  // the choice that stands on the profile is this browser's, too
+  // the profile's choice also applies to this browser
   const onProfile = me?.selected_nonprofit ?? null;
   useEffect(() => {
     if (onProfile) storeSelection(onProfile);
@@ -160,8 +160,8 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   const signOut = useCallback(async () => {
     leaving.current = true;
     const supabase = await getSupabase();
-    // supabase-js forgets the session before it asks the server. Whoever is told that the logout failed is still signed in
-    // and can try again, so the server is asked first; a session that it no longer knows is ended already.
+    // supabase-js forgets the session before it calls the server. The server is called first, so that people are still
+    // signed in if the logout fails and can try again. A session that the server no longer knows has already ended.
     const { data } = await supabase.auth.getSession();
     if (data.session) {
       const { error } = await supabase.auth.admin.signOut(data.session.access_token, "local");

@@ -1,4 +1,4 @@
-/** An invitation to a team: what it is about, and accepting it. */
+/** An invitation to a team: its details, and accepting it. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { reads } from "@/lib/query-keys";
 import { useSession } from "@/lib/session";
@@ -11,7 +11,7 @@ const invitationSchema = z.object({
   role: z.enum(["admin", "manager", "employee", "volunteer"]).optional(),
   /** Masked. */
   email: z.string().optional(),
-  /** Whether it was sent to the signed-in person's address; null signed out. */
+  /** Whether it was sent to the signed-in person's address; null if signed out. */
   for_you: z.boolean().nullable().optional(),
 });
 export type Invitation = z.output<typeof invitationSchema>;
@@ -22,7 +22,7 @@ const acceptedSchema = z.object({
   role: z.enum(["admin", "manager", "employee", "volunteer"]),
 });
 
-/** `userId` is part of the key: `for_you` depends on who asks. */
+/** `userId` is part of the key, because `for_you` depends on it. */
 export const invitationQuery = (token: string, userId: string | null) =>
   queryOptions({
     queryKey: [...reads.teamInvitation, token, userId],

@@ -20,7 +20,7 @@ export interface Member {
 
 const teamKey = (nonprofitId: string) => ["team", nonprofitId] as const;
 
-/** Active first, then as they came. A team is small: searched in the page. */
+/** Active first, then by creation. Searched in the page, because a team is small. */
 export const teamQuery = (nonprofitId: string) =>
   queryOptions({
     queryKey: teamKey(nonprofitId),

@@ -60,7 +60,7 @@ function AccountInformation() {
   );
 }
 
-/** What is kept about the person: to take along, and to end. */
+/** The stored personal data: download and deletion. */
 function YourData() {
   const user = useUser();
   const { signOut } = useSession();
@@ -69,7 +69,7 @@ function YourData() {
     <PrivacyPanel
       email={user.email}
       onClosed={async () => {
-        // to where this page's guard leads, too: whichever of them is first
+        // the same target as this page's guard, whichever comes first
         await signOut();
         toast({ title: t("account.closed"), description: t("account.closedBody", { email: user.email }) });
         await navigate(paths.login, { replace: true });

@@ -19,7 +19,7 @@ import { t } from "@/messages";
 import "@/messages/en/donations";
 
 const tabs = ["overview", "donations", "impact"] as const;
-/** What stands open over the page, one at a time. */
+/** The open dialog, one at a time. */
 const dialogs = { message: parseAsString, donate: parseAsMark };
 
 export function Component() {
@@ -31,7 +31,7 @@ export function Component() {
   const openPledge = () => void show({ donate: true, message: null });
   const close = () => void show(null);
   const listed = query.data?.messages.find((message) => message.id === readId);
-  // an older one, by the link of a mail or a notification
+  // an older message, linked from a mail or notification
   const older = useQuery({
     ...donorMessageQuery(user.id, readId ?? ""),
     enabled: readId !== null && query.isSuccess && listed === undefined,

@@ -36,7 +36,7 @@ export function Component() {
   const query = useQuery(budgetQuery(organization.id));
   const categories = useQuery(helpCategoriesQuery(organization.id));
   const [tab, setTab] = useTab(tabs);
-  /** The allocations are being changed, in the page: that many fields are no dialog. */
+  /** Allocations are edited in the page, because they are too many fields for a dialog. */
   const [changing, setChanging] = useQueryState("allocations", parseAsMark.withOptions(replacing));
   const [entry, setEntry] = useState<Entry | null>(null);
   const close = () => setEntry(null);

@@ -44,16 +44,16 @@ export function Component() {
   const navigate = useNavigate();
   const query = useQuery(openedRequestQuery(organization.id, id));
   const mayAct = can(session, "act_on_requests");
-  // Asked for beside the request, not after it.
+  // Loaded in parallel with the request.
   const { data: dashboard } = useQuery({ ...nonprofitDashboardQuery(organization.id), enabled: mayAct });
-  // The open dialog is a part of the address: it is there again after a reload or a new sign-in, with what was typed.
+  // The open dialog is part of the URL, so it reopens after a reload or a new sign-in, with the typed text.
   const [kind, setKind] = useQueryState("decide", decision);
 
   const arrived = useRef(false);
   useEffect(() => {
     if (!query.data || arrived.current) return;
     arrived.current = true;
-    // an old address must not ask for an answer that can no longer be given
+    // an old URL must not open an answer that is no longer possible
     const possible = kind === null || (query.data.visible && canAnswer(query.data, kind));
     if (!possible) void setKind(null);
   }, [query.data, kind, setKind]);
@@ -171,7 +171,7 @@ export function Component() {
   );
 }
 
-/** Where nothing is left to decide: on to the request that waits longest, or the end of the day's list. */
+/** After a decision: leads to the request that waits longest, or to the end of the list. */
 function NextWaiting({ next }: { next: NonprofitDashboard["longest_waiting"] }) {
   if (!next) {
     return (

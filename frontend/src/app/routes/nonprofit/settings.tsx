@@ -53,7 +53,7 @@ export function Component() {
                   <CloseOrganization
                     details={details}
                     onClosed={async () => {
-                      // away first: this page's guard would miss the organization and say so
+                      // navigate first, or this page's guard would report the missing organization
                       await navigate(paths.nonprofitDashboard, { replace: true });
                       await session.refresh();
                     }}

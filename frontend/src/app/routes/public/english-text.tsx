@@ -3,7 +3,7 @@ import { t } from "@/messages";
 import "@/messages/en/shell";
 import { currentLocale } from "@/messages/locale";
 
-/** On pages whose text is there in English alone: says so in the reader's language. */
+/** For pages whose text is only in English: says so in the reader's language. */
 export function EnglishText() {
   if (currentLocale() === "en") return null;
   return (

@@ -66,7 +66,8 @@ export function Component() {
                 setSent(true);
               },
               onError: () => {
-                // Neutral on purpose: a refusal must not tell whether the account exists. Offline is not a refusal.
+                // Neutral on purpose: a refusal must not reveal whether the account exists. Being offline is not a
+                // refusal.
                 if (!navigator.onLine) return;
                 toast({ title: t("auth.instructionsSent"), description: t("auth.checkYourEmailBody") });
                 setSent(true);

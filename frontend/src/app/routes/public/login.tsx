@@ -25,7 +25,7 @@ export function Component() {
 
   useEffect(forgetEnd, [forgetEnd]);
 
-  // While one's own try is under way the form stays, so that nothing typed is lost.
+  // The form stays during a login attempt, so that nothing typed is lost.
   if (login.isIdle) {
     if (status === "loading") return <LoadingView />;
     if (status === "signed-in") return <Navigate to={target} replace />;

@@ -18,7 +18,7 @@ import { paths } from "../../paths";
 import { TermsWords } from "../../terms-words";
 import "./gate.css";
 
-/** Back from Google or Microsoft: the new account becomes a nonprofit's owner, then goes on to onboarding. */
+/** After Google or Microsoft: the new account becomes a nonprofit's owner and continues to onboarding. */
 function FinishProviderSignup({ provider }: { provider: Provider }) {
   const { user, status, refresh } = useSession();
   const navigate = useNavigate();

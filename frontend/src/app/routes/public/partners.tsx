@@ -16,7 +16,7 @@ import "@/messages/en/partners";
 import { paths } from "../../paths";
 import "./marketing.css";
 
-/** The five partners, each with a picture that stands for its work. */
+/** The five partners, each with an illustration of its work. */
 const partners = [
   { id: "lakeside", name: "Lakeside Food Bank", Logo: BasketArt, website: "https://lakesidefoodbank.example" },
   { id: "harbor", name: "Harbor Relief Fund", Logo: HouseArt, website: "https://harborrelief.example" },

@@ -118,7 +118,7 @@ export function Component() {
           <NewPasswordForm
             onDone={() => {
               setPhase("done");
-              // The recovery session has done its work; the new password is what signs in from here on.
+              // The recovery session is no longer needed; the new password signs in from now on.
               void signOut().catch(() => undefined);
             }}
           />

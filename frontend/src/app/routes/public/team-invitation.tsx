@@ -33,7 +33,7 @@ function Page({ children }: { children: ReactNode }) {
   );
 }
 
-/** From a link that leads nowhere: to one's own pages, or home. */
+/** Ways out of an invalid link: the person's own pages, or home. */
 function WaysOut() {
   const { user } = useSession();
   return (

@@ -1,4 +1,4 @@
-/** A heading over pairs of a thing and a sentence on it, as the public pages list what nonprofits get. */
+/** A heading over a list of terms with a sentence each, for the benefits on public pages. */
 export function TermGroup({ title, items }: { title: string; items: readonly (readonly [string, string])[] }) {
   return (
     <div className="group border-t-0! p-0!">

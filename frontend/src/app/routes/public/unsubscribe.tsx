@@ -15,7 +15,7 @@ function doneTitle({ list, organization }: Unsubscribed): string {
   return organization ? t("marketing.unsubscribedDonors", { organization }) : t("marketing.unsubscribedDonorsPlain");
 }
 
-/** The link at the end of every letter. A press, not the mere opening: mail scanners open links, too. */
+/** The unsubscribe link of every mail. It needs a press, because mail scanners open links, too. */
 export function Component() {
   const [search] = useSearchParams();
   const token = search.get("token") ?? "";

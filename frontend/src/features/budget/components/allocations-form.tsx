@@ -1,4 +1,4 @@
-/** How much is set aside for each kind of help: as many fields as there are kinds, so it stands in the page. */
+/** The allocation for each kind of help. In the page, because there are as many fields as kinds. */
 import { zodResolver } from "@hookform/resolvers/zod";
 import { Plus } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
@@ -37,7 +37,7 @@ export function AllocationsForm({ nonprofitId, spending, categories, onClose }: 
   const keptAs = `allocations-${nonprofitId}`;
   const form = useForm<Values>({
     resolver: zodResolver(allocationsSchema),
-    // a list of fields is judged at each change of its length: a line just added would begin with an error
+    // a field array is validated whenever its length changes, so a new line would begin with an error
     mode: "onSubmit",
     shouldFocusError: false,
     defaultValues: readKept<Values>(keptAs, { lines: [...known, ...more] }),

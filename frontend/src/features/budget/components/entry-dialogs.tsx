@@ -1,4 +1,4 @@
-/** Recording a donation or a payout. What was typed stays when the entry is not taken. */
+/** Records a donation or a payout. The typed values stay if the entry is refused. */
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useMemo } from "react";
 import { useForm, useWatch } from "react-hook-form";

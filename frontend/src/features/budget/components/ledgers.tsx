@@ -1,4 +1,4 @@
-/** Transactions, donations and payouts: three lists, cut on the server. */
+/** Transactions, donations and payouts: three lists, paginated on the server. */
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { ArrowDownLeft, ArrowUpRight } from "lucide-react";
 import { useState, type ReactNode } from "react";

@@ -15,7 +15,7 @@ import { t } from "@/messages";
 import "@/messages/en/donations";
 import type { DonorDashboard, DonorMessage, Gift } from "../api";
 
-/** Categories that get a shade of their own in the bar; the rest shares the last. */
+/** Categories with their own shade in the bar; the rest share the last. */
 const SHADES = 5;
 
 const givenOn = (gift: Gift) => formatDate(gift.received_at ?? gift.pledged_at);
@@ -40,7 +40,7 @@ function NoGifts({ heading, action }: { heading: "h2" | "h3"; action: ReactNode 
   );
 }
 
-/** What the gifts paid for, as shares of one bar with its words under it. */
+/** What the gifts paid for, as a bar with a legend. */
 export function PaidFor({ data }: { data: DonorDashboard }) {
   const total = data.paid_for.reduce((sum, part) => sum + part.amount, 0);
   if (total === 0)

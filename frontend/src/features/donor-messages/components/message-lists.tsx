@@ -66,7 +66,7 @@ interface PagedLinesProps<T> {
   failedTitle: string;
   emptyTitle: string;
   emptyBody: string;
-  /** The first step out of an empty list: writing. */
+  /** The action of an empty list: writing a message. */
   onCompose: () => void;
   children: (item: T) => ReactNode;
 }
@@ -145,12 +145,12 @@ export function Inbox({ nonprofitId, onCompose }: ListProps) {
   );
 }
 
-/** How far a message has come, and the hand that keeps it going while the page is open. */
+/** Shows the delivery state of a message, and continues it while the page is open. */
 function Mailing({ nonprofitId, item }: { nonprofitId: string; item: SentItem }) {
   const { mutate } = useContinueMessage(nonprofitId);
   const { id, mailed_count: mailed, recipient_count: all } = item;
   useEffect(() => {
-    // each portion changes the count, and so asks for the next; at the limit of a day it stays the same
+    // each batch changes the count and so triggers the next; at the daily limit the count stays the same
     if (mailed < all) mutate(id);
   }, [mailed, all, id, mutate]);
   return mailed < all ? (

@@ -1,4 +1,4 @@
-/** A list and an add form. Readers without the right see the list alone. */
+/** A list and an add form. Without the right, only the list. */
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
 import { Trash2 } from "lucide-react";

@@ -1,4 +1,4 @@
-/** Who of the team looks after a request, and handing it over. */
+/** The assignee of a request, and handing it over. */
 import { useId, useState } from "react";
 import { Button } from "@/components/ui/button";
 import { Select } from "@/components/ui/select";
@@ -9,7 +9,7 @@ import "@/messages/en/incoming";
 import { useAssign } from "../api";
 import type { VisibleRequest } from "../types";
 
-/** As long as something is to be decided. */
+/** While a decision is open. */
 export const canHandOver = ({ part, request }: VisibleRequest): boolean =>
   (part === "open" || part === "claimed") && (request.status === "pending" || request.status === "processing");
 

@@ -1,4 +1,4 @@
-/** The three answers to a request. Each says what will happen; what was typed stays when the answer is not taken. */
+/** The three answers to a request. Each says what will happen; the typed text stays if the answer is refused. */
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState, type ReactNode } from "react";
@@ -32,7 +32,7 @@ import {
 } from "../schema";
 import { SavedReplies } from "./saved-replies";
 
-/** A reply that is put in counts as typed. */
+/** An inserted reply counts as typed. */
 const put = { shouldDirty: true, shouldTouch: true, shouldValidate: true };
 
 export type DecisionKind = "approve" | "deny" | "info";
@@ -40,13 +40,15 @@ export type DecisionKind = "approve" | "deny" | "info";
 export interface DecisionDialogProps {
   opened: VisibleRequest;
   nonprofitId: string;
-  /** Whose words they are: another account in the same tab never sees them. */
+  /** The author: another account in the same tab never sees the text. */
   userId: string;
   onClose: () => void;
 }
 
 interface AnswerProps extends DecisionDialogProps {
-  /** What is typed is kept under this name until it is sent or the dialog is closed: a session may end before that. */
+  /**
+   * The typed text is kept under this name until it is sent or the dialog is closed, because the session may end first.
+   */
   keptAs: string;
 }
 
@@ -79,7 +81,7 @@ const about = ({ request }: VisibleRequest) =>
 const openElsewhere = ({ also_sent_to }: VisibleRequest) =>
   also_sent_to.filter((other) => other.state === "open" || other.state === "taken").map((other) => other.name);
 
-/** The request changed under our hands: say so, and show the new state behind the dialog. True when it did. */
+/** If the request has changed meanwhile, says so and shows the new state behind the dialog. Returns whether it had. */
 function isStale(error: unknown, onClose: () => void): boolean {
   const hint = errorHint(error);
   if (hint !== "request_already_decided" && hint !== "second_approval_by_other" && hint !== "amount_differs")
@@ -108,7 +110,7 @@ function Buttons({
   submit: string;
   busyLabel: string;
   busy: boolean;
-  /** What has to be written first; null when nothing is missing. */
+  /** What is still missing; null if nothing is. */
   missing: string | null;
   danger?: boolean;
 }) {
@@ -144,7 +146,7 @@ function ApproveDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
   });
   useKeptForm(form, keptAs);
   const approve = useApprove({ nonprofitId, requestId: request.id });
-  /** What the database said is left, when it knew better than this page. */
+  /** The remaining budget according to the database, if this page's figure was outdated. */
   const [told, setTold] = useState<number | null>(null);
   const typed = useWatch({ control: form.control, name: "amount" });
   const amount = parseAmount(typed);
@@ -154,7 +156,7 @@ function ApproveDialog({ opened, nonprofitId, keptAs, onClose }: AnswerProps) {
     !second && amount !== null && opened.second_approval_above !== null && amount > opened.second_approval_above;
   const others = openElsewhere(opened);
   const tenfold = !second && amount !== null && asked > 0 && amount > 10 * asked;
-  /** The amount that was looked at a second time, because it is over the budget or far over what was asked. */
+  /** The amount that was confirmed a second time, because it exceeds the budget or is far above the requested one. */
   const [sure, setSure] = useState<number | null>(null);
   const asksAgain = amount !== null && (over || tenfold) && sure === amount;
 

@@ -1,4 +1,4 @@
-/** The rail's 'Your decision': what stands, who may act, and the three answers. */
+/** The rail's 'Your decision': the state, who may act, and the three answers. */
 import { ChevronUp } from "lucide-react";
 import { RuledSum } from "@/components/ruled-sum";
 import { Button } from "@/components/ui/button";
@@ -27,7 +27,7 @@ export interface DecisionPanelProps {
 const canApprove = ({ can }: VisibleRequest) => can.approve || can.second_approval;
 export const canAct = (opened: VisibleRequest): boolean => canApprove(opened) || opened.can.deny || opened.can.ask_info;
 
-/** Whether this answer can be given as things stand. */
+/** Whether this answer is possible now. */
 export const canAnswer = (opened: VisibleRequest, kind: DecisionKind): boolean =>
   kind === "approve" ? canApprove(opened) : kind === "deny" ? opened.can.deny : opened.can.ask_info;
 
@@ -158,7 +158,7 @@ export function DecisionPanel({ opened, mayDecide, userId, onDecide }: DecisionP
   );
 }
 
-/** The same on phones: the first answer above the thumb, the others in a menu; one that is alone needs no menu. */
+/** The same on phones: the first answer in the dock, the others in a menu; a single one needs no menu. */
 export function DecisionDock({ opened, onDecide }: Pick<DecisionPanelProps, "opened" | "onDecide">) {
   if (!canAct(opened)) return null;
   const approve = canApprove(opened);

@@ -12,7 +12,9 @@ import { exportRows, incomingListQuery } from "../api";
 import { incomingCsv } from "../csv";
 import { useIncomingFilters } from "./incoming-list";
 
-/** Everything that the filters let through, as a file. Waits for the list: what did not load is no file of nothing. */
+/**
+ * Exports all filtered rows as a file. Disabled until the list has loaded, so that a failed load is not an empty file.
+ */
 export function ExportButton({ nonprofitId, className }: { nonprofitId: string; className?: string }) {
   const { filters } = useIncomingFilters();
   const list = useQuery(incomingListQuery(nonprofitId, filters));

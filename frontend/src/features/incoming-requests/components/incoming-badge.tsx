@@ -10,7 +10,7 @@ export interface IncomingBadgeProps {
   size?: "default" | "big";
 }
 
-/** A request's state as one organization sees it: the shared badges, and 'Taken' for what another nonprofit has. */
+/** A request's state for one organization: the shared badges, and 'Taken' if another nonprofit has it. */
 export function IncomingBadge({ status, needsMoreProof, size }: IncomingBadgeProps) {
   if (status !== "taken") return <StatusBadge status={status} needsMoreProof={needsMoreProof} size={size} />;
   return (

@@ -40,7 +40,7 @@ export function useIncomingFilters() {
   return { filters, set };
 }
 
-/** Cuts the list to the requests that the reader looks after. */
+/** Limits the list to the reader's assigned requests. */
 export function MineFilter() {
   const { filters, set } = useIncomingFilters();
   return (
@@ -58,12 +58,12 @@ export interface IncomingListProps {
   href: (requestId: string) => string;
 }
 
-/** Search, tabs, table, pages: each a part of the address. */
+/** Search, tabs, table and pages, all part of the URL. */
 export function IncomingList({ nonprofitId, organizationName, mayDecide, href }: IncomingListProps) {
   const { filters, set } = useIncomingFilters();
   const list = useQuery(incomingListQuery(nonprofitId, filters));
   const counts = list.data?.counts;
-  /** Pending and not with the person: amber is for these alone. */
+  /** Pending and not waiting for the person; only these are amber. */
   const due = (counts?.due ?? 0) - (counts?.processing ?? 0);
   return (
     <div>

@@ -14,7 +14,7 @@ export interface IncomingTableProps {
   rows: readonly IncomingRow[];
   caption: string;
   href: (requestId: string) => string;
-  /** The reader decides on requests: what is due says 'Review'. */
+  /** The reader may decide: due requests say 'Review'. */
   mayDecide: boolean;
   /** The dashboard's short list names no amounts. */
   withAmount?: boolean;

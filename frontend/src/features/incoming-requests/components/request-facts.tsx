@@ -1,4 +1,4 @@
-/** What the person sent: their own words first, then the facts, the documents and the answers to questions. */
+/** The request: the person's own words first, then facts, documents and answers to questions. */
 import { useMutation } from "@tanstack/react-query";
 import { FileText, Image as ImageIcon } from "lucide-react";
 import type { ReactNode } from "react";
@@ -75,7 +75,7 @@ export function RequestFacts({ opened: { request } }: { opened: VisibleRequest }
 function DocumentRow({ document }: { document: RequestDocument }) {
   const open = useMutation({
     mutationFn: async () => {
-      // opened before the address is known: a window opened after waiting counts as a pop-up
+      // opened before the URL is known, because a window opened after waiting counts as a pop-up
       const tab = window.open("", "_blank");
       try {
         const url = await documentUrl(document.path);

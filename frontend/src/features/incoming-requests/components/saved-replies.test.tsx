@@ -70,7 +70,7 @@ it("keeps a text under a name for next time, and sends nothing of the form aroun
   await waitFor(() => expect(screen.queryByLabelText("Name of the reply")).not.toBeInTheDocument());
   expect(server.written).toEqual([{ nonprofit_id: "np-1", kind: "info", title: "Hello", body: "Dear Marie," }]);
   expect(sent).not.toHaveBeenCalled();
-  // what is saved already is not offered again
+  // a saved reply is not offered for saving again
   expect(await screen.findByRole("option", { name: "Hello" })).toBeInTheDocument();
   expect(screen.queryByRole("button", { name: "Save this text for next time" })).not.toBeInTheDocument();
 });

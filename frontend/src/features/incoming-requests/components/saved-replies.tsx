@@ -1,4 +1,4 @@
-/** Below a message to the person: put a saved reply in, or keep this one for next time. */
+/** Below a message to the person: insert a saved reply, or save this text as one. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 import { ConfirmDialog } from "@/components/confirm-dialog";
@@ -91,7 +91,7 @@ export function SavedReplies({ nonprofitId, kind, text, onText }: SavedRepliesPr
   );
 }
 
-/** Not a form of its own: it stands inside the decision's. */
+/** Not a form, because it is inside the decision's form. */
 function KeepReply({ nonprofitId, kind, text }: Omit<SavedRepliesProps, "onText">) {
   const [title, setTitle] = useState<string | null>(null);
   const [missing, setMissing] = useState(false);
@@ -100,7 +100,7 @@ function KeepReply({ nonprofitId, kind, text }: Omit<SavedRepliesProps, "onText"
   const id = useId();
   const asked = title !== null;
   useEffect(() => {
-    // the press that showed the field asked for it
+    // focus the field if a press revealed it
     if (asked) field.current?.focus();
   }, [asked]);
 

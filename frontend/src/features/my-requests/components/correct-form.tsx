@@ -37,7 +37,7 @@ const autocomplete: Record<TextField, string> = {
   postal_code: "postal-code",
 };
 
-/** Another phone number, a new address: what staff need to reach the person, while the request is open. */
+/** Corrects phone number and address while the request is open, so that staff can reach the person. */
 export function CorrectForm({ request, access }: { request: RequestRow; access?: string }) {
   const [open, setOpen] = useState(false);
   return open ? (

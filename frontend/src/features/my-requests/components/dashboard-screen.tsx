@@ -50,7 +50,10 @@ function ToDo({ item, first }: { item: Dashboard["to_do"][number]; first: boolea
   );
 }
 
-/** The requester's home: what to do now, figures, the latest requests. `notice` comes first where there are none yet, else last. */
+/**
+ * The requester's home: next steps, figures, the latest requests. `notice` comes first if there are no requests yet,
+ * else last.
+ */
 export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
   const user = useUser();
   const [{ status, category }, setFilters] = useRequestFilters();
@@ -135,7 +138,7 @@ export function RequesterDashboardScreen({ notice }: { notice?: ReactNode }) {
   );
 }
 
-/** Drafts wait elsewhere. */
+/** A link to the drafts. */
 export function DraftsHint({ count }: { count: number }) {
   return (
     <p className="mt-6 text-soft">

@@ -192,12 +192,12 @@ function Nonprofits({ nonprofits }: Pick<RequestDetail, "nonprofits">) {
   );
 }
 
-/** What was asked and answered about this request. */
+/** The questions and answers about this request. */
 function Conversation({ timeline, asked }: Pick<RequestDetail, "timeline"> & { asked: boolean }) {
   const messages = timeline.filter(
     ({ type, note }) => note && (type === "info_requested" || type === "info_answered" || type === "denied"),
   );
-  // the one open question stands above already
+  // the only open question is already shown above
   if (messages.length === 0 || (asked && messages.length === 1)) return null;
   return (
     <section aria-labelledby="messages" className="no-print">
@@ -227,13 +227,13 @@ function Conversation({ timeline, asked }: Pick<RequestDetail, "timeline"> & { a
 
 export interface DetailProps {
   detail: RequestDetail;
-  /** Opened without an account: by what, and what to do once it has ended. */
+  /** A guest's access, and what to do once it has ended. */
   guest?: RequestAccess & { onEnded: () => void };
-  /** In place of the way back to all requests. */
+  /** Replaces the link back to all requests. */
   leave?: ReactNode;
 }
 
-/** One request as its person sees it, with all that can be done about it. */
+/** One request for its requester, with all actions. */
 export function Detail({ detail, guest, leave }: DetailProps) {
   const { request, can } = detail;
   const navigate = useNavigate();

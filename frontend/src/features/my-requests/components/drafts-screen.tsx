@@ -44,7 +44,7 @@ function DraftLine({ draft, onDelete }: { draft: Draft; onDelete: () => void }) 
   );
 }
 
-/** Requests that were begun and not sent. */
+/** Unsent requests. */
 export function DraftsScreen() {
   const user = useUser();
   const drafts = useQuery(draftsQuery(user.id));

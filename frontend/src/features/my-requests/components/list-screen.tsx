@@ -20,7 +20,10 @@ import { StatusAndCategory } from "./filter-fields";
 import { RequestList } from "./request-list";
 import { NewRequest } from "./new-request";
 
-/** All sent requests of the caller: searched, filtered and paged on the server, the filters in the address. `notice` stands below. */
+/**
+ * All sent requests of the caller: searched, filtered and paginated on the server, with the filters in the URL.
+ * `notice` is shown below.
+ */
 export function MyRequestsScreen({ notice }: { notice?: ReactNode }) {
   const user = useUser();
   const [filters, setFilters] = useRequestFilters();

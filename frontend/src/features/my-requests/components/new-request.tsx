@@ -5,7 +5,7 @@ import { Button, type ButtonProps } from "@/components/ui/button";
 import { t } from "@/messages";
 import "@/messages/en/myRequests";
 
-/** The way to a new request; the one solid button unless the page has another. */
+/** The link to a new request; the primary button unless the page has another. */
 export function NewRequest(props: Pick<ButtonProps, "variant" | "className">) {
   return (
     <Button asChild variant="primary" {...props}>

@@ -41,7 +41,7 @@ export function OpenRequestScreen() {
   const cache = useQueryClient();
   const [held, setHeld] = useState<HeldAccess | null>(() => {
     const kept = readAccess();
-    // a link to another request asks for that one's code
+    // a link to another request needs that one's code
     return kept && (asked === "" || kept.number === asked.toUpperCase()) ? kept : null;
   });
   const [ended, setEnded] = useState(false);
@@ -66,7 +66,7 @@ export function OpenRequestScreen() {
 
 interface AskProps {
   number: string;
-  /** The request was open here, and its time is over. */
+  /** The access to the request has expired. */
   ended: boolean;
   onOpened: (held: HeldAccess) => void;
 }

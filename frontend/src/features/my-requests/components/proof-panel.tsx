@@ -22,12 +22,12 @@ import { answerInfo, type RequestAccess, type RequestDetail } from "../api";
 
 const schema = z.object({ message: z.string().max(5000, t("myRequests.messageTooLong")) });
 
-/** 'Needs More Proof': what the nonprofit asks, room for up to ten documents, and an answer in words. */
+/** 'Needs More Proof': the nonprofit's question, up to ten documents, and a text answer. */
 export function ProofPanel({ detail, guest }: { detail: RequestDetail; guest?: RequestAccess }) {
   const { request, documents, timeline, nonprofits } = detail;
   const queryClient = useQueryClient();
   const keptAs = `answer-${request.id}`;
-  /** A guest's papers that have arrived; the answer names them. */
+  /** A guest's uploaded documents, named in the answer. */
   const [slots, setSlots] = useState<readonly StoredDocument[]>([]);
   const arrivedSlots = useRef<readonly StoredDocument[]>(slots);
   const {

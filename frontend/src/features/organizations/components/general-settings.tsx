@@ -62,13 +62,13 @@ export function GeneralSettings({
         names.filter((name) => values[name] !== stored[name]).map((name) => [name, values[name]]),
       );
       await save.mutateAsync({ changed, seen: stored });
-      // what was typed while it was saved stays
+      // keeps what was typed while saving
       form.reset(values, { keepValues: true });
       forget();
       toast({ title: t("organization.savedTitle"), description: t("organization.savedBody") });
       await onSaved();
     } catch (error) {
-      // their version is shown beside what was typed here
+      // shows their version beside the typed one
       if (errorHint(error) === "changed_meanwhile")
         await cache.invalidateQueries({ queryKey: organizationKeys.details(details.id) });
       toast({
@@ -178,7 +178,7 @@ export function GeneralSettings({
   );
 }
 
-/** Which kinds of need the organization helps with, of those that people choose from. */
+/** The kinds of help that the organization offers, from the global list. */
 function HelpsWith({ readOnly }: { readOnly: boolean }) {
   const { setValue } = useFormContext<Values>();
   const ticked = (useWatch<Values, "helpsWith">({ name: "helpsWith" }) ?? "").split(",").filter(Boolean);

@@ -18,7 +18,7 @@ export interface OnboardingFormProps {
   onAlreadyFounded: () => void | Promise<void>;
 }
 
-/** Founding an organization: five required answers and up to two service categories. */
+/** The form to create an organization: five required answers and up to two service categories. */
 export function OnboardingForm({ userId, onFounded, onAlreadyFounded }: OnboardingFormProps) {
   const key = `onboarding:${userId}`;
   const form = useForm<Values>({

@@ -10,14 +10,14 @@ import type { LinkedAccount } from "../answers";
 
 export interface AccountMatchProps {
   email: string;
-  /** The account to keep the request with; null: none. */
+  /** The account to link the request to; null: none. */
   onChoose: (account: LinkedAccount | null) => void;
   onLeave: () => void;
 }
 
 /**
- * Proves an address by a mailed code, then offers the accounts that use it.
- * Nobody learns whether an account exists before the code came back.
+ * Verifies an address by a mailed code, then offers the accounts that use it. Whether an account
+ * exists is not revealed before that.
  */
 export function AccountMatch({ email, onChoose, onLeave }: AccountMatchProps) {
   const [found, setFound] = useState<{ proof: string; matches: Match[] } | null>(null);

@@ -32,7 +32,7 @@ export function DetailsFields() {
             <span aria-hidden="true">$</span>
             <Input
               {...control}
-              // the sign stands before the field already
+              // the field already shows the dollar sign
               onChange={(event) => control.onChange(event.target.value.replace(/^\s*\$\s*/, ""))}
               className="num"
               inputMode="decimal"
@@ -60,7 +60,7 @@ export function DetailsStep({ answers, documents, onDetails, onContinue }: Detai
     shouldFocusError: false,
     defaultValues: { description: answers.description, amount: answers.amount },
   });
-  // with the form itself: an effect after the paint would miss what is typed at once
+  // a layout effect, because an effect after the paint would miss early typing
   useLayoutEffect(
     () => form.subscribe({ formState: { values: true }, callback: ({ values }) => onDetails(values) }),
     [form, onDetails],

@@ -9,7 +9,7 @@ import type { StoredDocument } from "@/lib/request-documents";
 import { progressOf } from "@/components/upload-progress";
 import type { DocumentsState } from "../use-documents";
 
-/** Documents of the request: those that arrived, those on their way, and room for more. */
+/** The request's documents: stored ones, uploads, and the file selection. */
 export function DocumentsField({
   stored,
   documents,

@@ -15,10 +15,10 @@ import { CategoryStep, CategoryTail } from "./category-step";
 import { Frame } from "./frame";
 import type { WholeFormProps } from "./whole-form";
 
-/** What an address of the form may ask for. */
+/** The form's query parameters. */
 const wishes = ["step", "draft", "form"];
 
-/** Nothing was answered here that waits. */
+/** Whether there are no kept answers. */
 function nothingKept(): boolean {
   const kept = readKept({ userId: null, draftId: null });
   return kept === null || (kept.sent === null && isBlank(kept.answers));
@@ -26,7 +26,7 @@ function nothingKept(): boolean {
 
 const none = { data: undefined, error: null };
 
-/** The kinds of help without the cache of server state, which comes with the rest of the form. */
+/** The kinds of help, without the query cache, which loads with the rest of the form. */
 function useHelpKinds() {
   const [answer, setAnswer] = useState<{ data: HelpKind[] | undefined; error: unknown }>(none);
   const load = useCallback(() => {
@@ -68,8 +68,8 @@ function useWholeForm(wanted: boolean) {
 }
 
 /**
- * The request form at /submit-request and /request-submission. Who arrives anew is asked the first question by this file alone
- * (`npm run size` holds what it takes); the form with its schemas, supabase-js and Radix comes while they read it.
+ * The request form at /submit-request and /request-submission. New visitors get the first question from this file alone
+ * (`npm run size` limits its size); the form with its schemas, supabase-js and Radix loads while they read it.
  */
 export function RequestFormPage() {
   const { status } = useSession();
@@ -121,7 +121,7 @@ function FirstQuestion({
   const settled = !kinds.isPending;
   useEffect(() => {
     if (!settled) return;
-    // the question stands: what comes now takes nothing from it
+    // the question is visible, so further downloads do not delay it
     const rest = setTimeout(() => {
       fetchFonts();
       onAsked(true);

@@ -24,7 +24,7 @@ const names = () => [
   t("requestForm.stepSent"),
 ];
 
-/** Quiet words on where the answers are. */
+/** A quiet note on where the answers are saved. */
 export function SaveState({ saving }: { saving: Saving }) {
   const words =
     saving.state === "saving"
@@ -60,14 +60,14 @@ export function SaveState({ saving }: { saving: Saving }) {
 
 const SESSION_END = "session-end";
 
-/** Sending has to wait for signing in again: brings the notice that says so into view. */
+/** Scrolls to the notice that sending needs a new sign-in. */
 export function showSessionEnd(): void {
   const notice = document.getElementById(SESSION_END);
   notice?.scrollIntoView({ block: "center" });
   notice?.querySelector("a")?.focus({ preventScroll: true });
 }
 
-/** What a person must know about their answers: offline, signed out, not saved. Nothing of it loses a word. */
+/** Notices about the answers: offline, signed out, not saved. In none of these cases is anything lost. */
 export function SaveNotices({ saving, expired }: { saving: Saving; expired: boolean }) {
   const online = useOnline();
   const { pathname, search } = useLocation();
@@ -107,14 +107,14 @@ export interface FrameProps {
   expired: boolean;
   /** Address of a step that is reached; undefined where there is nothing to go back to. */
   hrefOf: (step: Step) => string;
-  /** In place of what is said about saving. */
+  /** Replaces the note about saving. */
   notice?: ReactNode;
   children: ReactNode;
 }
 
 /**
- * The wizard's page: back and saved state, the bridge, the question. A new step takes the focus, as it is shown: later it
- * would be taken away from who is typing already.
+ * The wizard's page: back and saved state, the bridge, the question. A new step takes the focus when it is shown; later
+ * it would interrupt typing.
  */
 export function Frame({ step, title, lead, saving, expired, hrefOf, notice, children }: FrameProps) {
   const before = useRef(step);

@@ -19,7 +19,7 @@ import { isAnswered } from "../progress";
 import { contactFields, contactSchema, personalFields, personalSchema, type Identity } from "../schema";
 import { email } from "@/schemas/atoms";
 
-/** Only some people look for their account: the first question does not wait for it. */
+/** Loaded lazily, because only some people look for their account. */
 const AccountMatch = lazy(() => import("./account-match").then((module) => ({ default: module.AccountMatch })));
 
 type TabName = "personal" | "contact";
@@ -28,7 +28,7 @@ export interface InfoStepProps {
   answers: Answers;
   /** The account's address; null when signed out. */
   accountEmail: string | null;
-  /** That account's session ended meanwhile: the page says so elsewhere. */
+  /** The account's session has ended; the page says so elsewhere. */
   expired?: boolean;
   onIdentity: (identity: Partial<Identity>) => void;
   onTexts: (on: boolean) => void;
@@ -102,7 +102,7 @@ function pick<K extends keyof Identity>(identity: Identity, fields: readonly K[]
   return Object.fromEntries(fields.map((field) => [field, identity[field]])) as Pick<Identity, K>;
 }
 
-/** Step 3: who asks, in two tabs. The second opens once the first is complete. */
+/** Step 3: the person's data, in two tabs. The second opens once the first is complete. */
 export function InfoStep(props: InfoStepProps) {
   const { answers, accountEmail, expired, onIdentity, onTexts, onAccount, onContinue } = props;
   const { pathname, search } = useLocation();
@@ -122,7 +122,7 @@ export function InfoStep(props: InfoStepProps) {
     defaultValues: pick(identity, contactFields),
   });
 
-  // every keystroke is kept, the first one too, so that leaving the page costs nothing
+  // every keystroke is saved, including the first, so that leaving the page loses nothing
   useLayoutEffect(() => {
     const tell = ({ values }: { values: Partial<Identity> }) => onIdentity(values);
     const stopPersonal = personal.subscribe({ formState: { values: true }, callback: tell });

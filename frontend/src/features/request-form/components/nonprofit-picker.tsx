@@ -33,7 +33,7 @@ function nonprofitMeta(nonprofit: Pick<Nonprofit, "location" | "average_response
     .join(" · ");
 }
 
-/** What a card says of a nonprofit below its name; `category` is the kind of help that is asked for. */
+/** A card's text below a nonprofit's name; `category` is the requested kind of help. */
 export function NonprofitWords({ nonprofit, category }: { nonprofit: Nonprofit; category?: string }) {
   const fits = [
     nonprofit.helps && category ? t("requestForm.helpsWith", { category: localName(category) }) : null,
@@ -54,7 +54,7 @@ export function NonprofitWords({ nonprofit, category }: { nonprofit: Nonprofit; 
 }
 
 export interface DirectoryProps {
-  /** The kind of help that is asked for: who gives it comes first. */
+  /** The requested kind of help: nonprofits that offer it come first. */
   need?: string | null;
   /** Where the person is, as far as it is known. */
   place?: string;

@@ -20,7 +20,7 @@ import { parseDollars } from "@/schemas/amount";
 import { reviewSchema } from "../schema";
 import { complaintsOf } from "../use-submit";
 
-/** These answers went out before, as they were then: what was changed since did not. */
+/** These answers were already sent, without later changes. */
 export function AlreadySent({ error, onRenew }: { error: unknown; onRenew: () => void }) {
   const number = errorDetails(error).request_number;
   if (errorHint(error) !== "key_reused" || typeof number !== "string") return null;
@@ -37,7 +37,7 @@ export function AlreadySent({ error, onRenew }: { error: unknown; onRenew: () =>
   );
 }
 
-/** What the server did not accept, each with the way to its question. */
+/** Fields that the server refused, each with a link to its question. */
 export function Complaints({ error, hrefOf }: { error: unknown; hrefOf: (step: Step) => string }) {
   if (!error || errorHint(error) === "key_reused") return null;
   const complaints = complaintsOf(error);

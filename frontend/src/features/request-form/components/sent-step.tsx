@@ -15,7 +15,7 @@ import type { SentRequest } from "../storage";
 
 const statusOf = (number: string) => `${paths.requestStatusLookup}?id=${encodeURIComponent(number)}`;
 
-/** Hands the number, and where its state can be seen, to another app of the phone. Putting that away is no fault. */
+/** Shares the number and the link to its status with another app. Cancelling is not an error. */
 const share = (number: string) =>
   navigator
     .share({

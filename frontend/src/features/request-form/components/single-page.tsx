@@ -52,7 +52,7 @@ const fieldOf: Record<string, Parameters<ReturnType<typeof useForm<SinglePage>>[
   postal_code: "identity.postalCode",
 };
 
-/** Everything on one page, for who prefers it. The answers are the wizard's, so one can change over at any time. */
+/** Everything on one page. The answers are shared with the wizard, so people can switch at any time. */
 export function SinglePageForm({ state, user, expired }: FormProps) {
   const { answers, sent, saving, change, save, finish } = state;
   const navigate = useNavigate();
@@ -81,7 +81,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
 
   const texts = useWatch({ control: form.control, name: "texts" });
 
-  // what the session knows arrives after the form is shown: it fills only what is empty
+  // the session's data arrives after the form is shown, and fills only empty fields
   const filled = useRef(false);
   useEffect(() => {
     if (filled.current || waiting || !user || answers.identity.email !== user.email) return;
@@ -92,7 +92,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
   }, [waiting, user, answers.identity, form]);
 
   const names = categories.data;
-  // with the form itself: an effect after the paint would miss what is typed at once
+  // a layout effect, because an effect after the paint would miss early typing
   useLayoutEffect(() => {
     const take = ({ values }: { values: SinglePage }) => {
       const id = values.categoryId;
@@ -108,7 +108,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
         amount: values.amount,
         consent: values.consent,
         texts: values.texts,
-        // until the session's data is filled in, an empty field is not an answer that takes its place
+        // until the session's data is filled in, an empty field must not overwrite it
         identity:
           filled.current || !user ? { ...emptyIdentity, ...values.identity } : withTyped(now.identity, values.identity),
       }));
@@ -140,7 +140,7 @@ export function SinglePageForm({ state, user, expired }: FormProps) {
     if (expired) return showSessionEnd();
     if (documents.busy) return toast({ variant: "info", title: t("requestForm.documentsBusy") });
     if (documents.failed) return toast({ variant: "destructive", title: t("requestForm.documentsFailed") });
-    // where a reload finds the confirmation, should the request arrive meanwhile
+    // so that a reload finds the confirmation if the request arrives meanwhile
     void navigate(stepHref("review"), { replace: true, preventScrollReset: true });
     submit.mutate(answers, {
       onError: (error) => {

@@ -9,7 +9,7 @@ export interface WaitingToSendProps {
   onStop: () => void;
 }
 
-/** The clear sign that a request is not sent yet, and what becomes of it. */
+/** Says clearly that a request is not sent yet, and what will happen. */
 export function WaitingToSend({ busy, onSend, onStop }: WaitingToSendProps) {
   return (
     <Notice tone="warn" role="status" className="mb-6" title={t("requestForm.waitsTitle")}>

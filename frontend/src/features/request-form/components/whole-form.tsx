@@ -20,13 +20,13 @@ import { SinglePageForm } from "./single-page";
 import { Wizard } from "./wizard";
 
 export interface WholeFormProps {
-  /** What was chosen at the first question while this was on its way. */
+  /** The choice made at the first question while this was loading. */
   begun?: Chosen;
 }
 
 /**
- * The request form but for the first question of who arrives anew (`first-question.tsx`), for everyone.
- * It stays as it is when a session ends meanwhile: whose answers they are is settled on arrival.
+ * The whole request form, after the first question for new visitors (`first-question.tsx`). It stays
+ * unchanged if the session ends, because the owner of the answers is decided on arrival.
  */
 export function WholeForm(props: WholeFormProps) {
   useEffect(keepShell, []);
@@ -66,7 +66,7 @@ function Failed() {
   );
 }
 
-/** What keeps a draft from being shown, the way to it, and the way without it. */
+/** Why a draft cannot be shown, how to get to it, and how to start without it. */
 function OrStartNew({ title, lead, children }: { title: string; lead: string; children: ReactElement }) {
   return (
     <FormPage title={title} lead={lead}>
@@ -106,7 +106,7 @@ function FromDraft({ userId, draftId }: { userId: string; draftId: string }) {
   const [slot] = useState<Slot>({ userId, draftId });
   const [initial, setInitial] = useState<Kept | null>(null);
   const query = useQuery({ ...draftQuery(draftId), enabled: initial === null });
-  // The wizard asks for it once the draft is there: both come together.
+  // The wizard needs it after the draft, so both load in parallel.
   usePrefetchQuery(lastIdentityQuery(userId));
   const { data } = query;
   const local = keptOfDraft(userId, draftId);
@@ -138,7 +138,7 @@ function Asked({ slot, initial }: { slot: Slot; initial: Kept }) {
   const [params] = useSearchParams();
   const expired = slot.userId !== null && user === null && ended !== "choice";
   useEffect(() => {
-    // what goes wrong offline is told by a toast too: have the region at hand before the connection goes
+    // offline errors use toasts, so load the toast region before the connection drops
     void import("@/components/ui/toaster").catch(() => undefined);
   }, []);
   const state = useAnswers(slot, initial, slot.userId !== null && !expired);

@@ -45,7 +45,7 @@ export interface FormProps {
   expired: boolean;
 }
 
-/** What the session and the last request know of a person, laid under what was typed. */
+/** Fills the identity from the session and the last request, below typed values. */
 function withKnown(identity: Identity, user: AppUser | null, last: Identity | null | undefined): Identity {
   if (!user) return identity;
   const known = identify(identity, user);
@@ -73,7 +73,7 @@ export function useIdentified(user: AppUser | null, answers: Answers, change: An
         ...(now.texts === undefined && user.textConsent ? { texts: true } : {}),
       };
     });
-    // once per person and per answer of the server, not per keystroke
+    // once per person and server answer, not per keystroke
   }, [user, last.data, change]);
   return {
     identifying: last.isPending && user !== null && answers.identity.address === "",
@@ -88,10 +88,10 @@ export function Wizard({ state, user, expired }: FormProps) {
   const navigate = useNavigate();
   const { pathname } = useLocation();
   const [params] = useSearchParams();
-  // who is here is known before the question comes, so that it need not come
+  // the identity is known, so the step need not be shown
   const { identifying, identified } = useIdentified(user, answers, change);
-  // A saved draft opens where it was left, not at its beginning. That is settled once: a step that moved on as soon as its
-  // last answer was valid would take the page away from whoever is still typing it.
+  // A saved draft opens where it was left. This is decided once: a step that advanced as soon as its last answer became
+  // valid would interrupt typing.
   const [arrival, setArrival] = useState<Step | null>(null);
   if (arrival === null && !identifying) setArrival(furthestStep(identified));
   const wanted = params.get("step") ?? (params.has("draft") ? (arrival ?? furthestStep(answers)) : null);
@@ -110,7 +110,7 @@ export function Wizard({ state, user, expired }: FormProps) {
     },
     [params, pathname],
   );
-  // a second tap on 'Continue' is no second step back
+  // a second tap on 'Continue' must not add a history entry
   const go = (target: Step, replace = false) =>
     void navigate(hrefOf(target), {
       replace: replace || new URLSearchParams(window.location.search).get("step") === target,
@@ -215,7 +215,7 @@ export function Wizard({ state, user, expired }: FormProps) {
   );
 }
 
-/** Arriving anew with answers that were never sent. */
+/** Shown on a new visit with unsent answers. */
 export function Unfinished({
   answers,
   onContinue,
@@ -254,7 +254,7 @@ export function Unfinished({
   );
 }
 
-/** 'Save draft' for an account; for a shared device, the way to leave nothing behind. */
+/** 'Save draft' for an account; on a shared device, a way to leave nothing behind. */
 export function Keep({
   state,
   signedIn,
@@ -269,7 +269,7 @@ export function Keep({
     mutationFn: state.save,
     onSuccess: () =>
       toast({ title: t("requestForm.draftSavedToast"), description: t("requestForm.draftSavedToastBody") }),
-    // the notice on it stands at the head of the page, far above this button on a phone
+    // its notice is at the top of the page, far above this button on a phone
     onError: (error) =>
       toast({
         variant: "destructive",

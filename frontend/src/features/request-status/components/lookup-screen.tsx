@@ -25,7 +25,7 @@ import { ResultCard } from "./result-card";
 
 const schema = z.object({ requestId: text(3, t("lookup.required")) });
 
-/** /request-status: anyone with a number learns how its request stands. The number lives in the address (`?id=`). */
+/** /request-status: shows a request's status to anyone with its number, which is in the URL (`?id=`). */
 export function LookupScreen() {
   const { user } = useSession();
   const [id, setId] = useQueryState("id", parseAsString.withDefault("").withOptions(pushing));

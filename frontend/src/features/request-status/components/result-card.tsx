@@ -8,7 +8,7 @@ import { t } from "@/messages";
 import "@/messages/en/lookup";
 import type { FoundStatus } from "../api";
 
-/** One fact in a line: what was decided, or who is at work. */
+/** One line: the decision, or who is working on it. */
 function fact(found: FoundStatus): string {
   switch (found.status) {
     case "approved":
@@ -73,7 +73,7 @@ function approvedWords({ decided_at }: FoundStatus): string {
   return `${t("lookup.approvedNext")} ${t("lookup.approvedBy", { date: formatLongDate(by) })}`;
 }
 
-/** What a number leads to. */
+/** The result for a number. */
 export function ResultCard({ found, foot }: { found: FoundStatus; foot?: ReactNode }) {
   return (
     <section className="panel result" aria-labelledby="result-number">

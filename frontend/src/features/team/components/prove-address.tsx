@@ -1,4 +1,4 @@
-/** Invitations leave only once whoever invites has shown that their own address is theirs: by a mailed code, here. */
+/** Invitations are sent only after the inviter has proved their own address with a mailed code, here. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { AddressCodeForm } from "@/components/address-code-form";

@@ -202,7 +202,7 @@ function WithOrganization({ organization }: { organization: Organization }) {
   );
 }
 
-/** No organization yet: its founder sets it up, everybody else waits for an invitation. */
+/** No organization yet: a founder sets it up, others wait for an invitation. */
 function WithoutOrganization({ founder }: { founder: boolean }) {
   return (
     <EmptyState

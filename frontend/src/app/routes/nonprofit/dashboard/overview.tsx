@@ -126,7 +126,7 @@ function Categories({ categories }: { categories: readonly DashboardCategory[] }
   );
 }
 
-/** What waits, how things stand, what happened last. */
+/** Open work, figures and recent events. */
 export function Overview({ data, managed }: { data: NonprofitDashboard; managed: boolean }) {
   return (
     <div className="grid gap-8">
