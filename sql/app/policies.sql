@@ -1,5 +1,5 @@
--- Row level security. Every policy is dropped here and made again in the policies.sql of its subject, so that these files are
--- all there is. On storage.objects ours are the ones named after a bucket.
+-- Row level security. Every policy is dropped here and created again in its subject's policies.sql, so that these files
+-- are complete. On storage.objects, ours are those named after a bucket.
 
 do $$
 declare p record; bad text;
@@ -17,7 +17,7 @@ begin
   if bad is not null then raise exception 'no row level security on %', bad; end if;
 end $$;
 
--- service_role bypasses row level security as on Supabase. Where the host cannot give it BYPASSRLS, these policies stand in.
+-- service_role bypasses row level security as on Supabase. If it cannot have BYPASSRLS, these policies replace it.
 do $$
 declare t regclass;
 begin

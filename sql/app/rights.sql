@@ -1,5 +1,5 @@
--- Nothing is open by default: every right is taken away here and given again, by name, in the rights.sql of its subject.
--- A grant says who may use a thing at all; policies then decide which rows.
+-- Nothing is open by default: every right is revoked here and granted again in its subject's rights.sql. Grants decide
+-- who may use an object at all; policies decide about rows.
 
 do $$
 declare t record;

@@ -8,7 +8,7 @@ create table if not exists auth.sessions (
   factor_id uuid,
   aal auth.aal_level,
   not_after timestamptz,
-  -- UTC without a zone, as upstream has it.
+  -- UTC without a zone, as upstream.
   refreshed_at timestamp,
   user_agent text,
   ip inet,

@@ -8,7 +8,7 @@ declare
     'schema_migrations', 'sessions', 'sso_domains', 'sso_providers', 'users'];
   table_name text;
 begin
-  -- Policies of every API role call auth.uid() and its like; the tables stay closed to them.
+  -- Policies of every API role call auth.uid() and similar functions; the tables stay closed to them.
   foreach reader in array array['anon', 'authenticated', 'service_role'] loop
     if exists (select from pg_roles where rolname = reader) then
       execute format('grant usage on schema auth to %I', reader);

@@ -1,5 +1,5 @@
--- The surface of pgsql-http, so that migrations which define functions over it load. A statement that waits for somebody
--- else's server holds its locks meanwhile, so a request is refused here, with the way out; what needs no request works.
+-- The interface of pgsql-http, so that migrations that define functions with it load. A statement that waits for
+-- another server would hold its locks, so requests are refused with a hint; functions that need no request work.
 
 create domain http_method as text;
 create type http_header as (field varchar, value varchar);

@@ -1,5 +1,5 @@
--- The surface of HypoPG. There is no hypothetical index, and none can be made: a planner that did not see it would answer with
--- costs that mean nothing.
+-- The interface of HypoPG. Hypothetical indexes cannot be created: the planner would not see them, and its costs would
+-- mean nothing.
 
 create function hypopg_create_index(sql_order text, out indexrelid oid, out indexname text) returns setof record
 language plpgsql strict

@@ -1,5 +1,5 @@
--- The function of supabase/index_advisor. What a query costs now is PostgreSQL's own estimate; in place of advice its row says,
--- where the original tells of errors, that there is none.
+-- The function of supabase/index_advisor. The current cost is PostgreSQL's own estimate. Instead of advice, the column
+-- for errors says that there is none.
 
 create function index_advisor(query text)
 returns table (
@@ -12,7 +12,7 @@ declare
   told text := 'hypothetical indexes are not served here, so no index is advised';
 begin
   begin
-    -- A parameter is a value that is not known yet.
+    -- Parameters have no values yet.
     execute 'explain (generic_plan, format json) ' || query into plan;
   exception when others then
     told := sqlerrm;

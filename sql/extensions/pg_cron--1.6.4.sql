@@ -1,7 +1,7 @@
--- Jobs by schedule. The names are citusdata/pg_cron's; the schedule is kept by the server (`server/src/jobs`), which one
--- of several instances at a time does, and each job runs as the role that made it.
+-- Jobs by schedule. The names are citusdata/pg_cron's; the server runs the schedule (`server/src/jobs`), in one
+-- instance at a time, and each job runs as the role that created it.
 
--- PostgreSQL runs this as its superuser, in a schema that the caller names: nothing in there is to be found by it.
+-- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
 set local search_path = pg_catalog, pg_temp;
 
 create schema if not exists cron;
@@ -126,8 +126,8 @@ begin
   end if;
 end $$;
 
--- These run with the caller's rights: in a function with its owner's rights, as which requests reach them, the job is that
--- owner's.
+-- These run with the caller's rights. If called in a security definer function, as requests do, the job belongs to that
+-- function's owner.
 create function cron.schedule(schedule text, command text) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -266,7 +266,7 @@ begin
     -- A dump of jobs sets it.
     grant update on sequence cron.jobid_seq to postgres;
   end if;
-  -- As whom the server keeps the schedule.
+  -- The role with which the server runs the schedule.
   if exists (select from pg_catalog.pg_roles where rolname = 'ferrobase_admin') then
     grant usage on schema cron to ferrobase_admin;
     grant select on cron.job to ferrobase_admin;

@@ -1,6 +1,6 @@
--- GraphQL is not served. Projects that name the extension load, and whoever asks gets pg_graphql's form of an error.
+-- GraphQL is not served. Projects that use the extension load, and queries get an error in pg_graphql's format.
 
--- PostgreSQL runs this as its superuser, in a schema that the caller names: nothing in there is to be found by it.
+-- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
 set local search_path = pg_catalog, pg_temp;
 
 create schema if not exists graphql;

@@ -1,6 +1,6 @@
--- supabase/pg_jsonschema, without compiled code. Keywords of JSON Schema draft 2020-12, and `items` with a list, `additionalItems`,
--- `definitions` and `dependencies` of older drafts. References lead within the schema; `format` is an annotation, as the draft says.
--- Patterns are PostgreSQL's, which know what schemas use of JavaScript's.
+-- supabase/pg_jsonschema, without compiled code. Keywords of JSON Schema draft 2020-12, and `items` with a list,
+-- `additionalItems`, `definitions` and `dependencies` of older drafts. References work within the schema; `format` is
+-- only an annotation, as in the draft. Patterns are PostgreSQL's, which cover what schemas usually use of JavaScript's.
 
 -- Whether a value is of a type of JSON Schema.
 create function "_jsonschema_is_a"(instance jsonb, wanted text) returns boolean
@@ -37,7 +37,7 @@ begin
   return found;
 end $$;
 
--- Every reason why `instance` does not fit `schema`; empty if it does.
+-- All errors of `instance` against `schema`; empty if valid.
 create function "_jsonschema_errors"(schema jsonb, instance jsonb, root jsonb, depth integer default 0) returns text[]
 language plpgsql immutable
 as $$
@@ -228,7 +228,7 @@ create function jsonschema_validation_errors(schema json, instance json) returns
 language sql immutable strict
 as $$ select @extschema@."_jsonschema_errors"(schema::jsonb, instance::jsonb, schema::jsonb) $$;
 
--- Whether a schema can be used: its types are known, what should be a number or a list is one, and its parts are schemas.
+-- Whether a schema is valid: its types are known, numbers and lists are such, and its parts are schemas.
 create function jsonschema_is_valid(schema json) returns boolean
 language plpgsql immutable strict
 as $$

@@ -1,7 +1,7 @@
--- HTTP requests that leave after commit, at most once. The names are supabase/pg_net's; the queue is emptied by the
--- server (`server/src/jobs`), which is told by a notification.
+-- HTTP requests that are sent after the commit, at most once. The names are supabase/pg_net's; the server
+-- (`server/src/jobs`) processes the queue, woken by a notification.
 
--- PostgreSQL runs this as its superuser, in a schema that the caller names: nothing in there is to be found by it.
+-- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
 set local search_path = pg_catalog, pg_temp;
 
 create schema if not exists net;
@@ -40,7 +40,7 @@ create index _http_response_created_idx on net._http_response (created);
 grant select, insert, update, delete, truncate on net.http_request_queue, net._http_response to public;
 grant usage on all sequences in schema net to public;
 
--- Tells the server that there is something to send; it hears of it when the transaction commits.
+-- Notifies the server, effective at commit.
 create function net.wake() returns void
 language sql
 as $$

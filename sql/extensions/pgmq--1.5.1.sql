@@ -1,7 +1,7 @@
 -- Message queues in tables: a message is leased for a time (`vt`) and comes back unless it is deleted or archived. The
 -- names and shapes are those of pgmq 1.5.
 
--- PostgreSQL runs this as its superuser, in a schema that the caller names: nothing in there is to be found by it.
+-- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
 set local search_path = pg_catalog, pg_temp;
 
 create schema if not exists pgmq;
@@ -241,7 +241,7 @@ end $$;
 create function pgmq.metrics_all() returns setof pgmq.metrics_result
 language sql as $$ select metrics.* from pgmq.meta, pgmq.metrics(meta.queue_name) as metrics $$;
 
--- Takes an archive out of the extension's hands; here it never is in them.
+-- Detaches an archive from the extension; here it never belongs to it.
 create function pgmq.detach_archive(queue_name text) returns void language sql as $$ select null::void $$;
 
 do $$

@@ -1,7 +1,7 @@
--- Keys by id and encryption under them. The keys are derived from the vault's; what another server has encrypted cannot
--- be read here.
+-- Keys by id, and encryption with them. The keys are derived from the vault's, so data encrypted by another server
+-- cannot be read here.
 
--- PostgreSQL runs this as its superuser, in a schema that the caller names: nothing in there is to be found by it.
+-- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
 set local search_path = pg_catalog, pg_temp;
 
 create schema if not exists pgsodium;

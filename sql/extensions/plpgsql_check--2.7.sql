@@ -1,4 +1,5 @@
--- The surface of plpgsql_check. A check that found nothing would say that a function is sound, so each is refused.
+-- The interface of plpgsql_check. A check without findings would claim that a function is correct, so all checks are
+-- refused.
 
 create function plpgsql_check_function(
   funcoid regprocedure, relid regclass default 0, format text default 'text', fatal_errors boolean default true,

@@ -1,8 +1,8 @@
--- Secrets that are encrypted in the table, in dumps and in backups. The names are supabase/vault's. The key is made by
--- the server with the cluster and lies in a file beside its data, which no statement of a project can read; ciphertexts
--- of another project cannot be read with it.
+-- Secrets that are encrypted in the table, in dumps and in backups. The names are supabase/vault's. The server creates
+-- the key with the cluster, in a file beside its data that no statement of a project can read. Ciphertexts of other
+-- projects cannot be decrypted with it.
 
--- PostgreSQL runs this as its superuser, in a schema that the caller names: nothing in there is to be found by it.
+-- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
 set local search_path = pg_catalog, pg_temp;
 
 create schema if not exists vault;
@@ -20,7 +20,7 @@ create table vault.secrets (
 create unique index secrets_name_idx on vault.secrets (name) where name is not null;
 comment on table vault.secrets is 'Table with encrypted `secret` column for storing sensitive information on disk.';
 
--- The key that all secrets are encrypted with. Nobody but these functions' owner may ask for it.
+-- The encryption key. Only the owner of these functions may call this.
 create function vault._key() returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -65,7 +65,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- What is written to the column by hand, as earlier versions let a project do, is a secret in the clear.
+  -- A value written directly to the column, as earlier versions allowed, is an unencrypted secret.
   if tg_op = 'INSERT' or new.secret is distinct from old.secret then
     new.nonce := coalesce(new.nonce, vault._crypto_aead_det_noncegen());
     new.secret := pg_catalog.translate(pg_catalog.encode(vault._crypto_aead_det_encrypt(
@@ -101,7 +101,7 @@ as $$
   returning id
 $$;
 
--- What is null stays as it is.
+-- Null arguments change nothing.
 create function vault.update_secret(
   secret_id uuid, new_secret text default null, new_name text default null, new_description text default null,
   new_key_id uuid default null

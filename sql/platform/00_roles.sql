@@ -1,11 +1,10 @@
--- Roles as on Supabase. Roles belong to the whole cluster, so each is made only where it is missing, and one that
--- exists keeps its attributes. Those made here carry a comment by which the server knows that it may set their
--- passwords.
+-- Roles as on Supabase. Roles belong to the whole cluster, so only missing ones are created, and existing ones
+-- keep their attributes. A comment marks roles created here, whose passwords the server may set.
 --
--- The platform is set up by a superuser, `supabase_admin` in our own PostgreSQL, and a project's migrations run as
--- `postgres`, who is none; elsewhere one role, the owner of the database, may have to do both. Without superuser
--- rights some attributes cannot be given (BYPASSRLS, REPLICATION, SUPERUSER); the role is then made without them and
--- `ferrobase doctor` names what is missing.
+-- The platform is set up by a superuser (`supabase_admin` in the embedded PostgreSQL), and a project's migrations
+-- run as `postgres`, which is not one. Elsewhere one role, the database's owner, may have to do both. Without
+-- superuser rights some attributes cannot be granted (BYPASSRLS, REPLICATION, SUPERUSER); roles are then created
+-- without them, and `ferrobase doctor` reports what is missing.
 
 do $$
 declare
@@ -25,7 +24,7 @@ declare
     ['pgbouncer',                  'login',                                            'login'],
     ['dashboard_user',             'nologin createdb createrole replication',          'nologin'],
     ['supabase_admin',             'login superuser createdb createrole replication bypassrls', 'nologin'],
-    -- Ours: the server's own work in schema ferrobase (outbox, inbox) and nothing else.
+    -- Ours: only for the server's own work in schema ferrobase (outbox, inbox).
     ['ferrobase_admin',            'login noinherit',                                  'login noinherit']
   ];
   role_name text;
@@ -60,11 +59,11 @@ begin
   end loop;
 end $$;
 
--- Who may become whom. The role that runs a project's migrations becomes a member of all of them, so that these may write
--- policies on storage.objects, triggers on auth.users and settings of the authenticator.
+-- Role memberships. The role that runs a project's migrations becomes a member of all of them, so that migrations may
+-- create policies on storage.objects, triggers on auth.users and settings of the authenticator.
 do $$
 declare
-  -- 'postgres' in our own PostgreSQL, else whoever sets the platform up.
+  -- 'postgres' in the embedded PostgreSQL, else the role that sets up the platform.
   owner constant name := case
     when current_user = 'supabase_admin' and exists (select from pg_catalog.pg_roles where rolname = 'postgres')
     then 'postgres' else current_user end;
@@ -87,7 +86,7 @@ declare
     ['pg_read_all_data', owner, 'admin'],
     ['pg_signal_backend', owner, 'admin'],
     ['pg_create_subscription', owner, 'admin'],
-    -- Schemas of the platform are handed to it. In our own PostgreSQL it is the one who does that.
+    -- Owns the platform's schemas. In the embedded PostgreSQL it also runs this.
     ['supabase_admin', current_user, '']
   ];
   lacks boolean;
@@ -99,7 +98,7 @@ begin
     continue when grants[i][1] = 'supabase_admin'
       and (select rolsuper from pg_catalog.pg_roles where rolname = 'supabase_admin');
     begin
-      -- Membership is asked of the catalogue: pg_has_role is true for a superuser whatever was granted.
+      -- Checks memberships in the catalog, because pg_has_role is always true for superusers.
       select not exists (
         select from pg_catalog.pg_auth_members m
         where m.roleid = (select oid from pg_catalog.pg_roles where rolname = grants[i][1])
@@ -122,7 +121,7 @@ begin
     end;
   end loop;
 
-  -- What Supabase lets its `postgres` set although it is no superuser.
+  -- Settings that Supabase's `postgres` may change although it is not a superuser.
   if owner <> current_user then
     declare
       parameter text;

@@ -3,9 +3,9 @@
 create schema if not exists extensions;
 grant usage on schema extensions to public;
 
--- Names that dumps and policies refer to, and the functions served at /functions/v1. All of them are the platform's, so
--- that tools which empty a project leave them alone; the services get what they need of them. The tables of auth are
--- the auth server's own migrations.
+-- Names that dumps and policies refer to, and the functions served at /functions/v1. All belong to the platform, so
+-- that tools that empty a project leave them alone; the services get the rights they need. The auth server's own
+-- migrations create the tables of auth.
 do $$
 declare
   owner constant name := case
@@ -38,7 +38,8 @@ begin
     if item.service is not null then
       execute pg_catalog.format('grant all on schema %I to %I with grant option', item.name, item.service);
     end if;
-    -- Whoever runs this goes on writing there; a project's migrations may use, and fill, what is meant for them.
+    -- The role that runs this may still write there; a project's migrations may use and fill the schemas meant for
+    -- them.
     execute pg_catalog.format('grant all on schema %I to %I', item.name, current_user);
     execute pg_catalog.format('grant usage on schema %I to %I', item.name, owner);
   end loop;
@@ -53,7 +54,7 @@ grant usage on schema public, extensions to anon, authenticated, service_role;
 grant usage on schema extensions to dashboard_user;
 grant usage on schema auth, storage, realtime, functions, graphql_public to anon, authenticated, service_role;
 
--- What new objects are granted. A project may change that for public, so it is said once.
+-- Default privileges. A project may change those of public, so they are set only once.
 do $$
 declare
   owner constant name := case
@@ -102,7 +103,7 @@ begin
   end loop;
 end $$;
 
--- Those of earlier versions were made without these grants.
+-- Earlier versions created them without these grants.
 do $$
 declare
   owner constant name := case
@@ -114,7 +115,7 @@ exception when insufficient_privilege then
   null;
 end $$;
 
--- What realtime listens to; migrations add their tables to it.
+-- The publication for realtime; migrations add their tables to it.
 do $$
 begin
   if not exists (select from pg_catalog.pg_publication where pubname = 'supabase_realtime') then

@@ -1,6 +1,6 @@
 -- Schema storage: buckets, objects and the functions that policies use. Shape: supabase/storage migrations/tenant up to
--- 0063, so that a dump of a hosted project restores here with its rows. The tables of Iceberg and vector buckets are there
--- for such dumps alone: nothing serves them.
+-- 0063, so that a dump of a hosted project restores here with its rows. The tables of Iceberg and vector buckets exist
+-- only for such dumps and are not served.
 
 set local role supabase_storage_admin;
 
@@ -32,7 +32,7 @@ create table if not exists storage.buckets (
   type               storage.buckettype not null default 'STANDARD',
   versioning_status  text not null default 'DISABLED'
 );
--- Supabase has a trigger for it, below, whose words clients see.
+-- Supabase uses a trigger for it, below, whose message clients see.
 alter table storage.buckets drop constraint if exists buckets_name_length_check;
 do $$
 begin
@@ -193,7 +193,7 @@ grant all on storage.iceberg_namespaces, storage.iceberg_tables to service_role;
 grant select on storage.iceberg_namespaces, storage.iceberg_tables to anon, authenticated;
 grant select on storage.buckets_vectors, storage.vector_indexes to anon, authenticated, service_role;
 
--- A file goes with its row: rows are deleted by the storage API alone, which sets storage.allow_delete_query.
+-- A file belongs to its row, so only the storage API may delete rows; it sets storage.allow_delete_query.
 create or replace function storage.protect_delete() returns trigger
 language plpgsql
 as $$
@@ -279,7 +279,7 @@ as $$
   select storage.allow_any_operation(array[expected_operation])
 $$;
 
--- Whether the caller may insert this object: success raises PT200 so that nothing stays.
+-- Whether the caller may insert this object. Success raises PT200, so that the insert is rolled back.
 create or replace function storage.can_insert_object(bucketid text, name text, owner uuid, metadata jsonb) returns void
 language plpgsql
 as $$
@@ -304,8 +304,8 @@ as $$
                      + length(p_delimiter) - 1)
 $$;
 
--- Listings walk an index in name order and leap over what lies in a folder: the next name looked for is beyond
--- `folder || chr(1114111)`, the last character there is. Each runs with the caller's rights.
+-- Listings read an index in name order and skip the content of folders: the next name searched is beyond
+-- `folder || chr(1114111)`, the last possible character. Each runs with the caller's rights.
 
 -- One level of a bucket below a prefix, in byte order: files, and folders (id null) without their last delimiter.
 -- Names up to `start_after` (or `next_token`) are left out; one that ends with the delimiter leaves its whole folder out.
@@ -332,7 +332,7 @@ declare
   beyond constant text := chr(1114111);
   ascending constant boolean := lower(coalesce(sort_order, 'asc')) <> 'desc';
   after constant text := coalesce(nullif(next_token, ''), nullif(start_after, ''));
-  -- Names are looked for from `low` on and below `high`.
+  -- Names are searched from `low` up to, excluding, `high`.
   low text := wanted;
   high text := wanted || beyond;
   folder text;
@@ -578,8 +578,8 @@ begin
   end if;
 end $$;
 
--- Multipart uploads in progress, by key; those below a delimiter once as their common prefix. An upload token alone says
--- after which id to go on.
+-- Multipart uploads in progress, by key; those below a delimiter once as their common prefix. Only an upload token
+-- tells after which id to continue.
 create or replace function storage.list_multipart_uploads_with_delimiter(
   bucket_id text,
   prefix_param text,
@@ -601,7 +601,7 @@ as $$
   limit $4
 $$;
 
--- What comes later in this schema is granted as on Supabase; each table has row level security on.
+-- Default privileges as on Supabase; each table has row level security enabled.
 alter default privileges in schema storage grant all on tables to anon, authenticated, service_role;
 alter default privileges in schema storage grant all on routines to anon, authenticated, service_role;
 alter default privileges in schema storage grant all on sequences to anon, authenticated, service_role;

@@ -19,7 +19,7 @@ create table if not exists realtime.messages (
 alter table realtime.messages enable row level security;
 grant select, insert, update on realtime.messages to anon, authenticated, service_role;
 
--- The topic whose channel the current transaction is about.
+-- The topic of the current transaction's channel.
 create or replace function realtime.topic() returns text
 language sql stable
 as $$

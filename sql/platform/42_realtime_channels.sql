@@ -2,14 +2,15 @@
 
 set local role supabase_realtime_admin;
 
--- The server logs in so; functions here that are its alone are granted to it one by one.
+-- The server's login; functions that are only for the server are granted individually.
 grant usage on schema realtime to authenticator;
 
 -- Where replays look.
 create index if not exists messages_inserted_at_topic_index on realtime.messages (inserted_at desc, topic)
   where extension = 'broadcast' and private;
 
--- Makes the partition of a day if it is missing; days are UTC. Only days about now: whoever may send may call it.
+-- Makes the partition of a day if it is missing; days are UTC. Only for days around now, because everybody who may send
+-- can call it.
 create or replace function realtime.ensure_partition(day date) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -56,7 +57,7 @@ revoke execute on function realtime.keep_partitions() from public;
 grant execute on function realtime.keep_partitions() to authenticator;
 select realtime.keep_partitions();
 
--- Rows that a caller then tries to read, in a transaction that is undone: whether policies let them through.
+-- Inserts rows that a caller then tries to read, in a transaction that is rolled back, to check policies.
 create or replace function realtime.try_messages(topic text, extensions text[], ids uuid[]) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -90,9 +91,10 @@ $$;
 revoke execute on function realtime.stored_messages(text, bigint, bigint) from public;
 grant execute on function realtime.stored_messages(text, bigint, bigint) to authenticator;
 
--- The private broadcasts of a topic that may have been committed after this one, oldest first, it among them: so many and
--- so many bytes at most; `is_within` is false for the first that is left out. A message bears the time at which its
--- transaction began, so those of ten seconds before are told as well. Empty if that one is kept no more.
+-- The private broadcasts of a topic that may have been committed after this one, oldest first, including itself: at
+-- most a number of messages and bytes; `is_within` is false for the first one left out. A message has the time at which
+-- its transaction began, so those of the ten seconds before are included. Empty if the named message is no longer
+-- stored.
 create or replace function realtime.stored_after(topic text, after uuid, most bigint, bytes bigint)
 returns table (id text, event text, payload text, binary_payload text, is_within boolean)
 language sql stable security definer
@@ -115,8 +117,9 @@ $$;
 revoke execute on function realtime.stored_after(text, uuid, bigint, bigint) from public;
 grant execute on function realtime.stored_after(text, uuid, bigint, bigint) to authenticator;
 
--- Waits until transactions whose commits were read from the log are visible to others, two seconds at most; whether they
--- are. The log is ahead of that for a moment, and with a synchronous standby until that has answered. `xids` are of 32 bits.
+-- Waits up to two seconds until transactions whose commits were read from the log are visible to others; returns
+-- whether they are. The log is briefly ahead of visibility, with a synchronous standby until that has answered. `xids`
+-- have 32 bits.
 create or replace function realtime.await_commits(xids bigint[]) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -129,7 +132,7 @@ begin
   loop
     seen := pg_current_snapshot();
     next := pg_snapshot_xmax(seen)::text::bigint;
-    -- How far behind the next transaction each of them is; half of the numbers are ahead of it.
+    -- The distance of each to the next transaction; half of all 32-bit numbers are ahead of it.
     if not exists (
       select from unnest(xids) xid, lateral (select ((next - xid) % 4294967296 + 4294967296) % 4294967296 as behind) b
       where behind not between 1 and 2147483647
@@ -146,7 +149,7 @@ end $$;
 revoke execute on function realtime.await_commits(bigint[]) from public;
 grant execute on function realtime.await_commits(bigint[]) to authenticator;
 
--- As realtime.send, with bytes as the payload.
+-- Like realtime.send, with bytes as the payload.
 create or replace function realtime.send_binary(payload bytea, event text, topic text, private boolean default true)
 returns void
 language plpgsql

@@ -1,5 +1,5 @@
 -- realtime.subscription: who is subscribed to changes of which table, for tools to read. Columns: supabase/realtime
--- lib/realtime/tenants/repo/migrations. The servers decide by what they hold in memory; these rows only tell of it.
+-- lib/realtime/tenants/repo/migrations. The servers use their own memory; these rows are only for information.
 
 set local role supabase_realtime_admin;
 
@@ -15,7 +15,7 @@ begin
   end if;
 end $$;
 
--- What each instance has noted. Unlogged: it means nothing after a crash, and its writes stay out of the log.
+-- The rows written by each instance. Unlogged, because they mean nothing after a crash and should not fill the log.
 create unlogged table if not exists realtime.noted_subscriptions (
   instance         text not null,
   channel          bigint not null,
@@ -32,8 +32,8 @@ create unlogged table if not exists realtime.noted_subscriptions (
 -- Claims are personal.
 alter table realtime.noted_subscriptions enable row level security;
 
--- An instance's slot is temporary and bears its name. Without it nobody on that instance is subscribed, whether it was
--- stopped, was killed or lost its connection, so its rows do not show.
+-- An instance's slot is temporary and has its name. Without the slot (after a stop, a crash or a lost connection) the
+-- instance has no subscriptions, so its rows are hidden.
 create or replace view realtime.subscription as
 select s.id, s.subscription_id, s.entity, s.filters, s.claims,
   pg_catalog.to_regrole(pg_catalog.quote_ident(s.claims ->> 'role')) as claims_role,
@@ -71,7 +71,7 @@ $$;
 revoke execute on function realtime.note_subscriptions(text, bigint[], jsonb) from public;
 grant execute on function realtime.note_subscriptions(text, bigint[], jsonb) to authenticator;
 
--- Removes what instances have noted that are gone.
+-- Deletes rows of dead instances.
 create or replace function realtime.forget_subscriptions() returns void
 language sql security definer
 set search_path = ''

@@ -1,8 +1,8 @@
--- Schema ferrobase: what the server keeps for itself. The schema and its bookkeeping tables are made by the migrator.
+-- Schema ferrobase: the server's own data. The migrator creates the schema and its ledgers.
 
 grant usage on schema ferrobase to service_role, supabase_auth_admin, ferrobase_admin;
 
--- A project's functions queue mail and name what is to be called every hour; the demo data is recorded by its owner.
+-- A project's functions queue mail and register hourly functions; the owner records the demo data.
 do $$
 begin
   if current_user = 'supabase_admin' and exists (select from pg_catalog.pg_roles where rolname = 'postgres') then
@@ -11,7 +11,7 @@ begin
   end if;
 end $$;
 
--- Whose database this is: the project that `ferrobase start` made it for, and whether its first start came to the end.
+-- The project that `ferrobase start` created this database for, and whether its first start was completed.
 create table if not exists ferrobase.project (
   id       text primary key,
   complete boolean not null default false
@@ -28,12 +28,12 @@ create table if not exists ferrobase.outbox (
   created_at      timestamptz not null default now(),
   attempts        integer not null default 0,
   next_attempt_at timestamptz not null default now(),
-  -- Set when the server has given up; such rows stay for a person to look at.
+  -- Set when the server has given up; such rows stay for inspection.
   failed_at       timestamptz,
   last_error      text
 );
 alter table ferrobase.outbox
-  -- sms: the recipient is a number, body_text all that is said.
+  -- sms: the recipient is a phone number, body_text the whole message.
   add column if not exists channel text not null default 'mail' check (channel in ('mail', 'sms'));
 drop index if exists ferrobase.outbox_due;
 create index if not exists outbox_due_by_channel on ferrobase.outbox (channel, next_attempt_at) where failed_at is null;
@@ -49,8 +49,8 @@ create or replace trigger outbox_notify after insert on ferrobase.outbox
   for each statement execute function ferrobase.notify_outbox();
 
 -- Queues a mail: delivered after commit, at least once, never if the transaction rolls back. Returns the outbox id.
--- No argument can make it fail: what cannot be delivered is found out by the server, not by the caller's transaction.
--- `headers` holds further header lines by name, e.g. {"List-Unsubscribe": "<https://…>"}.
+-- Invalid arguments do not fail the caller's transaction; the server finds out what cannot be delivered. `headers`
+-- holds further header lines by name, e.g. {"List-Unsubscribe": "<https://…>"}.
 create or replace function ferrobase.send_mail(
   "to" text,
   subject text,
@@ -69,7 +69,7 @@ revoke execute on function ferrobase.send_mail(text, text, text, text, jsonb) fr
 grant execute on function ferrobase.send_mail(text, text, text, text, jsonb)
   to service_role, supabase_auth_admin, ferrobase_admin;
 
--- Texts: whether they go anywhere, which the server writes at its start, and how many may be sent. An operator may change the numbers.
+-- Texts: whether they can be sent, which the server writes at start, and the limits, which an operator may change.
 create table if not exists ferrobase.sms_rules (
   id         boolean primary key default true check (id),
   served     boolean not null default false,
@@ -78,7 +78,7 @@ create table if not exists ferrobase.sms_rules (
 );
 insert into ferrobase.sms_rules default values on conflict do nothing;
 
--- How many were queued for a number on a day.
+-- Texts queued per number and day.
 create table if not exists ferrobase.sms_counts (
   day    date,
   number text,
@@ -86,14 +86,15 @@ create table if not exists ferrobase.sms_counts (
   primary key (day, number)
 );
 
--- Numbers that said STOP. A project that keeps consents may put a trigger on it.
+-- Numbers that sent STOP. A project that stores consents may put a trigger on it.
 create table if not exists ferrobase.sms_stopped (
   number     text primary key,
   stopped_at timestamptz not null default now()
 );
 
--- Queues a text to a number in the form +15551234567: delivered after commit, at least once, never if the transaction rolls back.
--- Returns the outbox id; null where nothing is queued: no provider, no such number, it said STOP, or the day's limit is reached.
+-- Queues a text to a number in the form +15551234567: delivered after commit, at least once, never if the transaction
+-- rolls back. Returns the outbox id; null if nothing is queued: no provider, an invalid number, a STOP, or the daily
+-- limit is reached.
 create or replace function ferrobase.send_sms("to" text, "text" text) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -125,7 +126,7 @@ end $$;
 revoke execute on function ferrobase.send_sms(text, text) from public;
 grant execute on function ferrobase.send_sms(text, text) to service_role, ferrobase_admin;
 
--- Keeps that a number wants no texts, and forgets those that wait; or that it wants them again.
+-- Records that a number stopped texts, and deletes queued ones; or that it wants them again.
 create or replace function ferrobase.stop_sms(number text, stopped boolean) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -168,8 +169,8 @@ create table if not exists ferrobase.hourly (
 );
 grant select on ferrobase.hourly to service_role;
 
--- Grants alone guard this schema: a remote `db reset` of the Supabase CLI drops every policy that it finds, as `postgres`, and
--- ends at the first one that it may not drop. Databases of earlier versions have some.
+-- This schema is protected only by grants: a remote `db reset` of the Supabase CLI drops all policies as `postgres`,
+-- and fails at the first one that it may not drop. Databases of earlier versions have some.
 do $$
 declare
   item record;
@@ -187,7 +188,8 @@ begin
   end loop;
 end $$;
 
--- Calls each of them; those that failed and why. A failure undoes that one call. Runs with the caller's rights.
+-- Calls each of them and returns the failed ones with the reason. A failure rolls back only that call. Runs with the
+-- caller's rights.
 create or replace function ferrobase.call_hourly() returns table (function text, error text)
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,4 +1,4 @@
--- What the storage server keeps beside Supabase's own tables: resumable uploads until their last byte arrives.
+-- The storage server's additional tables: resumable uploads until they are complete.
 
 create table if not exists ferrobase.resumable_uploads (
   -- Becomes the version of the object.
@@ -6,14 +6,14 @@ create table if not exists ferrobase.resumable_uploads (
   bucket_id    text not null,
   key          text not null,
   owner_id     text,
-  -- Bytes in all; null until a client that deferred it has said.
+  -- Total bytes; null until a client with a deferred length has sent it.
   size         bigint,
   "offset"     bigint not null default 0,
   metadata     jsonb not null default '{}',
   created_at   timestamptz not null default now(),
   expires_at   timestamptz not null,
   finished_at  timestamptz,
-  -- One request writes at a time: it holds a lease that it renews, and lets go when another one asks.
+  -- One request writes at a time: it holds a lease that it renews, and gives it up when another request asks.
   writer       uuid,
   writer_until timestamptz,
   writer_asked boolean not null default false
@@ -32,7 +32,7 @@ create table if not exists ferrobase.resumable_parts (
 
 grant select, insert, update, delete on ferrobase.resumable_uploads, ferrobase.resumable_parts to service_role;
 
--- Uploads in parts that are not over, of both protocols; `bytes` are those promised, or of the S3 protocol those that came.
+-- Unfinished uploads in parts, of both protocols; `bytes` are the announced ones, or for S3 the received ones.
 create or replace view ferrobase.uploads_under_way with (security_invoker = true) as
   select u.id::text as id, u.bucket_id, u.key, u.owner_id, greatest(u.size, u."offset") as bytes, u.created_at
   from ferrobase.resumable_uploads u where u.finished_at is null
@@ -42,7 +42,7 @@ create or replace view ferrobase.uploads_under_way with (security_invoker = true
 create index if not exists resumable_uploads_owner on ferrobase.resumable_uploads (owner_id) where finished_at is null;
 grant select on ferrobase.uploads_under_way to service_role;
 
--- A project's triggers may refuse a further upload.
+-- Lets a project's triggers refuse another upload.
 do $$
 begin
   if current_user = 'supabase_admin' and exists (select from pg_catalog.pg_roles where rolname = 'postgres') then

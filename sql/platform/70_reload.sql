@@ -55,16 +55,16 @@ begin
   end if;
 end $$;
 
--- Event triggers of a project. PostgreSQL keeps them for superusers because their functions run in everybody's sessions;
--- Supabase gives them to its `postgres` all the same. Here their functions always run with their owner's rights: an
--- extension's script or an administrator's statement is no way to a superuser's rights.
+-- Event triggers of a project. PostgreSQL reserves them for superusers because their functions run in everybody's
+-- sessions, but Supabase allows them to its `postgres`. Here their functions always run with their owner's rights, so
+-- that an extension's script or an administrator's statement cannot give superuser rights.
 do $$
 begin
   if current_user <> 'supabase_admin' or current_setting('server_version_num')::int < 170000 then
     return;
   end if;
 
-  -- In a schema that the project does not own: with its function the guard would be dropped.
+  -- In a schema that the project does not own, because dropping the function would drop the guard.
   create or replace function ferrobase.guard_event_triggers() returns event_trigger
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
@@ -82,7 +82,7 @@ begin
       execute pg_catalog.format('alter function %s security definer', function);
     end loop;
   end $guard$;
-  -- After every command, for a routine is altered in several ways, and whatever session_replication_role says.
+  -- After every command, because a routine can be altered in several ways, and regardless of session_replication_role.
   if not exists (
     select from pg_catalog.pg_event_trigger
     where evtname = 'guard_event_triggers' and evtenabled = 'A' and evttags is null
@@ -92,7 +92,7 @@ begin
     create event trigger guard_event_triggers on ddl_command_end execute function ferrobase.guard_event_triggers();
     alter event trigger guard_event_triggers enable always;
     drop function if exists extensions.guard_event_triggers();
-    -- What was altered past the guard of earlier versions.
+    -- Repairs what bypassed the guard of earlier versions.
     declare
       function regprocedure;
     begin
@@ -107,7 +107,7 @@ begin
     end;
   end if;
 
-  -- What `create event trigger` becomes in a project's migration. The function has to be the caller's own.
+  -- Replaces `create event trigger` in a project's migrations. The function must belong to the caller.
   create or replace function ferrobase.create_event_trigger(name text, event text, tags text[], function regprocedure)
   returns void
   language plpgsql security definer
@@ -131,7 +131,7 @@ begin
       function::oid::regproc);
   end $create$;
 
-  -- What `drop event trigger` and `alter event trigger … enable|disable|rename to` become.
+  -- Replaces `drop event trigger` and `alter event trigger … enable|disable|rename to`.
   create or replace function ferrobase.change_event_trigger(name text, change text, new_name text default null)
   returns void
   language plpgsql security definer

@@ -1,5 +1,5 @@
--- Extensions that every project of Supabase begins with, where our own PostgreSQL has them, and what Supabase grants when
--- one is made. An extension that a project makes belongs to it; its objects belong to the platform.
+-- Extensions that every Supabase project has, if the embedded PostgreSQL has them, and Supabase's grants for new ones.
+-- An extension created by a project belongs to it; its objects belong to the platform.
 do $$
 begin
   if current_user <> 'supabase_admin' then

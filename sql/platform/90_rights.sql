@@ -1,5 +1,5 @@
--- What databases of earlier versions hold that a project could have run with a superuser's rights. Files of the platform
--- make these right from the start; an extension's objects, and those of a project's first start, stay as they were made.
+-- Repairs objects of earlier versions that a project could have run with superuser rights. The platform's files create
+-- them correctly; objects of extensions and of a project's first start were never updated.
 do $$
 declare
   item record;
@@ -8,7 +8,7 @@ begin
     return;
   end if;
 
-  -- A path without pg_temp has it first: a temporary type `text` would be found before PostgreSQL's own.
+  -- A search path without pg_temp searches it first: a temporary type `text` would be found before PostgreSQL's.
   for item in
     select p.oid::regprocedure as function
     from pg_catalog.pg_proc p
@@ -18,7 +18,7 @@ begin
     execute pg_catalog.format('alter function %s set search_path = pg_catalog, pg_temp', item.function);
   end loop;
 
-  -- The function of webhooks writes a table on which a project may put triggers.
+  -- The webhook function writes to a table on which a project may put triggers.
   if (select r.rolsuper from pg_catalog.pg_proc p join pg_catalog.pg_roles r on r.oid = p.proowner
       where p.oid = pg_catalog.to_regprocedure('supabase_functions.http_request()')) then
     grant usage on schema supabase_functions to supabase_functions_admin;
@@ -28,7 +28,7 @@ begin
   end if;
 end $$;
 
--- The objects of our own extensions, where the server works as ferrobase_admin.
+-- Objects of our own extensions, used by the server as ferrobase_admin.
 do $$
 declare
   item record;
@@ -64,7 +64,7 @@ begin
   if not exists (select from pg_catalog.pg_policy where polname = 'ferrobase_records_runs') then
     create policy ferrobase_records_runs on cron.job_run_details to ferrobase_admin using (true);
   end if;
-  -- A job belongs to the role whose rights the call has, not to the one that logged in.
+  -- A job belongs to the effective role of the call, not to the login role.
   grant select, insert, update, delete on cron.job to postgres with grant option;
   for item in
     select pg_catalog.pg_get_functiondef(p.oid) as text

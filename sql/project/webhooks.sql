@@ -1,5 +1,5 @@
--- What a local stack of Supabase adds for webhooks: pg_net, and triggers that post a row to a URL. Run once, in the
--- database of a project that `ferrobase start` serves.
+-- Supabase's additions for webhooks in a local stack: pg_net, and triggers that post a row to a URL. Run once, in
+-- the database of a project that `ferrobase start` serves.
 create extension if not exists pg_net with schema extensions;
 
 create schema if not exists supabase_functions;
@@ -33,7 +33,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  -- The text 'null' stands for an argument that is not given.
+  -- The text 'null' means an absent argument.
   url     constant text := nullif(tg_argv[0], 'null');
   method  constant text := nullif(tg_argv[1], 'null');
   headers constant jsonb := coalesce(nullif(tg_argv[2], 'null'), '{"Content-Type": "application/json"}')::jsonb;
@@ -63,7 +63,7 @@ begin
   return new;
 end $$;
 
--- Whoever may put a trigger on `hooks` has it run with the function's rights: those of a superuser it must not have.
+-- Triggers on `hooks` run with the function's rights, so it must not belong to a superuser.
 grant usage on schema supabase_functions to supabase_functions_admin;
 grant insert on supabase_functions.hooks to supabase_functions_admin;
 grant usage on sequence supabase_functions.hooks_id_seq to supabase_functions_admin;

@@ -36,7 +36,7 @@ begin
 
   update public.user_roles set role = 'donor', nonprofit_role = null
   where user_id in ('de300000-0000-4000-8000-000000000006', 'de300000-0000-4000-8000-000000000007');
-  -- donors, whose gifts are theirs by their address, and staff, whose invitations and donor messages leave at once
+  -- donors, who get their gifts by address, and staff, whose invitations and donor messages are sent at once
   update private.account_addresses set proved_at = now()
   where email in ('donor@demo.aidbridge.test', 'donor2@demo.aidbridge.test', 'admin@demo.aidbridge.test', 'manager@demo.aidbridge.test',
     'employee@demo.aidbridge.test', 'volunteer@demo.aidbridge.test', 'lakeside@demo.aidbridge.test',

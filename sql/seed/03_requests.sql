@@ -1,4 +1,4 @@
--- REQ-001…REQ-008 as people would have written them, and a year of earlier requests whose sums are the demo budget.
+-- REQ-001…REQ-008 with realistic texts, and a year of earlier requests that sum up to the demo budget.
 
 do $$
 declare

@@ -1,6 +1,6 @@
--- Tools of the tests in this folder. The files run in name order on a fresh database (platform, auth, sql/app; no seed
--- needed) by its owner, each as one simple query. A file raises when anything is not as stated; its last result is the
--- number of checks it made. All but this file end with a rollback.
+-- Helpers for the tests in this folder. The files run in name order on a fresh database (platform, auth, sql/app; no
+-- seed needed) by its owner, each as one simple query. A file raises an error if a check fails; its last result is
+-- its number of checks. All but this file end with a rollback.
 
 drop schema if exists tests cascade;
 create schema tests;
@@ -17,7 +17,7 @@ begin
     jsonb_build_object('full_name', initcap(who) || ' Tester', 'role', role), now(), now());
 end $$;
 
--- Act as `anon`, `service` or a person from here on.
+-- Switches to `anon`, `service` or a person.
 create function tests.become(who text) returns void language plpgsql as $$
 begin
   perform set_config('request.jwt.claims', case who when 'anon' then '{"role": "anon"}' when 'service' then '{"role": "service_role"}'
@@ -36,7 +36,8 @@ begin
   perform set_config('tests.count', '0', false);
 end $$;
 
--- What happens when `who` runs a statement: 'rows=N', 'refused' (42501), 'hint:<code>' or 'state:<sqlstate>'. Undone afterwards.
+-- The outcome of a statement run as `who`: 'rows=N', 'refused' (42501), 'hint:<code>' or 'state:<sqlstate>'. Rolled
+-- back afterwards.
 create function tests.outcome(who text, statement text) returns text language plpgsql as $$
 declare n bigint; result text; hint text; state text; message text; detail text;
 begin
@@ -56,7 +57,7 @@ begin
   return result;
 end $$;
 
--- Which pairs of person and right a file has looked at; its last check asks for those that are missing.
+-- The pairs of person and right that a file has checked; its last check reports missing ones.
 create table tests.checked (who text, verb text, object text, primary key (who, verb, object));
 
 -- What a statement tries: a verb and schema.table, schema.function or bucket:<id>; nulls where it is none of these alone.
@@ -87,21 +88,21 @@ begin
   end if;
 end $$;
 
--- Everybody that a matrix asks: one per role of the database and of a team, of another organization, and of no part at all.
+-- The people of a matrix: one per database role and team role, one of another organization, and an unrelated one.
 create table tests.people (n int generated always as identity, who text primary key, db_role text not null, team_role text);
 insert into tests.people (who, db_role, team_role) values ('anon', 'anon', null), ('alice', 'authenticated', null), ('bob', 'authenticated', null),
   ('employee', 'authenticated', 'employee'), ('manager', 'authenticated', 'manager'), ('admin', 'authenticated', 'admin'),
   ('volunteer', 'authenticated', 'volunteer'), ('gone', 'authenticated', null), ('manager_y', 'authenticated', 'manager'),
   ('admin_y', 'authenticated', 'admin'), ('donor', 'authenticated', null), ('stranger', 'authenticated', null);
 
--- Pairs that no check of this file has looked at: every person × verb × object, the objects from the catalogue. '' when none is missing.
+-- Unchecked pairs of this file: every person × verb × object, with the objects from the catalog. '' if none is missing.
 create function tests.missing_checks(verbs text[], objects text[]) returns text language sql as $$
   select coalesce(string_agg(p.who || ' ' || v || ' ' || o, ', ' order by o, v, p.n), '')
   from tests.people p cross join unnest(verbs) v cross join unnest(objects) o
   where not exists (select 1 from tests.checked c where (c.who, c.verb, c.object) = (p.who, v, o))
 $$;
 
--- The same statement as everybody: `allowed` gives the outcome for some, `others` for the rest, anon has its own.
+-- Runs a statement as everybody: `allowed` has the outcome for some, `others` for the rest, and anon its own.
 create function tests.matrix(statement text, allowed jsonb, others text default 'rows=0', for_anon text default 'refused') returns void language plpgsql as $$
 declare who text;
 begin
@@ -117,7 +118,7 @@ begin
   perform tests.same(statement, current_setting('tests.last_detail')::jsonb -> 'fields', jsonb_build_object(field, message));
 end $$;
 
--- Runs a statement as somebody and keeps what it did; gives its one value as json.
+-- Runs a statement as a person and keeps its effects; returns its single value as json.
 create function tests.act(who text, statement text) returns jsonb language plpgsql as $$
 declare v jsonb;
 begin

@@ -1,4 +1,4 @@
--- Every table × verb × person: who may, who may not, and what the refused one sees.
+-- Every table × verb × person: who is allowed, who is not, and what a refused person sees.
 -- 'rows=0': the statement is allowed and row level security hides every row; 'refused': 42501.
 begin;
 select tests.start();

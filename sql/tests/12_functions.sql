@@ -1,4 +1,4 @@
--- Every function × person: who may call it, and what the refused one is told.
+-- Every function × person: who may call it, and the error for others.
 begin;
 select tests.start();
 select tests.cast_of_people();

@@ -49,13 +49,14 @@ language sql stable set search_path = '' as $$
   select current_user in ('anon', 'authenticated')
 $$;
 
--- An address as it is compared: letters of ASCII alone are folded, as in schema auth. K (U+212A) is no k, so two addresses stay two.
+-- An address in the form used for comparison: only ASCII letters are case-folded, as in schema auth. K (U+212A) is not
+-- k, so such addresses stay different.
 create or replace function private.folded(p_address text) returns text
 language sql immutable parallel safe set search_path = '' as $$
   select lower(p_address collate "C") collate "default"
 $$;
 
--- A client may bring its own id only if it is a uuid; anything else is replaced by a fresh one.
+-- A client's own id is used only if it is a uuid; anything else is replaced by a new one.
 create or replace function private.client_id(p text) returns text
 language sql volatile set search_path = '' as $$
   select case when p ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p else gen_random_uuid()::text end
@@ -98,14 +99,14 @@ language sql immutable set search_path = '' as $$
               else '$' || round(p, 2)::text end
 $$;
 
--- The number inside an amount text: '$1,200' gives 1200. Null when there is none.
+-- The number in an amount text: '$1,200' gives 1200. Null if there is none.
 create or replace function private.amount_number(p text) returns numeric
 language sql immutable set search_path = '' as $$
   select case when regexp_replace(coalesce(p, ''), '[^0-9.]', '', 'g') ~ '^[0-9]{1,9}(\.[0-9]{1,2})?$'
               then regexp_replace(p, '[^0-9.]', '', 'g')::numeric end
 $$;
 
--- Money a person typed: > 0, at most two decimals, below ten million; else 422 `invalid_amount`.
+-- A typed amount: > 0, at most two decimals, below ten million; else 422 `invalid_amount`.
 create or replace function private.require_amount(p numeric) returns numeric
 language plpgsql immutable set search_path = '' as $$
 begin
@@ -116,7 +117,7 @@ begin
   return p;
 end $$;
 
--- Keeps updated_at true on every table that has one.
+-- Sets updated_at on every table that has one.
 create or replace function private.touch() returns trigger
 language plpgsql set search_path = '' as $$
 begin
@@ -161,7 +162,8 @@ begin
 exception when invalid_text_representation then return a;
 end $$;
 
--- Counts one use of p_key in the current window. False once p_max uses (times setting rate_limit_factor) are spent.
+-- Counts one use of p_key in the current window. False once p_max uses (times the setting rate_limit_factor) are used
+-- up.
 create or replace function private.take(p_key text, p_max int, p_window interval) returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -192,7 +194,7 @@ language sql volatile security definer set search_path = '' as $$
   on conflict do nothing
 $$;
 
--- Refuses with 409 `key_reused` and p_message when this key stands for another content.
+-- Refuses with 409 `key_reused` and p_message if this key was used for other content.
 create or replace function private.require_same_content(p_scope text, p_key uuid, p_content jsonb, p_message text, p_detail jsonb default '{}') returns void
 language plpgsql stable security definer set search_path = '' as $$
 begin

@@ -1,6 +1,6 @@
 -- Who may use what; rights.sql of the folder above closes everything first.
 
--- Helpers that policies, constraints, views and invoker triggers call as whoever asks; the API does not reach them.
+-- Helpers called by policies, constraints, views and invoker triggers as any caller; not reachable through the API.
 grant execute on function
   private.setting(text), private.fail(int, text, text, jsonb), private.is_client(), private.client_id(text), private.clean(text),
   private.amount_number(text), private.touch(), private.valid_email(text)

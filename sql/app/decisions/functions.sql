@@ -1,4 +1,4 @@
--- What staff do with a request: open it, ask for more, approve, deny; nobody decides on a request of their own.
+-- What staff do with a request: open it, ask for more, approve, deny. Staff cannot decide on their own requests.
 
 -- --------------------------------------------------------------------------------------------------------- who decides
 
@@ -17,8 +17,8 @@ begin
   end if;
 end $$;
 
--- Checks the caller's role, then locks request and part. Locks go request first, everywhere. What employees may not do is a
--- decision, and nobody takes one on a request of their own.
+-- Checks the caller's role, then locks request and part, always the request first. If employees may not do it, it is a
+-- decision, which nobody may make on their own request.
 create or replace function private.begin_decision(p_request_id text, p_nonprofit_id text, p_roles text[], out r public.requests, out part public.request_nonprofits, out member public.nonprofit_team_members)
 language plpgsql volatile security definer set search_path = '' as $$
 begin
@@ -30,7 +30,7 @@ begin
   if 'employee' <> all (p_roles) then perform private.refuse_own_request(r, auth.uid()); end if;
 end $$;
 
--- The organization takes the request: its part is claimed, the other open parts are taken.
+-- The organization claims the request: its part becomes claimed, the other open parts taken.
 create or replace function private.claim(r public.requests, p_nonprofit_id text) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare other text;
@@ -45,7 +45,7 @@ begin
   where x.request_id = r.id and x.nonprofit_id = p_nonprofit_id;
 end $$;
 
--- Ends one organization's part. Gives the number of parts that stay open; 0 means the request is now declined.
+-- Ends one organization's part. Returns the number of parts still open; 0 means that the request is now declined.
 create or replace function private.end_part(p_request public.requests, p_part public.request_nonprofits, p_state text, p_reason text, p_reason_code text) returns int
 language plpgsql volatile security definer set search_path = '' as $$
 declare r public.requests := p_request; org text; still int; other text;
@@ -84,14 +84,15 @@ end $$;
 
 -- --------------------------------------------------------------------------------------------------------------- words
 
--- How a request stands for one organization. Without SET, so that the planner inlines it.
+-- A request's status for one organization. Without SET, so that the planner inlines it.
 create or replace function private.status_for_part(p_part text, p_status text) returns text
 language sql immutable as $$
   select case p_part when 'taken' then 'taken' when 'denied' then 'declined' when 'withdrawn' then 'withdrawn' when 'closed' then 'declined' else p_status end
 $$;
 
--- Mails the person what happened to their request, in their language; p has what the words of p_code do not say. Who consented gets a text as
--- well, of what is decided or missing: that there is something to read and where, because a telephone lies on the table.
+-- Mails the person about their request, in their language; p has what the texts of p_code lack. With consent, also
+-- sends a text about decisions and questions. It says only that there is something to read and where, because others
+-- may see the phone.
 create or replace function private.mail_about(r public.requests, p_code text, p_params jsonb, p jsonb default '{}') returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -109,7 +110,7 @@ end $$;
 
 -- ------------------------------------------------------------------------------------------------------------- reading
 
--- A request as its staff may read it. Writes nothing and waits for nobody.
+-- A request as its staff may read it. Does not write or lock.
 create or replace function private.read_request(request_id text, nonprofit_id text) returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -182,7 +183,8 @@ begin
   return opened || jsonb_build_object('own', own);
 end $$;
 
--- The first member of staff to read a request marks it as opened, for the person to see. Answers whether this was the first.
+-- The first member of staff to read a request marks it as opened, which the person sees. Returns whether this was the
+-- first.
 create or replace function public.mark_request_opened(request_id text, nonprofit_id text) returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -200,7 +202,7 @@ begin
   return true;
 end $$;
 
--- Opens a request for a member of staff. `own`: it is theirs, so they read it and a colleague answers.
+-- Opens a request for a member of staff. `own`: it is their own, so they can only read it and a colleague answers.
 create or replace function public.open_request(request_id text, nonprofit_id text) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -299,7 +301,7 @@ begin
   return jsonb_build_object('status', case when still = 0 then 'declined' else 'pending' end, 'part', 'denied', 'others_open', still);
 end $$;
 
--- What staff tick (items) is written in the person's language, one line each; below it stands what they write themselves (notes).
+-- Ticked items are written in the person's language, one line each, followed by the staff's own notes.
 create or replace function public.request_more_info(request_id text, nonprofit_id text, notes text default null, items text[] default '{}') returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column

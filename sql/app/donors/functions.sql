@@ -1,4 +1,4 @@
--- Messages from an organization to its donors, what they answer, and who does not want mail any more. The newsletter.
+-- Messages from an organization to its donors, their answers, and unsubscribing. The newsletter.
 
 -- -------------------------------------------------------------------------------------------------------------- guards
 
@@ -58,8 +58,8 @@ begin
   end if;
 end $$;
 
--- Mails a message to at most p_most of those who have not got it yet, and gives how many have by now. Ends early at the organization's
--- limit of a day; what is left goes another day.
+-- Mails a message to at most p_most of the remaining recipients, and returns how many have received it. Ends early at
+-- the organization's daily limit; the rest goes out another day.
 create or replace function private.mail_donors(p_message_id text, p_most int) returns int
 language plpgsql volatile security definer set search_path = '' as $$
 declare m public.donor_messages; org public.nonprofits; d record; n int := 0; spoken text;
@@ -67,7 +67,7 @@ begin
   select * into m from public.donor_messages x where x.id = p_message_id for update;
   select * into org from public.nonprofits x where x.id = m.nonprofit_id;
   for d in select x.id, x.donor_email from public.donor_message_recipients x where x.message_id = m.id and x.mailed_at is null order by x.id limit p_most for update loop
-    -- a donor who gets ten a day already reads this one among the notifications
+    -- a donor who already gets ten a day finds this one among the notifications
     if private.take('donor-mail-for:' || lower(d.donor_email), 10, interval '1 day') and not exists (select 1 from private.subscriptions s
       where s.list = m.nonprofit_id and lower(s.email) = lower(d.donor_email) and s.unsubscribed_at is not null) then
       exit when not private.take('donor-mails:' || m.nonprofit_id, private.donor_mails_a_day(org.created_at), interval '1 day');
@@ -85,9 +85,9 @@ begin
   return n;
 end $$;
 
--- A donor message is free text to addresses that staff typed, so it has the guards of an invitation: the writer's own address is
--- proved, an organization's mails of a day and the mails to one address are counted. What is over an address's limit stays in the
--- donor's notifications; the organization's limit refuses the whole message.
+-- A donor message is free text to addresses that staff typed, so the limits of invitations apply: the writer's own
+-- address must be proved, and mails are counted per organization and day and per address. Beyond an address's limit,
+-- the message stays in the donor's notifications; beyond the organization's, the whole message is refused.
 create or replace function public.send_donor_message(nonprofit_id text, subject text, message text, key uuid default null) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -120,7 +120,7 @@ begin
   perform private.keep_content('donor-message:' || np, send_donor_message.key, content);
   insert into public.donor_message_recipients (message_id, donor_user_id, donor_email) select m.id, d.user_id, d.email from private.active_donors(np) d;
   get diagnostics n = row_count;
-  -- a message to more than a day's mails goes out over days; the next one waits until it fits
+  -- a message to more donors than the daily limit goes out over several days; the next message waits until it fits
   perform private.require_donor_mails(org, n);
   insert into public.notifications (user_id, type, title, message, link, donor_message_id)
   select r.donor_user_id, 'update', left(s, 200), org.name || ': ' || b, '/donor-dashboard?message=' || m.id, m.id
@@ -129,7 +129,8 @@ begin
   return jsonb_build_object('id', m.id, 'recipients', n, 'mailed', private.mail_donors(m.id, 100), 'repeated', false);
 end $$;
 
--- The next portion of a message that is on its way; the page calls it until all have it, and the hourly sweep takes over when the page is gone.
+-- The next batch of a message. The page calls it until all have received it; the hourly job continues if the page is
+-- closed.
 create or replace function public.continue_donor_message(message_id text) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -142,7 +143,7 @@ begin
   return jsonb_build_object('id', m.id, 'recipients', m.recipient_count, 'mailed', private.mail_donors(m.id, 200));
 end $$;
 
--- One portion of each message that waits, once an hour.
+-- One batch of each unfinished message, hourly.
 create or replace function private.mail_waiting_donors() returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare m record;

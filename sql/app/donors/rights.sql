@@ -2,7 +2,7 @@
 
 grant select on public.my_donor_messages, public.donor_inbox to authenticated;
 grant select, update on public.donor_message_recipients to authenticated;
--- Columns that a reader may name: not who of the staff wrote, nor whose account a donor has.
+-- Readable columns: neither the staff member who wrote, nor the donor's account.
 grant select (id, nonprofit_id, subject, message, recipient_count, mailed_count, created_at) on public.donor_messages to authenticated;
 grant select (id, message_id, nonprofit_id, from_name, subject, message, read_at, created_at) on public.donor_message_replies to authenticated;
 grant update on public.donor_message_replies to authenticated;
@@ -12,7 +12,7 @@ grant execute on function
   public.subscribe_newsletter(text), public.confirm_newsletter(text), public.unsubscribe(text)
   to anon, authenticated, service_role;
 
--- Signed in: each names the caller and checks role and state itself.
+-- Signed in: each checks the caller's role and state itself.
 grant execute on function
   public.active_donor_count(text), public.send_donor_message(text, text, text, uuid), public.continue_donor_message(text),
   public.reply_to_donor_message(text, text, uuid), public.mark_donor_message_read(text)

@@ -1,10 +1,11 @@
--- Documents of requests and pictures of people and organizations: who may upload and see them, and what may land.
--- Names: request-documents/<request id>/<file> or guest/<slot id>.<ext>, profile-photos/<user id>/<file>, logos/<nonprofit id>/<file>.
+-- Documents of requests and pictures of people and organizations: who may upload and see them, and which files are
+-- accepted. Names: request-documents/<request id>/<file> or guest/<slot id>.<ext>, profile-photos/<user id>/<file>,
+-- logos/<nonprofit id>/<file>.
 
 -- ----------------------------------------------------------------------------------------------------------- documents
 
--- The owner may upload while the request is a draft (5 documents) or waits for proof (10 more); a few spare places cover
--- uploads that failed half-way.
+-- The owner may upload while the request is a draft (5 documents) or waits for proof (10 more). A few spare slots cover
+-- failed uploads.
 create or replace function private.may_upload_document(p_request_id text) returns boolean
 language sql stable security definer set search_path = '' as $$
   select exists (select 1 from public.requests r where r.id = p_request_id and r.user_id = auth.uid()
@@ -33,14 +34,15 @@ language sql stable security definer set search_path = '' as $$
   select exists (select 1 from storage.objects o where o.bucket_id = 'request-documents' and o.name = p_path)
 $$;
 
--- What is known of a stored document of the caller's own request: {mimetype, size}; null when it did not arrive.
+-- Type and size of a stored document of the caller's own request: {mimetype, size}; null if it is missing.
 create or replace function private.own_document_facts(p_path text) returns jsonb
 language sql stable security definer set search_path = '' as $$
   select coalesce(o.metadata, '{}'::jsonb) from storage.objects o
   where o.bucket_id = 'request-documents' and o.name = p_path and private.owns_request(split_part(p_path, '/', 1))
 $$;
 
--- Documents: up to 5 while a draft, up to 10 more while proof is asked for; the file must be there, and type and size are its own.
+-- Documents: up to 5 while a draft, up to 10 more while proof is asked for; the file must exist, and type and size are
+-- taken from it.
 create or replace function private.guard_document() returns trigger
 language plpgsql set search_path = '' as $$
 declare r record; n int; facts jsonb;
@@ -81,8 +83,8 @@ begin
   return new;
 end $$;
 
--- What was handed in is never exchanged: not by an upload link that was signed for overwriting either, whose writes no
--- policy sees. Each upload has a name of its own.
+-- Submitted documents are never overwritten, not even by a signed upload link with overwrite, whose writes are not
+-- checked by policies. Each upload has its own name.
 create or replace function private.keep_documents() returns trigger language plpgsql set search_path = '' as $$
 begin
   raise exception using errcode = '42501', message = 'A document that was handed in cannot be replaced', hint = 'upload_under_a_new_name';
@@ -104,7 +106,7 @@ declare
   new_id uuid := gen_random_uuid();
   ext text;
   s private.guest_upload_slots;
-  -- 5 with a request, 10 with an answer that a mailed code opened the way for
+  -- 5 with a request, 10 with an answer after a mailed code
   most int := case when exists (select 1 from private.request_access a where a.upload_key = create_guest_upload_slot.key and a.expires_at > now()) then 10 else 5 end;
 begin
   if create_guest_upload_slot.key is null or file is null then
@@ -131,7 +133,7 @@ begin
   return jsonb_build_object('id', s.id, 'bucket', 'request-documents', 'path', s.path, 'expires_at', s.expires_at);
 end $$;
 
--- The slot and its file go; the id is the secret.
+-- Deletes the slot and its file; the id is the secret.
 create or replace function public.remove_guest_upload_slot(id uuid) returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -145,8 +147,8 @@ begin
   return true;
 end $$;
 
--- A file without a document's row goes after six hours whether its request is there or not. Guests' files have their 24
--- hours, and so have uploads of the S3 protocol that nobody completes (those by TUS end by themselves).
+-- Deletes files without a document's row after six hours, whether or not their request exists. Guests' files and
+-- unfinished S3 uploads have 24 hours (TUS uploads expire by themselves).
 create or replace function public.sweep_guest_files() returns setof text
 language plpgsql volatile security definer set search_path = '' as $$
 begin
@@ -165,15 +167,15 @@ end $$;
 
 -- ------------------------------------------------------------------------------------------------------- what may land
 
--- Types that differ in name alone.
+-- Normalizes types that differ only in name.
 create or replace function private.plain_type(p text) returns text
 language sql immutable set search_path = '' as $$
   select case t when 'image/jpg' then 'image/jpeg' when 'image/pjpeg' then 'image/jpeg' when 'image/heif' then 'image/heic' else t end
   from (select lower(btrim(split_part(p, ';', 1)))) x (t)
 $$;
 
--- Runs where a file lands, not at the trial of permission before it (the setting is then empty) and not for rows that the
--- owner of the database writes.
+-- Runs when a file is stored, but not in the permission check before it (the setting is then empty), nor for rows
+-- written by the database's owner.
 create or replace function private.check_landed_file() returns trigger
 language plpgsql security definer set search_path = '' as $$
 declare
@@ -206,16 +208,15 @@ end $$;
 
 -- ------------------------------------------------------------------------------------------------------- how many
 
--- Uploads in parts (TUS, S3) that are not over. Each counts as a file from its first request on: the bytes that it has
--- promised or brought are no more than its bucket lets a file have. `p_but`: the name of the file that lands, whose own
--- upload this may be.
+-- Unfinished uploads in parts (TUS, S3). Each counts as a file from its first request on; its announced or received
+-- bytes are within the bucket's limit. `p_but`: the name of the file being stored, whose own upload is excluded.
 create or replace function private.under_way(p_bucket text, p_folder text, p_but text) returns bigint
 language sql stable security definer set search_path = '' as $$
   select count(*) from ferrobase.uploads_under_way u
   where u.bucket_id = p_bucket and starts_with(u.key, p_folder) and u.key is distinct from p_but
 $$;
 
--- Pages replace a picture and take the one before away; whoever only adds is stopped here.
+-- Pages delete the previous picture when replacing it; callers that only add reach this limit.
 create or replace function private.hold_picture_place(p_bucket text, p_name text, p_but text) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -229,8 +230,9 @@ begin
   end if;
 end $$;
 
--- Twelve drafts with five papers each, and in one request's folder as many as may_upload_document says. One upload of a
--- person is counted after the other, because any number may have been permitted before the first of them begins or lands.
+-- Twelve drafts with five documents each, and per request's folder as many as may_upload_document allows. Uploads of a
+-- person are counted one after the other, because any number may have been permitted before the first begins or is
+-- stored.
 create or replace function private.hold_document_place(p_name text, p_owner text, p_but text) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -256,7 +258,7 @@ begin
   end if;
 end $$;
 
--- Run where a file lands, not at the trial of permission before it.
+-- Runs when a file is stored, not in the permission check before it.
 create or replace function private.check_picture_folder() returns trigger
 language plpgsql security definer set search_path = '' as $$
 begin
@@ -275,7 +277,8 @@ begin
   return new;
 end $$;
 
--- Runs where an upload in parts begins. One place of a guest may be tried a few times: its link is the only permission.
+-- Runs when an upload in parts begins. A guest's slot may be tried a few times, because its link is the only
+-- permission.
 create or replace function private.check_upload_begun() returns trigger
 language plpgsql security definer set search_path = '' as $$
 declare most constant int := 3;
@@ -293,7 +296,7 @@ begin
   return new;
 end $$;
 
--- The files of requests go with them; the server removes the bytes of a row that is gone.
+-- Deletes the files of requests; the server removes the bytes of deleted rows.
 create or replace function private.remove_documents(p_requests text[]) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin

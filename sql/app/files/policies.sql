@@ -14,7 +14,7 @@ create policy "documents: owner uploads" on storage.objects for insert to authen
     and private.may_upload_document((storage.foldername(name))[1]));
 create policy "documents: owner removes unsent" on storage.objects for delete to authenticated
   using (bucket_id = 'request-documents' and private.may_remove_document(name));
--- Signed out: nothing but the making of a signed upload URL for a slot that the caller holds.
+-- Signed out: only creating a signed upload URL for the caller's slot.
 create policy "documents: guest signs a slot" on storage.objects for insert to anon
   with check (bucket_id = 'request-documents' and (storage.foldername(name))[1] = 'guest'
     and coalesce(current_setting('storage.operation', true), '') = 'storage.object.sign_upload_url'

@@ -9,7 +9,7 @@ grant execute on function
   public.create_guest_upload_slot(uuid, text, text, bigint), public.remove_guest_upload_slot(uuid)
   to anon, authenticated, service_role;
 
--- Helpers that policies, constraints, views and invoker triggers call as whoever asks; the API does not reach them.
+-- Helpers called by policies, constraints, views and invoker triggers as any caller; not reachable through the API.
 grant execute on function
   private.may_upload_document(text), private.may_remove_document(text), private.guest_slot_is_open(text)
   to anon, authenticated, service_role;

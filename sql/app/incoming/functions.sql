@@ -1,9 +1,10 @@
--- The list of incoming requests of an organization with hundreds of thousands of them: its lines stand on the organization's part, and
--- its counts are kept as they change.
+-- The list of incoming requests, built for organizations with hundreds of thousands: its columns are stored in the
+-- organization's part, and its counts are updated on every change.
 
 -- ------------------------------------------------------------------------------------------------------------ the line
 
--- Whether the organization may see who asks: not once another has taken the request. Without SET, so that the planner inlines it.
+-- Whether the organization may see the person: not once another has taken the request. Without SET, so that the planner
+-- inlines it.
 create or replace function private.part_shows_person(p_state text, p_claimed_by text, p_nonprofit_id text) returns boolean
 language sql immutable as $$
   select p_state in ('open', 'claimed', 'withdrawn') or (p_state = 'denied' and (p_claimed_by is null or p_claimed_by = p_nonprofit_id))
@@ -68,7 +69,8 @@ begin
   return null;
 end $$;
 
--- {all, pending, processing, approved, declined, withdrawn, taken, due}: how many requests of each status, and on how many a decision is due.
+-- {all, pending, processing, approved, declined, withdrawn, taken, due}: the number of requests per status, and how
+-- many need a decision.
 create or replace function private.incoming_counts(p_nonprofit_id text) returns jsonb
 language sql stable security definer set search_path = '' as $$
   select jsonb_build_object('all', coalesce(sum(t.change), 0),
@@ -92,15 +94,15 @@ end $$;
 
 -- --------------------------------------------------------------------------------------------------------------- pages
 
--- The words of a search as patterns for `like`, at most eight. A word of one or two letters is looked for where words begin: inside of
--- words it would be found nearly everywhere, and by no index.
+-- The words of a search as patterns for `like`, at most eight. Words of one or two letters match only at the beginning
+-- of words: inside of words they would match nearly everywhere, without an index.
 create or replace function private.search_patterns(p_search text) returns text[]
 language sql immutable set search_path = '' as $$
   select coalesce(array_agg(case when length(w) < 3 then '% ' else '%' end || replace(replace(replace(w, '\', '\\'), '%', '\%'), '_', '\_') || '%'), '{}')
   from (select w from regexp_split_to_table(lower(left(p_search, 200)), '\s+') w where w <> '' limit 8) x
 $$;
 
--- The order of rows x. '': what waits for a decision, the longest first, then the newest.
+-- The order of rows x. '': longest wait for a decision first, then the newest.
 create or replace function private.incoming_order(p_sort text, p_descending boolean) returns text
 language sql immutable set search_path = '' as $$
   select case p_sort
@@ -110,8 +112,9 @@ language sql immutable set search_path = '' as $$
     else format('x.%1$I %2$s, x.request_id %2$s', p_sort, case when p_descending then 'desc' else 'asc' end) end
 $$;
 
--- The ids of one page of an organization's requests. p_matches: a condition on p, made of quoted patterns. Every status gives its first rows
--- in order by its own index, those that match on the way (`offset 0` keeps the condition out of the walk); the merge of these few is the page.
+-- The ids of one page of an organization's requests. p_matches: a condition on p, made of quoted patterns. Each status
+-- returns its first matching rows in the order of its own index (`offset 0` keeps the condition out of the index scan);
+-- merging these few gives the page.
 create or replace function private.incoming_ids(p_nonprofit_id text, p_statuses text[], p_matches text, p_sort text, p_descending boolean, p_start bigint, p_size int) returns text[]
 language plpgsql stable security definer set search_path = '' as $$
 declare
@@ -142,8 +145,9 @@ language sql stable security definer set search_path = '' as $$
   from unnest(p_ids) with ordinality w (id, n) join private.incoming_requests i on i.request_id = w.id and i.nonprofit_id = p_nonprofit_id
 $$;
 
--- A page of Incoming Requests with the counts of all its tabs, in one call. sort: null (what waits longest first, then the newest),
--- number, date, category or amount. mine: those that the caller looks after. A search counts its finds to 1,000 and says `more` beyond.
+-- A page of Incoming Requests with the counts of all its tabs, in one call. sort: null (longest wait first, then the
+-- newest), number, date, category or amount. mine: those assigned to the caller. A search counts its results to 1,000
+-- and returns `more` beyond.
 create or replace function public.incoming_page(nonprofit_id text, status text default null, search text default null, sort text default null,
   descending boolean default false, page int default 1, page_size int default 20, mine boolean default false) returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
@@ -174,14 +178,14 @@ begin
     total := case when incoming_page.status is null then counts ->> 'all' else counts ->> incoming_page.status end;
     ids := private.incoming_ids(np, statuses, '', sorted, incoming_page.descending, start, size);
   else
-    -- rare words, and what one member looks after: all of these, by the index of words or of members
+    -- rare words, and one member's requests: all of them, by the index of words or of members
     execute 'with hits as materialized (select p.request_id, p.status, p.submitted_at, p.category, p.amount_requested
         from public.request_nonprofits p where p.nonprofit_id = $1 and p.status = any ($2)'
       || ' and ' || array_to_string(matches, ' and ') || ' limit $3)
       select (select count(*) from hits), array(select x.request_id from hits x order by ' || private.incoming_order(sorted, incoming_page.descending) || ' offset $4 limit $5)'
       into total, ids using np, statuses, most + 1, start, size;
     if total > most then
-      -- words that many have are found soon on the way through the list
+      -- common words are found soon while reading the list in order
       ids := private.incoming_ids(np, statuses, ' where ' || array_to_string(matches, ' and '), sorted, incoming_page.descending, start, size);
     end if;
   end if;

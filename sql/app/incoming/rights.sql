@@ -2,7 +2,7 @@
 
 grant select on public.incoming_requests to authenticated;
 
--- Signed in: each names the caller and checks role and state itself.
+-- Signed in: each checks the caller's role and state itself.
 grant execute on function
   public.incoming_request_counts(text), public.incoming_page(text, text, text, text, boolean, int, int, boolean)
   to authenticated, service_role;

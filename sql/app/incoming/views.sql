@@ -1,4 +1,4 @@
--- Requests as each organization sees them; without the person where another nonprofit took it.
+-- Requests as each organization sees them; without the person if another nonprofit took it.
 create or replace view private.incoming_requests as
   select p.request_id, p.nonprofit_id, r.request_number, r.category, r.category_id, r.amount, r.amount_requested,
     case when r.claimed_by = p.nonprofit_id then coalesce(r.amount_approved, f.amount) end as amount_approved,
@@ -12,7 +12,7 @@ create or replace view private.incoming_requests as
   left join public.nonprofit_team_members m on m.id = p.assigned_to and m.is_active
   where p.status is not null;
 
--- Not security_invoker: it also shows requests that the caller may not read in full. Every row is bound to an
--- organization in which the caller is staff, before any other condition is looked at.
+-- Not security_invoker: it also shows requests that the caller may not read in full. Rows are limited to
+-- organizations in which the caller is staff, before any other condition is evaluated.
 create or replace view public.incoming_requests with (security_barrier = true) as
   select * from private.incoming_requests i where i.nonprofit_id = any (array(select private.my_staff_organizations()));

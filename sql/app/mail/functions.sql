@@ -1,12 +1,12 @@
--- Mail: finds its words in the reader's language, makes text that people typed safe, and lays out all mails.
+-- Mail: finds its texts in the reader's language, makes typed text safe, and lays out all mails.
 
 create or replace function private.html(p text) returns text
 language sql immutable set search_path = '' as $$
   select replace(replace(replace(replace(coalesce(p, ''), '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;')
 $$;
 
--- Breaks web addresses in a text, so that mail programs make no links of them: 'evil.com' becomes 'evil .com', 'https://' becomes 'https: //'. Amounts, dates and
--- names of documents stay as they are.
+-- Breaks web addresses in a text, so that mail programs do not turn them into links: 'evil.com' becomes 'evil .com',
+-- 'https://' becomes 'https: //'. Amounts, dates and names of documents stay as they are.
 create or replace function private.unlinked(p text) returns text
 language sql immutable set search_path = '' as $$
   select regexp_replace(
@@ -38,7 +38,8 @@ end $$;
 
 -- ------------------------------------------------------------------------------------------------------------- languages
 
--- The language of the page that calls: the first of ours in Accept-Language, which the app sets; English when there is none.
+-- The language of the calling page: the first supported one in Accept-Language, which the app sets; English without
+-- one.
 create or replace function private.caller_language() returns text
 language sql stable set search_path = '' as $$
   select coalesce((select left(btrim(tag), 2) from regexp_split_to_table(
@@ -46,7 +47,7 @@ language sql stable set search_path = '' as $$
     where btrim(tag) ~ '^(en|es|fr|ht)([-;]|$)' order by i limit 1), 'en')
 $$;
 
--- The language of whoever owns an address; where it is nobody's account, the caller's.
+-- The language of an address's account; without an account, the caller's.
 create or replace function private.language_for(p_email text) returns text
 language sql stable security definer set search_path = '' as $$
   select coalesce((select p.language from public.profiles p where lower(p.email) = lower(p_email) and p.language is not null limit 1), private.caller_language())
@@ -82,8 +83,8 @@ language sql immutable set search_path = '' as $$
     else to_char(p_day, 'FMMonth FMDD, YYYY') end
 $$;
 
--- A message of the catalogue (frontend/src/messages/en) with its parameters; null where there is none. `amount`, `date` and `category`
--- are said in the language; `count` chooses the form.
+-- A message of the catalogue (frontend/src/messages/en) with its parameters; null where there is none. `amount`, `date`
+-- and `category` are localized; `count` selects the plural form.
 create or replace function private.say(p_language text, p_key text, p_params jsonb) returns text
 language plpgsql immutable set search_path = '' as $$
 declare
@@ -113,8 +114,8 @@ language sql stable set search_path = '' as $$
     else private.say(p_language, 'mail.hello', jsonb_build_object('name', private.mail_name(p_name, null))) end
 $$;
 
--- Queues the mail p_code of the catalogue in a language. p has what the catalogue does not say (number, link, quote, unsubscribe), or says
--- differently here.
+-- Queues the catalogue's mail p_code in a language. p adds what the catalogue lacks (number, link, quote, unsubscribe)
+-- or overrides it.
 create or replace function private.mail_words(p_to text, p_language text, p_code text, p_params jsonb, p jsonb default '{}') returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -240,7 +241,7 @@ begin
   if kind = 'reauthentication' then
     perform private.mail_words(person ->> 'email', spoken, code, jsonb_build_object('code', told ->> 'token'), jsonb_build_object('number', told ->> 'token'));
   elsif kind = 'email_change' then
-    -- A second hash is the other half: of the two, it goes to the address of before.
+    -- A second hash is for the other confirmation, which goes to the previous address.
     perform private.mail_words(person ->> 'new_email', spoken, code, addresses,
       jsonb_build_object('link', replace(link, '{hash}', told ->> 'token_hash'), 'as_typed', true));
     if told ->> 'token_hash_new' <> '' then

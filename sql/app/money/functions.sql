@@ -14,7 +14,7 @@ begin
   return null;
 end $$;
 
--- A payout never exceeds its grant, whoever writes it.
+-- No payout may exceed its grant, whoever writes it.
 create or replace function private.guard_payout() returns trigger
 language plpgsql security definer set search_path = '' as $$
 declare granted numeric; paid numeric;
@@ -28,7 +28,7 @@ begin
   return new;
 end $$;
 
--- The same for the money, by whatever road a row comes.
+-- The same rule for transactions, however a row is written.
 create or replace function private.guard_own_transaction() returns trigger
 language plpgsql security definer set search_path = '' as $$
 declare r public.requests;
@@ -107,7 +107,8 @@ begin
   return jsonb_build_object('category', c, 'amount', a);
 end $$;
 
--- A page of an organization's grants: what is left to pay first. `search`: words of number, category or name, as in Incoming Requests.
+-- A page of an organization's grants, outstanding ones first. `search`: words of number, category or name, as in
+-- Incoming Requests.
 create or replace function public.grants_page(nonprofit_id text, search text default null, page int default 1, page_size int default 20) returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -294,8 +295,8 @@ begin
   return '{"status": "cancelled"}';
 end $$;
 
--- Totals only, never a person. 'People impacted' are the different people whose requests an organization approved since
--- the caller's first received gift to it; 'paid for' shares each gift by what the organization approved since that gift.
+-- Totals only, never a person. 'People impacted' are the distinct people whose requests an organization approved since
+-- it received the caller's first gift; 'paid for' divides each gift by what the organization approved since.
 create or replace function public.donor_dashboard() returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
 declare uid uuid := private.require_user();
@@ -303,8 +304,8 @@ begin
   return (
     with gifts as (select d.id, d.nonprofit_id, d.amount, d.received_at from public.donations d where d.donor_user_id = uid and d.status = 'received'),
     since as (select g.nonprofit_id, min(g.received_at) as at from gifts g group by 1),
-    -- Where the money went is told of groups of ten people and more: smaller ones are one group, with the smallest of the large
-    -- ones where they are not ten together.
+    -- Shows only groups of at least ten people. Smaller ones are combined, together with the smallest large group if
+    -- they are fewer than ten in all.
     helped as (
       select coalesce(t.category, 'Other') as category, coalesce(r.user_id::text, lower(r.email)) as person
       from since s join public.budget_transactions t on t.nonprofit_id = s.nonprofit_id and t.type = 'Approval' and t.date >= s.at

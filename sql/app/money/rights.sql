@@ -9,7 +9,7 @@ grant execute on function
   public.pledge_donation(jsonb)
   to anon, authenticated, service_role;
 
--- Signed in: each names the caller and checks role and state itself.
+-- Signed in: each checks the caller's role and state itself.
 grant execute on function
   public.nonprofit_budget(text), public.set_budget_allocation(text, text, numeric), public.grants_page(text, text, int, int),
   public.record_payout(text, numeric, text, uuid), public.record_donation(text, numeric, text, text, timestamptz, uuid),

@@ -1,5 +1,5 @@
--- What people are told inside the app: a code and parameters, which the app says in the reader's language (frontend/src/messages/en/
--- notification.ts), and the same in English words.
+-- Notifications in the app: a code and parameters, which the app renders in the reader's language
+-- (frontend/src/messages/en/ notification.ts), and the same as English text.
 
 create or replace function private.notify(p_user_id uuid, p_type text, p_code text, p_params jsonb, p_link text default null,
   p_request_id text default null) returns void
@@ -10,7 +10,7 @@ language sql volatile security definer set search_path = '' as $$
   where p_user_id is not null
 $$;
 
--- Tell the active members of an organization who work on requests (or only those with p_roles), except p_except.
+-- Notifies the active members of an organization who work on requests (or only those with p_roles), except p_except.
 create or replace function private.notify_staff(p_nonprofit_id text, p_type text, p_code text, p_params jsonb, p_link text,
   p_request_id text default null, p_roles text[] default array['admin', 'manager', 'employee'], p_except uuid default null) returns void
 language sql volatile security definer set search_path = '' as $$

@@ -2,7 +2,7 @@
 
 grant select, update, delete on public.notifications to authenticated;
 
--- Signed in: each names the caller and checks role and state itself.
+-- Signed in: each checks the caller's role and state itself.
 grant execute on function
   public.mark_all_notifications_read()
   to authenticated, service_role;

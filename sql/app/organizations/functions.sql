@@ -1,9 +1,9 @@
--- Nonprofits, their team, invitations and help categories. Power over an organization is one thing: an active row in
--- nonprofit_team_members that names the caller.
+-- Nonprofits, their team, invitations and help categories. Power over an organization comes only from an active row
+-- in nonprofit_team_members that names the caller.
 
 -- ----------------------------------------------------------------------------------------------------- who may do what
 
--- Organizations in which the caller is an active member with one of p_roles; closed ones count only when asked for.
+-- Organizations in which the caller is an active member with one of p_roles; closed ones only if requested.
 create or replace function private.my_organizations(p_roles text[], p_closed_too boolean default false) returns setof text
 language sql stable security definer set search_path = '' rows 2 as $$
   select m.nonprofit_id from public.nonprofit_team_members m
@@ -63,7 +63,8 @@ end $$;
 
 -- -------------------------------------------------------------------------------------------------------------- guards
 
--- A client founds an organization for itself alone and cannot choose its state; onboarding's fields are all required.
+-- A client can create an organization only for itself and cannot choose its state; onboarding's fields are all
+-- required.
 create or replace function private.guard_nonprofit() returns trigger
 language plpgsql set search_path = '' as $$
 declare errors jsonb := '{}'; f text;
@@ -142,7 +143,7 @@ begin
   return new;
 end $$;
 
--- An open organization keeps one active admin with an account. The founder's seat passes to the next admin.
+-- An open organization must keep one active admin with an account. The founder's position passes to the next admin.
 create or replace function private.keep_an_admin() returns trigger
 language plpgsql security definer set search_path = '' as $$
 declare successor text;
@@ -231,7 +232,7 @@ begin
   return null;
 end $$;
 
--- Sends what waited for this admin's proof. A limit ends the round; the rest goes by 'Send again'.
+-- Sends the invitations that waited for this admin's proof. Stops at a limit; the rest is sent by 'Send again'.
 create or replace function private.send_waiting_invitations(p_user_id uuid) returns int
 language plpgsql volatile security definer set search_path = '' as $$
 declare m public.nonprofit_team_members; sent int := 0;
@@ -267,7 +268,7 @@ begin
   return '{"sent": true}';
 end $$;
 
--- What an invitation link is about, before it is accepted. The token is the secret; the address is shown masked.
+-- Details of an invitation before it is accepted. The token is the secret; the address is masked.
 create or replace function public.team_invitation(token text) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -365,8 +366,8 @@ begin
   return n;
 end $$;
 
--- Saves what changed of an organization's settings, all or nothing. `seen`: what the page showed of these fields; where a colleague has
--- changed one meanwhile, nothing is saved and 409 `changed_meanwhile` says which.
+-- Saves changed settings of an organization, all or nothing. `seen`: the values that the page showed; if a colleague
+-- has changed one meanwhile, nothing is saved and 409 `changed_meanwhile` names it.
 create or replace function public.save_organization(nonprofit_id text, changes jsonb, seen jsonb) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -414,7 +415,7 @@ begin
   return '{"left": true}';
 end $$;
 
--- Closes the organization: nothing is lost, its open requests go back to the others or end with a clear reason.
+-- Closes the organization. Its open requests go back to the other nonprofits or end with a clear reason.
 create or replace function public.close_organization(nonprofit_id text) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -446,15 +447,15 @@ language sql immutable parallel safe set search_path = '' as $$
   where part <> ''
 $$;
 
--- Whether who names p_area helps at p_place. 'Maine' covers 'Portland, Maine'; where both name more than the town, that must be the same.
+-- Whether the area p_area covers p_place. 'Maine' covers 'Portland, Maine'; if both name more than the town, the rest
+-- must be the same.
 create or replace function private.covers(p_area text, p_place text) returns boolean
 language sql immutable parallel safe set search_path = '' as $$
   select coalesce(area[1] = any (place) and (cardinality(area) < 2 or cardinality(place) < 2 or area[cardinality(area)] = place[cardinality(place)]), false)
   from (select private.place_parts(p_area) area, private.place_parts(p_place) place) t
 $$;
 
--- The directory as seen by a person who asks for one kind of help at one place: `helps` and `near` are what a caller sorts by.
--- Nothing of it is kept.
+-- The directory for one kind of help at one place; callers sort by `helps` and `near`. Nothing is stored.
 create or replace function public.nonprofits_for(category_id text default null, place text default null)
 returns table (id text, name text, mission text, location text, category text, average_response_time_days int, helps boolean, near boolean, search_text text)
 language sql stable set search_path = '' as $$

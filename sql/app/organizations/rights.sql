@@ -1,6 +1,6 @@
 -- Who may use what; rights.sql of the folder above closes everything first.
 
--- Columns a visitor may name; `select=*` works only where every column is listed.
+-- Columns that visitors may read; `select=*` works only if every column is listed.
 grant select (id, name, mission, email, phone, website, description, location, category, average_response_time_days, logo_path, status,
     helps_with, service_area)
   on public.nonprofits to anon;
@@ -16,13 +16,13 @@ grant execute on function
   public.team_invitation(text), public.nonprofits_for(text, text), functions."get-categories"(jsonb)
   to anon, authenticated, service_role;
 
--- Helpers that policies, constraints, views and invoker triggers call as whoever asks; the API does not reach them.
+-- Helpers called by policies, constraints, views and invoker triggers as any caller; not reachable through the API.
 grant execute on function
   private.my_organizations(text[], boolean), private.my_staff_organizations(), private.my_managed_organizations(),
   private.my_admin_organizations(), private.is_staff_somewhere(), private.place_parts(text), private.covers(text, text)
   to anon, authenticated, service_role;
 
--- Signed in: each names the caller and checks role and state itself.
+-- Signed in: each checks the caller's role and state itself.
 grant execute on function
   public.resend_team_invitation(text), public.accept_team_invitation(text), public.create_organization(jsonb),
   public.save_organization(text, jsonb, jsonb), public.set_second_approval(text, numeric), public.leave_organization(text),

@@ -17,6 +17,6 @@ create or replace trigger touch before update on public.nonprofit_settings for e
 create or replace trigger invite after insert on public.nonprofit_team_members
   for each row when (new.user_id = 'pending' and new.invited_at is null) execute function private.on_team_member_added();
 
--- Before the guards, which triggers in the order of their names see to.
+-- Runs before the guards, because triggers run in the order of their names.
 create or replace trigger clean_names before insert or update of name on public.nonprofits
   for each row execute function private.clean_names('name');

@@ -1,4 +1,5 @@
--- People: the account's role and profile, its proved address, and what was sent with that address before there was an account.
+-- People: the account's role and profile, its proved address, and requests sent with that address before the account
+-- existed.
 
 -- --------------------------------------------------------------------------------------------------------- the session
 
@@ -90,7 +91,7 @@ begin
   return jsonb_build_object('id', n.id, 'name', n.name);
 end $$;
 
--- The language that the person reads: mails are written in it.
+-- The person's language, used for mails.
 create or replace function public.keep_language(language text) returns text
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -105,7 +106,7 @@ end $$;
 
 -- --------------------------------------------------------------------------------------------------------------- texts
 
--- A phone number as texts need it (+12075550123); null where it cannot be one. Without a country code it is one of the United States.
+-- A phone number in the form for texts (+12075550123); null if invalid. Without a country code it is a US number.
 create or replace function private.sms_number(p text) returns text
 language sql immutable set search_path = '' as $$
   select case when c ~ '^\+[1-9][0-9]{7,14}$' then c when c ~ '^00[1-9][0-9]{7,14}$' then '+' || substr(c, 3)
@@ -113,7 +114,7 @@ language sql immutable set search_path = '' as $$
   from (select regexp_replace(p, '[[:space:]()./-]', '', 'g')) x (c)
 $$;
 
--- A consent given again forgets the STOP.
+-- A new consent clears the STOP.
 create or replace function private.on_text_consent() returns trigger
 language plpgsql set search_path = '' as $$
 begin
@@ -121,7 +122,8 @@ begin
   return new;
 end $$;
 
--- The person's requests follow their profile: all when the consent is taken back, those to the same number when it is given.
+-- The person's requests follow their profile: all if the consent is withdrawn, those with the same number if it is
+-- given.
 create or replace function private.follow_text_consent() returns trigger
 language plpgsql security definer set search_path = '' as $$
 begin
@@ -134,7 +136,7 @@ begin
   return null;
 end $$;
 
--- A number said STOP: whoever consented to texts to it does so no longer.
+-- A number sent STOP: ends all consents for it.
 create or replace function private.on_text_stopped() returns trigger
 language plpgsql security definer set search_path = '' as $$
 begin
@@ -179,7 +181,8 @@ begin
   return new;
 end $$;
 
--- The account changed: name and phone of My Profile follow the metadata, a name too short does not; a new address is unproved again.
+-- The account changed: name and phone of My Profile follow the metadata, unless the name is too short; a new address is
+-- unproved again.
 create or replace function private.on_account_changed() returns trigger
 language plpgsql security definer set search_path = '' as $$
 declare given text := private.clean(new.raw_user_meta_data ->> 'full_name');
@@ -212,7 +215,7 @@ begin
   return old;
 end $$;
 
--- Drafts go with their account; what was sent stays, without it.
+-- Drafts are deleted with their account; sent requests stay, without the account.
 create or replace function private.on_account_deleted_drafts() returns trigger
 language plpgsql security definer set search_path = '' as $$
 begin
@@ -220,7 +223,7 @@ begin
   return old;
 end $$;
 
--- The account that a text names; null when it is no uuid.
+-- The account id in a text; null if it is not a uuid.
 create or replace function private.account_id(p text) returns uuid
 language sql immutable set search_path = '' as $$
   select case when p ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then p::uuid end
@@ -228,7 +231,7 @@ $$;
 
 -- -------------------------------------------------------------------------------------------------------------- guards
 
--- nonprofit_role belongs to the role nonprofit alone.
+-- nonprofit_role is only for the role nonprofit.
 create or replace function private.normalise_user_role() returns trigger
 language plpgsql set search_path = '' as $$
 begin
@@ -241,7 +244,7 @@ begin
   return new;
 end $$;
 
--- A client may neither invent an address nor leave out what the profile's forms ask for once it is there.
+-- A client may neither set an address nor clear required fields of the profile's forms.
 create or replace function private.guard_profile() returns trigger
 language plpgsql set search_path = '' as $$
 declare errors jsonb := '{}'; was public.profiles;
@@ -276,7 +279,8 @@ end $$;
 -- ---------------------------------------------------------------------------------------------------- proved addresses
 
 -- True when the caller proved the account's present address by a mailed code or link: our own code, or a session whose
--- `amr` names a mailed method later than the address became the account's. Remembers the second kind. Autoconfirm is no proof.
+-- `amr` names a mailed method later than the address became the account's. Records the second kind. Autoconfirm is not
+-- a proof.
 create or replace function private.address_is_proved() returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 declare a private.account_addresses; has_phone boolean;
@@ -327,7 +331,7 @@ begin
   return '{"sent": true}';
 end $$;
 
--- Checks a mailed code. A wrong code is an answer and not an error, so that the tries are counted.
+-- Checks a mailed code. A wrong code is not an error, so that the counted try is not rolled back.
 create or replace function public.check_address_code(email text, code text) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -366,7 +370,7 @@ begin
   return result;
 end $$;
 
--- Hands over to an account what was sent signed out with its proved address.
+-- Assigns requests sent while signed out to the account with the proved address.
 create or replace function private.claim_for(p_user_id uuid, p_email text, out requests int, out donations int)
 language plpgsql volatile security definer set search_path = '' as $$
 begin
@@ -399,7 +403,7 @@ end $$;
 
 -- ------------------------------------------------------------------------------------------- taking along, and an end
 
--- Everything about the caller, in words that a person can read. Files are named by their place in storage.
+-- All data about the caller in readable form. Files are named by their place in storage.
 create or replace function public.my_data() returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
 declare uid uuid := private.require_user(); address text;
@@ -441,8 +445,8 @@ begin
       select 'profile-photos', p.photo_path, p.photo_path from public.profiles p where p.id = uid and p.photo_path is not null) f));
 end $$;
 
--- Ends the caller's account. What was granted stays in the books without the person; requests on their way are taken back, all others go.
--- p. email: the account's address, typed again.
+-- Closes the caller's account. Granted requests stay in the books without personal data, open requests are withdrawn,
+-- all others are deleted. email: the account's address, typed again.
 create or replace function public.close_account(email text) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -469,7 +473,7 @@ begin
     perform public.withdraw_request(open_request);
     kept := kept || open_request;
   end loop;
-  -- those that staff have just been told of stay in their lists, without the person, until their time is over
+  -- withdrawn requests, which staff were just notified of, stay in their lists without personal data until they expire
   kept := coalesce(kept, '{}') || array(select r.id from public.requests r where r.user_id = uid and r.status = 'approved');
   gone := array(select r.id from public.requests r where r.user_id = uid and r.id <> all (kept));
   perform private.erase_people(kept);

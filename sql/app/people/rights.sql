@@ -2,7 +2,7 @@
 
 grant select, insert, update on public.user_roles to authenticated;
 grant select, insert, update on public.profiles to authenticated;
--- ID numbers are their owner's alone.
+-- ID numbers are only for their owner.
 grant select, insert, update, delete on public.profile_identities to authenticated;
 revoke all on public.profile_identities from service_role;
 
@@ -11,7 +11,7 @@ grant execute on function
   public.me(), public.send_address_code(text), public.check_address_code(text, text)
   to anon, authenticated, service_role;
 
--- Signed in: each names the caller and checks role and state itself.
+-- Signed in: each checks the caller's role and state itself.
 grant execute on function
   public.my_profile(), public.save_profile(jsonb), public.select_nonprofit(text), public.keep_language(text), public.age(profiles),
   public.claim_guest_requests()

@@ -1,4 +1,4 @@
--- Aid requests as the person who asks has them: drafts, sending, the public look-up, the request's page, a guest's way in.
+-- Aid requests from the requester's side: drafts, sending, the public look-up, the request's page, a guest's access.
 
 -- --------------------------------------------------------------------------------------------------------- who may see
 
@@ -7,8 +7,9 @@ language sql stable security definer set search_path = '' as $$
   select exists (select 1 from public.requests r where r.id = p_request_id and r.user_id = auth.uid())
 $$;
 
--- Staff see a request in full while their part is open or theirs, after they denied it (unless another took it), and after withdrawal if they had
--- opened it. A request that another nonprofit took stays a line in their list, without the person.
+-- Staff see a request in full while their part is open or theirs, after they denied it (unless another took it), and
+-- after withdrawal if they had opened it. A request taken by another nonprofit stays in their list as a line without
+-- the person.
 create or replace function private.staff_may_see(p_request_id text) returns boolean
 language sql stable security definer set search_path = '' as $$
   select exists (
@@ -41,7 +42,7 @@ begin
       new.user_id := coalesce(new.user_id, auth.uid()); new.created_at := now();
       new.id := private.client_id(new.id);  -- it names the folder of the request's files
       new.resubmitted_from := null;
-      -- what is there already is updated by an upsert, or refused as a duplicate
+      -- an existing row is updated by an upsert, or refused as a duplicate
       if new.user_id = auth.uid() and not exists (select 1 from public.requests x where x.id = new.id) then
         perform private.hold_draft_place(new.user_id);
       end if;
@@ -75,14 +76,14 @@ begin
   return new;
 end $$;
 
--- Serialises what counts against a request's limits; only for callers who own it.
+-- Serialises operations that count against a request's limits; only for its owner.
 create or replace function private.lock_request(p_request_id text) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform 1 from public.requests where id = p_request_id and user_id = auth.uid() for update;
 end $$;
 
--- Holds each chosen organization open until the request is in; closing waits for that, or comes first.
+-- Keeps each chosen organization open until the request is stored; closing waits for that, or comes first.
 create or replace function private.hold_organization() returns trigger
 language plpgsql security definer set search_path = '' as $$
 begin
@@ -116,7 +117,7 @@ $$;
 
 -- --------------------------------------------------------------------------------------------------------- finding one
 
--- 'req-7 ' and '7' are 'REQ-007' as people say it.
+-- 'req-7 ' and '7' mean 'REQ-007'.
 create or replace function private.number_of(p text) returns text
 language sql immutable set search_path = '' as $$
   select case when c ~ '^[0-9]+$' then 'REQ-' || lpad(c, greatest(3, length(c)), '0') else c end from (select upper(regexp_replace(coalesce(p, ''), '\s', '', 'g'))) x (c)
@@ -136,7 +137,7 @@ begin
   perform private.fail(404, 'request_not_found', 'The requested aid request could not be found.');
 end $$;
 
--- 409 with the state as it now is. p_nonprofit_id: the organization that asks, null for the person.
+-- 409 with the current state. p_nonprofit_id: the calling organization, null for the person.
 create or replace function private.fail_decided(r public.requests, p_nonprofit_id text) returns void
 language plpgsql stable security definer set search_path = '' as $$
 declare other boolean := r.claimed_by is not null and p_nonprofit_id is not null and r.claimed_by <> p_nonprofit_id;
@@ -154,7 +155,7 @@ begin
       'needs_more_proof', r.needs_more_proof, 'decided_at', r.decided_at));
 end $$;
 
--- A guest's mails lead to where the code is asked for.
+-- Links in a guest's mails lead to the page that asks for the code.
 create or replace function private.request_link(r public.requests) returns text
 language sql stable security definer set search_path = '' as $$
   select private.site_link(case when r.user_id is not null then '/request/' || r.id else '/open-request?number=' || r.request_number end)
@@ -169,7 +170,7 @@ $$;
 
 -- -------------------------------------------------------------------------------------------------------------- drafts
 
--- The fields of r with those of p_input laid over it. Only the keys that p_input has change; contact and answers alone.
+-- r with the contact and answer fields of p_input applied. Only keys in p_input change.
 create or replace function private.apply_answers(r public.requests, p_input jsonb) returns public.requests
 language plpgsql stable set search_path = '' as $$
 declare i jsonb := coalesce(p_input, '{}'::jsonb);
@@ -195,7 +196,7 @@ begin
   if i ? 'last_name' then r.last_name := private.clean(i ->> 'last_name'); end if;
   if i ? 'email' then r.email := private.clean(i ->> 'email'); end if;
   if i ? 'sms_consent' then r.sms_consent := coalesce(i -> 'sms_consent' = 'true'::jsonb, false);
-  -- the consent was for the number that stood beside it
+  -- the consent was for the number shown beside it
   elsif i ? 'phone' and private.clean(i ->> 'phone') is distinct from r.phone then r.sms_consent := false; end if;
   if i ? 'phone' then r.phone := private.clean(i ->> 'phone'); end if;
   if i ? 'address' then r.address := private.clean(i ->> 'address'); end if;
@@ -215,7 +216,7 @@ language sql volatile security definer set search_path = '' as $$
   where x.id = r.id
 $$;
 
--- The caller's draft, locked; or 404, or 409 when it was sent meanwhile.
+-- The caller's draft, locked; or 404, or 409 if it was sent meanwhile.
 create or replace function private.require_draft(p_id text) returns public.requests
 language plpgsql volatile security definer set search_path = '' as $$
 declare r public.requests;
@@ -226,13 +227,13 @@ begin
   return r;
 end $$;
 
--- The id of the draft that a client's key names for its person; null when that is no key.
+-- The id of a person's draft for a client's key; null if the key is invalid.
 create or replace function private.named_draft(p_user uuid, p_key text) returns text
 language sql immutable set search_path = '' as $$
   select md5('draft:' || p_user || ':' || p_key)::uuid::text where p_key ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 $$;
 
--- Fails if the person has no room for a further draft; until the transaction ends nobody else finds room for theirs.
+-- Fails if the person has too many drafts. Concurrent calls wait until the transaction ends.
 create or replace function private.hold_draft_place(p_user uuid) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare most constant int := 50;
@@ -243,7 +244,7 @@ begin
   end if;
 end $$;
 
--- A first save without an id makes the draft that its key names: the same key of the same person, the same draft.
+-- A first save without an id creates the draft of its key: the same person and key give the same draft.
 create or replace function public.save_draft(input jsonb) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -256,7 +257,7 @@ begin
     if draft is not null then
       perform pg_advisory_xact_lock(hashtextextended('draft:' || draft, 0));
       named := not exists (select 1 from public.requests x where x.id = draft);
-      -- a save that was overtaken by the sending
+      -- the request was sent before this save arrived
       select * into r from public.requests x where x.submit_key = (input ->> 'key')::uuid and x.user_id = uid and x.status <> 'draft';
       if found then perform private.fail_decided(r, null); end if;
     end if;
@@ -273,7 +274,7 @@ end $$;
 
 -- ------------------------------------------------------------------------------------------------------------- sending
 
--- What section 5 says about a request that is to be sent: {field: message}, {} when all is well.
+-- Checks a request against section 5 before it is sent: {field: message}, {} if valid.
 create or replace function private.submission_errors(r public.requests) returns jsonb
 language plpgsql stable security definer set search_path = '' as $$
 declare e jsonb := '{}';
@@ -314,7 +315,7 @@ language sql stable set search_path = '' as $$
     'submitted_at', r.submitted_at, 'email', r.email, 'repeated', p_repeated)
 $$;
 
--- What a request says, without what only concerns its way here.
+-- The content of a request, without transport fields.
 create or replace function private.request_content(p_input jsonb) returns jsonb
 language sql immutable set search_path = '' as $$
   select p_input - array['key', 'draft_id', 'form', 'step', 'proof', 'account_id', 'title']
@@ -385,7 +386,7 @@ begin
   else
     perform private.require_rate('submit:' || uid, 30, interval '1 hour');
   end if;
-  -- each sends that address a mail; accounts are cheap, so theirs count as well, but not those to their own address
+  -- each request mails that address. Accounts are cheap, so theirs count too, except those to their own address
   if uid is null or not exists (select 1 from private.account_addresses a where a.user_id = uid and a.email = private.folded(r.email)) then
     perform private.require_rate('submit-for:' || lower(r.email), 10, interval '1 day');
   end if;
@@ -398,12 +399,12 @@ begin
     amount = r.amount, amount_requested = r.amount_requested, submitted_at = now(), step = 5,
     title = coalesce(r.title, x.category)
   where x.id = r.id returning * into r;
-  -- what is consented to here is taken back in the profile
+  -- consent given here can be withdrawn in the profile
   if r.sms_consent then
     update public.profiles p set sms_consent = true where p.id = uid and not p.sms_consent;
   end if;
 
-  -- the files: those of the draft, and those a guest put into slots under this key; every one must have arrived
+  -- the files of the draft and those in a guest's slots under this key; all must be stored
   insert into public.request_documents (request_id, name, path, mime_type, size_bytes, uploaded_by)
   select r.id, s.name, s.path, s.mime_type, s.size_bytes, uid
   from private.guest_upload_slots s
@@ -437,7 +438,7 @@ begin
   return private.submit_answer(r, false);
 end $$;
 
--- Sends a request. One that names no draft takes the caller's draft of the same key, if there is one.
+-- Sends a request. Without a draft id, uses the caller's draft of the same key, if there is one.
 create or replace function public.submit_request(input jsonb) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 declare draft text; r record; answer jsonb; scope text := 'request:' || coalesce(auth.uid()::text, ''); k uuid;
@@ -489,8 +490,8 @@ end $$;
 
 -- ----------------------------------------------------------------------------------------- a way in without an account
 
--- Sends a code for a request: to its address, or ('sms') as a text to its number where that consented to texts, or else to its address.
--- Says the same whether or not there is such a request.
+-- Sends a code for a request: to its address, or with 'sms' as a text to its number if there is consent, else also to
+-- its address. The answer is the same whether or not the request exists.
 create or replace function public.send_request_code(number text, channel text default 'email') returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 declare r public.requests; network text := private.client_network(); code text := private.new_code(); texted bigint; spoken text; params jsonb;
@@ -501,13 +502,13 @@ begin
   perform private.require_rate('request-code-caller:' || network, 15, interval '1 hour');
   perform private.require_rate('request-code-pair:' || network || ':' || private.number_of(send_request_code.number), 5, interval '1 hour');
   select * into r from public.requests x where x.request_number = private.number_of(send_request_code.number) and x.status <> 'draft';
-  -- the limit of the address is silent: its refusal would tell that the request is there
+  -- the address's limit is silent, because a refusal would reveal that the request exists
   if r.id is not null and private.take('request-code-for:' || lower(r.email), 10, interval '1 day') then
     update private.request_codes c set expires_at = now() where c.request_id = r.id and c.asker = network and c.used_at is null and c.expires_at > now();
     insert into private.request_codes (request_id, asker, code_hash) values (r.id, network, private.hash_token(r.id || ':' || code));
     spoken := private.language_of(r);
     params := jsonb_build_object('code', code, 'number', r.request_number);
-    -- texts cost money, so that one network has fewer of them
+    -- texts cost money, so the limit per network is lower
     if send_request_code.channel = 'sms' and r.sms_consent and private.take('request-code-text:' || network, 5, interval '1 day') then
       texted := ferrobase.send_sms(private.sms_number(r.phone), private.say(spoken, 'mail.sms.code', params));
     end if;
@@ -518,7 +519,7 @@ begin
   return '{"sent": true}';
 end $$;
 
--- Checks a mailed code. A wrong code is an answer and not an error, so that the tries are counted.
+-- Checks a mailed code. A wrong code is not an error, so that the counted try is not rolled back.
 create or replace function public.check_request_code(number text, code text) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 declare c private.request_codes; r public.requests; a private.request_access; network text := private.client_network(); token text := private.new_token();
@@ -539,7 +540,7 @@ begin
   return jsonb_build_object('ok', true, 'access', token, 'upload_key', a.upload_key, 'expires_at', a.expires_at, 'id', r.id, 'request_number', r.request_number);
 end $$;
 
--- Ends this device's way into the request.
+-- Ends this device's access to the request.
 create or replace function public.end_request_access(access text) returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
@@ -549,7 +550,7 @@ end $$;
 
 -- ------------------------------------------------------------------------------------------------------- after sending
 
--- The request that the caller may call theirs: by account, or by the code that was mailed; null when it is neither.
+-- The caller's own request, by account or mailed code; null if it is neither.
 create or replace function private.own_request(p_id text, p_access text) returns public.requests
 language plpgsql stable security definer set search_path = '' as $$
 declare r public.requests;
@@ -626,7 +627,7 @@ begin
   if r.status not in ('pending', 'processing') then perform private.fail_decided(r, null); end if;
   select jsonb_object_agg(k, v) into given from jsonb_each(coalesce(correct_request.input, '{}')) t (k, v) where k = any (fields) and to_jsonb(r) -> k is distinct from v;
   if given is null then return '{"corrected": false}'; end if;
-  -- beside another number it is said anew
+  -- with another number the consent must be given again
   if correct_request.input ? 'sms_consent' then given := given || jsonb_build_object('sms_consent', correct_request.input -> 'sms_consent'); end if;
   r := private.apply_answers(r, given);
   r.sms_consent := r.sms_consent and private.sms_number(r.phone) is not null;
@@ -684,7 +685,8 @@ begin
   return jsonb_build_object('draft_id', d);
 end $$;
 
--- The answer to 'needs more proof': a message, the documents added since the question, or both. The same words again are the same answer.
+-- The answer to 'needs more proof': a message, the documents added since the question, or both. The same text again
+-- counts as the same answer.
 create or replace function public.answer_request_info(id text, message text default null, access text default null, slots jsonb default null) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -693,7 +695,7 @@ declare
   note text := private.clean(answer_request_info.message);
   added int; asked timestamptz;
 begin
-  -- a guest's papers: from the slots of this way in, each once, at most ten while one question stands
+  -- a guest's documents: from the slots of this access, each once, at most ten per question
   if answer_request_info.access is not null and r.status = 'pending' and r.needs_more_proof and jsonb_typeof(answer_request_info.slots) = 'array' then
     with come as (
       insert into public.request_documents (request_id, name, path, mime_type, size_bytes, kind, created_at)
@@ -757,7 +759,7 @@ begin
   from public.requests r where r.user_id = uid);
 end $$;
 
--- Takes the person out of requests that a nonprofit's books still count: number, category, amounts and dates stay.
+-- Removes personal data from requests that remain in a nonprofit's books: number, category, amounts and dates stay.
 create or replace function private.erase_people(p_requests text[]) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin

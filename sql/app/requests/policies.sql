@@ -10,7 +10,7 @@ create policy "owner changes drafts" on public.requests for update to authentica
 create policy "owner deletes drafts" on public.requests for delete to authenticated
   using (user_id = (select auth.uid()) and status = 'draft');
 
--- The owner's rows by the index on request_id, from one look at their requests instead of one per row.
+-- Finds the owner's rows by the index on request_id, with one subquery instead of one per row.
 create policy "owner reads the parts" on public.request_nonprofits for select to authenticated
   using (request_id = any (array(select r.id from public.requests r where r.user_id = (select auth.uid()))));
 create policy "staff read their part" on public.request_nonprofits for select to authenticated

@@ -3,7 +3,7 @@
 grant select on public.denial_reasons to anon, authenticated;
 grant select, insert, update, delete on public.requests to authenticated;
 grant select on public.my_requests to authenticated;
--- Columns that a reader may name: not who of the staff did something.
+-- Readable columns: not the staff member who did something.
 grant select (request_id, nonprofit_id, state, submitted_at, opened_at, acted_at, reason, reason_code) on public.request_nonprofits to authenticated;
 grant select (id, request_id, type, actor, nonprofit_id, note, amount, for_requester, created_at) on public.request_events to authenticated;
 
@@ -15,13 +15,13 @@ grant execute on function
   public.answer_request_info(text, text, text, jsonb)
   to anon, authenticated, service_role;
 
--- Helpers that policies, constraints, views and invoker triggers call as whoever asks; the API does not reach them.
+-- Helpers called by policies, constraints, views and invoker triggers as any caller; not reachable through the API.
 grant execute on function
   private.owns_request(text), private.staff_may_see(text), private.staff_may_see_person(text), private.lock_request(text),
   private.hold_draft_place(uuid)
   to anon, authenticated, service_role;
 
--- Signed in: each names the caller and checks role and state itself.
+-- Signed in: each checks the caller's role and state itself.
 grant execute on function
   public."needsMoreProof"(requests), public."pendingNotes"(requests), public."denialReason"(requests),
   public.documents(requests), public.save_draft(jsonb), public.resubmit_request(text), public.requester_dashboard()

@@ -1,4 +1,4 @@
--- What members of a team do for one another: hand a request over, and keep answers that are written often.
+-- Teamwork: handing requests over, and saved replies.
 
 -- ------------------------------------------------------------------------------------------------------------ hand-over
 
@@ -7,7 +7,7 @@ language sql immutable set search_path = '' as $$
   select coalesce(nullif(m.full_name, ''), m.email)
 $$;
 
--- Members who may look after requests: joined, active, and in a role that reads them.
+-- Members who can be assigned requests: joined, active, and in a role that may read them.
 create or replace function private.staff_of(p_nonprofit_id text) returns setof public.nonprofit_team_members
 language sql stable security definer set search_path = '' as $$
   select * from public.nonprofit_team_members m
@@ -23,7 +23,8 @@ language sql stable security definer set search_path = '' as $$
       order by lower(private.member_name(m)), m.id) from private.staff_of(p_nonprofit_id) m), '[]'::jsonb))
 $$;
 
--- Hands a request to a colleague, takes it oneself, or (null) leaves it to everybody again. Who gets it from somebody else is told.
+-- Assigns a request to a colleague or the caller, or (null) to nobody. An assignee is notified unless they assigned it
+-- themselves.
 create or replace function public.assign_request(request_id text, nonprofit_id text, member_id text default null) returns jsonb
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column

@@ -1,6 +1,6 @@
 -- Who may see and change which rows.
 
--- Those who write to people: admins and managers.
+-- For admins and managers, who write to people.
 create policy "managers read saved replies" on public.saved_replies for select to authenticated
   using (nonprofit_id = any (array(select private.my_managed_organizations())));
 create policy "managers add saved replies" on public.saved_replies for insert to authenticated

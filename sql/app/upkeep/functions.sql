@@ -1,6 +1,6 @@
--- What the server does every hour, see ferrobase.hourly.
+-- Hourly jobs, see ferrobase.hourly.
 
--- Clears what has served: uses counted for limits, codes, proofs. Rows that somebody holds wait for the next hour.
+-- Deletes expired rows: counters of limits, codes, proofs. Locked rows wait for the next hour.
 create or replace function private.sweep() returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
@@ -16,7 +16,7 @@ begin
   perform private.add_up_tally();
 end $$;
 
--- Adds up what came since the last time; rows that another transaction adds meanwhile stay for the next.
+-- Sums up rows added since the last run; rows added concurrently stay for the next.
 create or replace function private.add_up_tally() returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
@@ -28,7 +28,7 @@ begin
   select t.nonprofit_id, t.type, t.category, sum(t.change) from taken t group by 1, 2, 3 having sum(t.change) <> 0;
 end $$;
 
--- What an hour may take of each kind, so that nobody waits for it.
+-- Deletes at most p_most rows of each kind, so that others do not wait.
 create or replace function private.retain(p_most int default 500) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 declare ids text[];
@@ -42,7 +42,7 @@ begin
     order by r.decided_at limit p_most for update skip locked);
   perform private.remove_documents(ids);
   delete from public.requests r where r.id = any (ids);
-  -- those that did: their person goes after two years, the books stay
+  -- those that did: personal data is removed after two years, the books stay
   ids := array(select r.id from public.requests r where r.user_id is null and r.status = 'approved' and r.decided_at < now() - interval '2 years'
     and r.email <> 'erased@closed.invalid' order by r.decided_at limit p_most for update skip locked);
   perform private.erase_people(ids);
