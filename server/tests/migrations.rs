@@ -1043,7 +1043,7 @@ async fn an_event_trigger_of_a_project_keeps_its_owners_rights_whatever_is_tried
 async fn an_extensions_script_finds_nothing_of_a_project() {
     let db = Fixture::with_platform().await;
     query(&db.url, GRAB).await.expect("functions");
-    for (place, extension) in ["pgmq", "pgsodium", "pg_cron", "pg_net"].into_iter().enumerate() {
+    for (place, extension) in ["pgmq", "pg_cron", "pg_net"].into_iter().enumerate() {
         let sql = format!(
             "create schema evil{place};
              create function evil{place}.format(text, text) returns text language plpgsql as
@@ -1052,6 +1052,20 @@ async fn an_extensions_script_finds_nothing_of_a_project() {
         );
         query(&db.url, &sql).await.unwrap_or_else(|error| panic!("{extension}: {error:?}"));
         assert_plain(&db, &sql).await;
+    }
+    // Its schema is its own, also under the empty search path of a dump; what a project has put there is not taken over.
+    let taken = "create schema pgsodium; create function pgsodium.planted() returns int language sql as 'select 1';
+                 create extension pgsodium";
+    let refused = query(&db.url, taken).await.expect_err("a schema in use");
+    assert_eq!(refused.as_db_error().map(|error| error.message()), Some("the schema pgsodium is in use already"));
+    let sql =
+        "create role planter; create schema pgsodium; grant all on schema pgsodium to planter; set search_path = '';
+               create extension pgsodium";
+    query(&db.url, sql).await.expect("an extension");
+    assert_plain(&db, sql).await;
+    for role in ["postgres", "planter"] {
+        let may = format!("select has_schema_privilege('{role}', 'pgsodium', 'create')");
+        assert_eq!(db.one(&may).await, "f", "{role}");
     }
     // A job made by a request belongs to the role whose rights the function has: the one that is run.
     query(
