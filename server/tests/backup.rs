@@ -1,5 +1,5 @@
-//! Backups of a server that works: rows and files that writers were told of come back, and agree; what is damaged, closed or
-//! in use is refused; a full disk or a kill leaves nothing.
+//! Backups of a running server: acknowledged rows and files are restored and match; damaged, inaccessible or used
+//! targets are refused; a full disk or a kill leaves nothing behind.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -111,7 +111,7 @@ fn object(name: &str) -> Vec<u8> {
     format!("the content of {name} ").repeat(400).into_bytes()
 }
 
-/// What was acknowledged, and when.
+/// Acknowledged writes, with their times.
 #[derive(Default)]
 struct Ledger {
     rows: Vec<(i32, DateTime<Utc>)>,
@@ -242,7 +242,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     }
     assert!(!restored.data.join("db").exists() && !restored.data.join("storage").exists());
 
-    // Proved while the server works, and known to whoever looks after it.
+    // Verified while the server runs, and reported by `doctor`.
     let (_, text) = house.run(&["doctor"]);
     assert!(text.contains("none was ever proved"), "{text}");
     let (done, text) = house.run(&["backup", "verify", given, "--identity", key]);
@@ -337,7 +337,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     full_disk(&house, root.path(), &recipient);
 }
 
-/// A disk of 1 MB, which is mounted for the command alone.
+/// A disk of 1 MB, mounted only for the command.
 fn full_disk(house: &House, root: &Path, recipient: &str) {
     let place = root.join("small");
     std::fs::create_dir(&place).expect("a folder");

@@ -10,7 +10,7 @@ use ferrobase::migrate::{self, GivenUrls};
 use rustls::pki_types::pem::PemObject as _;
 use tokio_postgres::NoTls;
 
-/// A directory of its own, removed at the end.
+/// A temporary directory, removed at the end.
 struct Root(PathBuf);
 
 impl Root {
@@ -55,7 +55,7 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("its mode");
 }
 
-/// Nobody but us and PostgreSQL's user gets at anything of a data root.
+/// Only our user and PostgreSQL's can access a data root.
 fn assert_closed(running: &EmbeddedPostgres) {
     let metadata = |path: &Path| std::fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let (db, root) = (&running.cluster, running.cluster.parent().expect("a root"));

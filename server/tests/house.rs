@@ -1,5 +1,5 @@
-//! The plan of the house: which room may import which, that no files import each other in a circle, and that every file says
-//! what it is for.
+//! Architecture rules: which module may import which, no import cycles between files, and every file says what it is
+//! for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -312,7 +312,7 @@ async fn the_inbox_keeps_mail_shows_it_and_answers_this_machine_only() {
     assert!(inbox::spawn(open, db.pool.clone()).is_err());
 }
 
-/// What end-to-end tests written for `supabase start` ask of its inbox, in Mailpit's words.
+/// Mailpit's API, as used by end-to-end tests for `supabase start`.
 #[actix_web::test]
 async fn the_inbox_answers_as_mailpit_does() {
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -37,7 +37,7 @@ impl Fixture {
         Self { database: Some(database), postgres: None, root: Self::folder(), url, admin }
     }
 
-    /// In a cluster of its own, without any role but its owner.
+    /// In a new cluster without roles other than its owner.
     async fn in_a_new_cluster() -> Self {
         let root = Self::folder();
         let options = EmbeddedOptions {
@@ -228,7 +228,7 @@ async fn a_failing_file_names_its_line_and_leaves_no_trace() {
     db.stop().await;
 }
 
-/// A failure without a position of its own was said to be in line 1, and nobody was told what had been applied.
+/// A failure without a position was reported in line 1, without the applied files.
 #[tokio::test]
 async fn a_failure_names_its_statement_and_what_was_applied_before() {
     let db = Fixture::new().await;
@@ -241,7 +241,7 @@ async fn a_failure_names_its_statement_and_what_was_applied_before() {
         ", at: insert into a values (0) (nothing of the file was kept); applied before it: 1 file(s), the last 1_a.sql";
     assert!(error.ends_with(end), "{error}");
     assert_eq!(db.one("select to_regclass('b') is null and to_regclass('a') is not null").await, "t");
-    // What a file commits in its middle stays, and the error says so.
+    // What a file commits before an error stays, and the error says so.
     let source = db.write("2_b.sql", "create table b (); commit; insert into a values (0);");
     let error = migrate::dir(&db.url, &source).await.expect_err("refused").to_string();
     assert!(error.contains("(what the file had committed before it stays)"), "{error}");
@@ -767,7 +767,7 @@ async fn the_project_belongs_to_postgres_who_is_no_superuser() {
     db.stop().await;
 }
 
-/// What nearly every public project does in its migrations and seeds.
+/// Common statements in the migrations and seeds of public projects.
 #[tokio::test]
 async fn a_projects_migrations_find_what_they_take_for_granted() {
     let db = base_image().await;
@@ -807,7 +807,8 @@ async fn a_projects_migrations_find_what_they_take_for_granted() {
     db.stop().await;
 }
 
-/// Found with a public pgTAP suite, of which 181 tests in 193 failed: nobody could call a function of an extension.
+/// Found with a public pgTAP suite, in which 181 of 193 tests failed because functions of extensions could not be
+/// called.
 #[tokio::test]
 async fn extensions_stay_usable_when_a_project_closes_its_functions() {
     let db = Fixture::with_platform().await;
@@ -836,7 +837,7 @@ async fn an_event_trigger_of_a_project_runs_with_its_owners_rights() {
         "create function watch() returns event_trigger language plpgsql as
          $$ begin insert into public.seen values (current_user); end $$",
         "select ferrobase.create_event_trigger('watching', 'ddl_command_end', array['CREATE TABLE'], 'watch()')",
-        // Made anew it would run with the rights of whoever makes a table.
+        // If created again, it would run with the rights of anybody who creates a table.
         "create or replace function watch() returns event_trigger language plpgsql as
          $$ begin insert into public.seen values (current_user || ' again'); end $$",
     ] {
@@ -923,7 +924,7 @@ async fn a_database_of_the_time_when_postgres_was_superuser_goes_on() {
     EmbeddedPostgres::start(&options).await.expect("again").stop().await;
 }
 
-/// What a project tries to have run as a superuser. Errors are its own business.
+/// Code that a project tries to run as a superuser. Its errors are ignored.
 const GRAB: &str = "create function public.grab() returns boolean language plpgsql as $$ begin
     execute 'alter role postgres superuser';
     return true;
@@ -933,7 +934,7 @@ const GRAB: &str = "create function public.grab() returns boolean language plpgs
   create function public.grab_row() returns trigger language plpgsql as $$ begin perform public.grab(); return new; end $$;
   create function public.grab_ddl() returns event_trigger language plpgsql as $$ begin perform public.grab(); end $$;";
 
-/// Asserts that `postgres` is no superuser after a session of its own has run `sql`, whether that failed or not.
+/// Asserts that `postgres` is not a superuser after running `sql` in a separate session, whether or not it failed.
 async fn stays_plain(db: &Fixture, sql: &str) {
     let outcome = query(&db.url, sql).await;
     assert_plain(db, sql).await;

@@ -54,7 +54,7 @@ impl Examples {
         self.folder.join("tmp")
     }
 
-    /// What a command of the shell prints; it has to succeed.
+    /// The output of a shell command, which must succeed.
     fn run(&self, command: &str) -> String {
         let output = Command::new("sh")
             .args(["-c", command])

@@ -1,4 +1,4 @@
-//! What happens to connections, statements and answers when somebody goes away or the database hangs.
+//! Connections, statements and answers when a client goes away or the database hangs.
 
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 
-/// A folder of its own and free ports; what it started is ended with it.
+/// A temporary folder and free ports; its processes end with it.
 struct House {
     root: PathBuf,
     ports: [u16; 4],
@@ -81,7 +81,7 @@ impl House {
         std::fs::read_to_string(self.root.join("log")).unwrap_or_default()
     }
 
-    /// Status and body of a GET on one of our ports, 0 while nobody answers.
+    /// Status and body of a GET on one of our ports; 0 without an answer.
     fn get(&self, port: u16, path: &str) -> (u16, String) {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return (0, String::new()) };
         let mut text = Vec::new();
@@ -196,7 +196,7 @@ fn every_wrong_setting_of_every_room_is_named_before_anything_is_started() {
     assert!(!house.root.join("data").exists());
 }
 
-/// The inbox's was told after the database had been made.
+/// The inbox's port was checked only after the database had been created.
 #[test]
 fn a_taken_port_is_told_before_anything_is_started() {
     let house = House::new("port");
@@ -223,7 +223,7 @@ fn a_card_that_nobody_reads_keeps_no_server_from_serving() {
     assert_eq!(house.exit_code(), Some(0), "{}", house.log());
 }
 
-/// `initdb` or the postmaster went on alone.
+/// `initdb` or the postmaster kept running alone.
 #[test]
 fn asked_to_stop_while_it_starts_the_server_leaves_no_database_running() {
     for (name, mark) in [("initdb", "db.partial/base"), ("postmaster", "db/postmaster.pid")] {
@@ -306,7 +306,7 @@ fn owners(folder: &Path) -> Vec<(PathBuf, u32)> {
     found
 }
 
-/// Only root has rights to give up; whoever runs the tests as somebody else sees the server go on as that.
+/// Only root can drop rights; under another user the server keeps running as that user.
 #[test]
 fn started_as_root_the_server_goes_on_without_its_rights_and_keeps_its_files() {
     const SECRET: &str = "a secret of this test alone, with more than enough bytes";
@@ -386,7 +386,7 @@ fn started_as_root_the_server_goes_on_without_its_rights_and_keeps_its_files() {
     });
     until("the server is ready again", || house.get(admin, "/ready").0 == 200);
     end(&mut house);
-    // What root writes in between is handed over, too.
+    // Files written by root in between are handed over, too.
     start(&mut house, Some("root"));
     assert!(ask("POST", "/storage/v1/object/papers/between.txt", "between").starts_with("HTTP/1.1 200"));
     end(&mut house);
@@ -429,7 +429,7 @@ fn a_connection_that_waits_takes_the_next_request_and_ends_with_the_server() {
             let answer = ask(connection);
             assert!(answer.starts_with("HTTP/1.1 200 "), "{} {round}: {answer}", connection.1);
         }
-        // Longer than servers wait that are not told otherwise.
+        // Longer than the default timeout.
         std::thread::sleep(Duration::from_secs(6));
     }
     house.signal(Signal::TERM);

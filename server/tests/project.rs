@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A project's folder with ports of its own, stopped and removed at the end.
+/// A project's folder with free ports, stopped and removed at the end.
 pub struct Project {
     pub root: PathBuf,
     api: u16,
@@ -52,7 +52,7 @@ impl Project {
         (status.success(), text(stdout), text(stderr))
     }
 
-    /// Runs a command that has to succeed; yields what it told and printed.
+    /// Runs a command that must succeed; returns its stderr and stdout.
     pub fn ok(&self, arguments: &[&str]) -> (String, String) {
         let (success, stdout, stderr) = self.run(arguments);
         let log = std::fs::read_to_string(self.root.join(".ferrobase/server.log")).unwrap_or_default();
@@ -158,7 +158,7 @@ async fn a_project_starts_with_its_migrations_seeds_and_buckets_and_stops() {
     let (list, _) = project.ok(&["migration", "list"]);
     assert!(list.contains("20240102000000 | 20240102000000 | 2024-01-02 00:00:00"), "{list}");
 
-    // A reset begins anew, up to a version if one is named.
+    // A reset starts from scratch, up to a version if one is given.
     project.one("insert into tasks (title) values ('mine')").await;
     let (_, told) = project.ok(&["db", "reset", "--version", "20240101000000"]);
     assert!(told.contains("Finished supabase db reset on branch main."), "{told}");
@@ -189,7 +189,7 @@ async fn a_failing_migration_ends_the_start_and_says_where_and_what_stays() {
     project.write("supabase/migrations/2_bad.sql", "create table whole ();");
     project.ok(&["start"]);
     assert_eq!(project.one("select to_regclass('whole') is not null and to_regclass('half') is null").await, "t");
-    // The data folder is this project's alone.
+    // The data folder belongs to this project only.
     project.ok(&["stop"]);
     let config = std::fs::read_to_string(project.root.join("supabase/config.toml")).expect("a file");
     project.write("supabase/config.toml", &config.replace("broken", "another"));
@@ -262,7 +262,7 @@ async fn schemas_of_json_are_judged(project: &Project) {
     assert_eq!(project.one(kept).await, "1");
 }
 
-/// What public projects' migrations create, and what it does here.
+/// Objects created by public projects' migrations, and how they work here.
 #[actix_web::test]
 async fn extensions_of_supabase_do_their_work() {
     let project = Project::new(
@@ -371,7 +371,7 @@ async fn invoke(project: &Project, path: &str, token: &str, body: Option<&str>) 
     (answer.status().as_u16(), is_relay, answer.text().await.expect("a body"))
 }
 
-/// Two requests at the same time, whose lines are told apart.
+/// Two concurrent requests with distinguishable log lines.
 async fn logs_name_the_request(project: &Project) {
     let url = format!("http://127.0.0.1:{}/functions/v1/open", project.api);
     let call = async |id: &'static str| {
@@ -450,7 +450,7 @@ async fn edge_functions_run_on_deno_each_in_a_process_of_its_own() {
         serde_json::json!({ "word": "hi!", "name": "from the import map", "pathname": "/hello/deep", "q": "1",
             "input": { "a": [1] }, "secret": "s3cret", "url": format!("http://127.0.0.1:{}", project.api), "home": null })
     );
-    // A token is asked for unless the configuration says otherwise; the relay speaks for itself alone.
+    // A token is required unless configured otherwise; the relay's own errors are marked.
     let (code, is_relay, body) = invoke(&project, "hello", "", None).await;
     assert_eq!(
         (code, is_relay, body.as_str()),

@@ -223,7 +223,7 @@ async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
     let (waited, ()) = futures_util::join!(wait, look);
     waited.expect("an answer");
 
-    // A token for a person whom nobody has signed up.
+    // A token for a person without an account.
     let person = "22222222-2222-4222-8222-222222222222";
     let (token, _) =
         project.ok(&["gen", "bearer-jwt", "--role", "authenticated", "--sub", person, "--valid-for", "5m"]);
@@ -262,7 +262,7 @@ async fn the_database_tells_about_itself_and_migrations_are_taken_back() {
     );
     project.one("drop function lost, shadow").await;
 
-    // What was changed beside the migrations.
+    // Changes made outside of the migrations.
     if installed("../diff/node_modules/@pgkit/migra").is_some() {
         let (printed, told) = project.ok(&["db", "diff"]);
         assert!(printed.is_empty() && told.ends_with("No schema changes found\n"), "{printed}{told}");
@@ -378,7 +378,7 @@ async fn pgtap_files_are_run_and_judged() {
         printed.contains("All tests successful.\nFiles=2, Tests=3, ") && printed.ends_with("Result: PASS\n"),
         "{printed}"
     );
-    // It was made for the tests alone.
+    // It was created only for the tests.
     assert_eq!(project.one("select count(*)::text from pg_extension where extname = 'pgtap'").await, "0");
 
     let (printed, _) = project.ok(&["test", "new", "more"]);

@@ -1,4 +1,4 @@
-//! `ferrobase test -- COMMAND` and `ferrobase start --ephemeral`: copies of a project that nobody keeps.
+//! `ferrobase test -- COMMAND` and `ferrobase start --ephemeral`: temporary copies of a project.
 
 use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt;
@@ -177,7 +177,7 @@ async fn a_command_finds_a_copy_in_its_environment_and_hands_on_its_exit_code() 
         "{text}"
     );
 
-    // From the template, a second start applies nothing; a signal's number is handed on as shells do.
+    // A second start uses the template and applies nothing; a signal's number is returned as shells do.
     let (code, _, told) = project.run(&["test", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!((code, told.as_str()), (Some(137), ""));
     // One of another version, or half of one, as a cache may bring it.
@@ -238,7 +238,7 @@ async fn copies_run_beside_each_other_and_are_gone_however_they_end() {
     assert_eq!(two.titles().await, seed, "each has a database of its own");
     let file = format!("{}/storage/v1/object/public/avatars/one.txt", two.text("API_URL"));
     assert_eq!(reqwest::get(file).await.expect("an answer").text().await.expect("a body"), "a picture");
-    // Hundreds of people come from one address, and nobody is slowed down.
+    // Many people come from one address, and no limit applies.
     for number in 0..40 {
         let url = format!("{}/auth/v1/token?grant_type=password", one.text("API_URL"));
         let wrong = serde_json::json!({ "email": "a@b.example", "password": format!("wrong {number}") });
@@ -248,7 +248,7 @@ async fn copies_run_beside_each_other_and_are_gone_however_they_end() {
     assert_eq!(one.end(), Some(0));
     assert_eq!(project.folders().len(), 1);
 
-    // Killed, nobody is left to tidy up but the server.
+    // After a kill only the server can clean up.
     kill_process(pid(&two.child), Signal::KILL).expect("a signal");
     until("the server of a killed start tidies up", || project.is_clean()).await;
     let mut child = project.spawn(&["test", "--", "sh", "-c", "echo $$ > pid; exec sleep 1000"]);
@@ -277,7 +277,7 @@ async fn copies_run_beside_each_other_and_are_gone_however_they_end() {
     let third = project.copy();
     assert!(!folder.exists() && processes_below(&folder).is_empty(), "the leftovers are gone");
     assert_eq!(other.titles().await, seed);
-    // A server that was killed alone is told, and what it left is removed.
+    // A killed server is reported, and its remains are removed.
     let server = project.folders().into_iter().find(|folder| !in_use.contains(folder)).expect("its folder");
     let server = std::fs::read_to_string(server.join("server.lock")).expect("a lock").trim().parse().expect("a pid");
     kill_process(Pid::from_raw(server).expect("a pid"), Signal::KILL).expect("a signal");
@@ -374,7 +374,7 @@ async fn a_reset_makes_everything_as_after_a_fresh_start() {
             let (one, two) = tokio::join!(copy.reset(), copy.reset());
             assert_eq!((one, two), ((204, String::new()), (204, String::new())));
         }
-        // The schema is known anew, and the seed's row is the only one.
+        // The schema is loaded again, and only the seed's row is left.
         assert_eq!(copy.titles().await, r#"[{"title":"from the seed"}]"#, "{round}");
         let public = format!("{}/storage/v1/object/public/avatars/", copy.text("API_URL"));
         assert_eq!(reqwest::get(format!("{public}one.txt")).await.expect("an answer").status(), 200);

@@ -1,4 +1,4 @@
-//! `ferrobase import`: a project that moves here takes everything with it, and nobody signs in again.
+//! `ferrobase import`: an imported project keeps everything, and nobody has to sign in again.
 
 use std::process::Command;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::project_commands::installed;
 
 const SECRET: &str = "the secret of the former place, long enough";
 
-/// What is moved: `FERROBASE_MOVE_USERS=10000 FERROBASE_MOVE_FILES=1000` makes a large one.
+/// The size of the project: `FERROBASE_MOVE_USERS=10000 FERROBASE_MOVE_FILES=1000` makes a large one.
 fn amount(name: &str) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
@@ -117,7 +117,7 @@ async fn people_of(former: &Project, count: usize) -> Vec<Person> {
         .await
 }
 
-/// What the commands that dump a database say of it.
+/// The database's state according to the dump commands.
 fn state(project: &Project) -> String {
     ["--role-only", "--local", "--data-only"].map(|kind| project.ok(&["db", "dump", kind]).0).join("\n----\n")
 }
@@ -178,7 +178,7 @@ async fn a_project_that_moves_takes_its_people_with_it_and_nobody_signs_in_again
     assert!(told.contains(&format!("Imported {count} accounts, {count} sessions")), "{told}");
     assert!(told.contains(&format!("Brought {files} files")) && !told.contains("Left out"), "{told}");
     assert_same(&state(&here), &expected);
-    // Again: the same state, and no file comes twice.
+    // Repeated: the same state, and no file is copied twice.
     let (_, told) = here.ok(&[&import[..], &["--yes"]].concat());
     assert!(told.contains(&format!("Brought 0 files (0 bytes), {files} were there")), "{told}");
     assert_same(&state(&here), &expected);

@@ -1,5 +1,5 @@
-//! A server that is told to stop leaves no statement behind at a PostgreSQL of somebody else's, whichever of its modes it
-//! runs in: each as a process. The whole server's PostgreSQL takes only whom it knows by a certificate.
+//! A stopped server leaves no statement running in an external PostgreSQL, in each of its modes, as processes. The full
+//! server's PostgreSQL requires client certificates.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ struct Server {
 }
 
 impl Server {
-    /// With these settings alone; `port` names the one of its port or address.
+    /// With only these settings; `port_setting` names the setting of its port or address.
     fn start(arguments: &[&str], (port_setting, host): (&str, &str), settings: &[(&str, &str)]) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
         let child = Command::new(env!("CARGO_BIN_EXE_ferrobase"))
@@ -58,7 +58,7 @@ impl Server {
         }
     }
 
-    /// Sends a request whose answer nobody waits for.
+    /// Sends a request without waiting for its answer.
     fn post(&self, path: &str, role: &str, body: &Value) {
         let token = token(role);
         let request = reqwest::Client::new().post(format!("{}{path}", self.base)).header("apikey", &token);

@@ -1,10 +1,10 @@
 //! Server, PostgreSQL or both are killed while files are uploaded, replaced, moved, copied, removed, sent in parts and
 //! resumed. A ledger of what was acknowledged is then held against what is there.
 //!
-//! Each worker has keys of its own and knows in which worlds it may be: an acknowledged request leaves one, an answer that
-//! was lost leaves the worlds before and after it. After each kill the keys must be as one of these worlds says, whole;
-//! after a sweep the store must hold one file for each row and nothing else.
-//! `CRASH_KILLS` and `CRASH_SEED` make it long (`just crash-storage`), `CRASH_REPORT` names a file for its figures.
+//! Each worker has its own keys and tracks their possible states: an acknowledged request leaves one state, a lost
+//! answer leaves the states before and after it. After each kill the keys must be completely in one of these states;
+//! after a sweep the store must have exactly one file per row. `CRASH_KILLS` and `CRASH_SEED` make it long (`just
+//! crash-storage`), `CRASH_REPORT` names a file for its figures.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{TcpListener, TcpStream};
@@ -30,7 +30,7 @@ const SERVICE_KEY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBh
 const ACCESS_KEY: &str = "625729a08b95bf1b7ff351a663f3a23c";
 const SECRET_KEY: &str = "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907";
 
-/// What a signed query has as it is.
+/// The characters that are not escaped in a signed query.
 const UNRESERVED: &percent_encoding::AsciiSet =
     &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -40,7 +40,7 @@ const WORKERS: usize = 4;
 /// Kills between two sweeps.
 const SWEEP_EVERY: usize = 10;
 
-/// A server as a process, with a database of its own.
+/// A server process with its own database.
 struct House {
     root: PathBuf,
     ports: [u16; 4],
@@ -162,7 +162,7 @@ impl Drop for House {
     }
 }
 
-/// What a file holds: bytes that its number makes.
+/// The content of a file: bytes generated from its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Content {
     number: u64,
@@ -177,10 +177,10 @@ impl Content {
     }
 }
 
-/// What a worker's keys hold.
+/// The state of a worker's keys.
 type World = BTreeMap<String, Content>;
 
-/// What a request does to a world.
+/// The effect of a request on a state.
 #[derive(Clone, Debug)]
 enum Deed {
     Put(String, Content),
@@ -266,7 +266,7 @@ impl Worker {
         Content { number: self.random.random(), length: self.random.random_range(1..longest) }
     }
 
-    /// Works until something is not answered, or it is told to stop.
+    /// Works until a request gets no answer, or until stopped.
     async fn work(mut self, stop: Arc<AtomicBool>) -> Self {
         while !stop.load(Ordering::Acquire) {
             let name = self.one().await;
@@ -416,7 +416,7 @@ impl Worker {
 
     /// Holds what is there against the ledger.
     async fn check(&mut self) {
-        // What was acknowledged of an upload that was cut off is still there, and it can go on.
+        // The acknowledged part of an interrupted upload is still there, and the upload can resume.
         if let Some(upload) = &mut self.unfinished {
             let head = self.http.head(&upload.location).bearer_auth(SERVICE_KEY).header("tus-resumable", "1.0.0");
             let head = patiently(head).await;
@@ -544,7 +544,7 @@ async fn nothing_acknowledged_is_lost_or_torn_whatever_is_killed() {
             assert_eq!(house.files("files").0, rows, "after a sweep there is one file for each row");
         }
     }
-    // What is left moves to another store with its rows, by the owner's login.
+    // The remaining files move to another store, with the owner's login.
     let rows = house.files("files").0;
     std::fs::create_dir_all(house.root.join("moved")).expect("a folder");
     let to = house.root.join("moved").display().to_string();

@@ -1,5 +1,5 @@
-//! What somebody tries who knows the API, the public key and perhaps an account: another's data, forged states, the same
-//! thing twice, two things at once. Each test looks at what the database holds afterwards.
+//! Attacks by somebody who knows the API, the public key and perhaps has an account: reading others' data, forged
+//! states, repeated and concurrent requests. Each test checks the database afterwards.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -254,7 +254,7 @@ async fn states_rows_and_roles_cannot_be_forged_through_the_table_api() {
     let draft = rpc(&ada.actor, "save_draft", json!({ "input": { "category_id": "c" } })).await.body["id"].clone();
     let draft = draft.as_str().expect("draft");
 
-    // A sent request is nobody's to write, whoever asks; a draft stays a draft.
+    // Nobody may write a sent request; a draft stays a draft.
     for actor in [&ada.actor, &bob.actor, &cast.admin.actor, &cast.manager.actor, &cast.other_admin.actor] {
         for change in [
             json!({ "status": "approved" }),
@@ -473,7 +473,7 @@ async fn a_guests_request_is_taken_over_by_its_proved_address_alone() {
         .expect("proved");
     assert_eq!(rpc(&bob.actor, "claim_guest_requests", json!({})).await.body["claimed_requests"], 0);
     assert_eq!(number(&app, "select count(*) from public.requests where user_id is not null").await, 0);
-    // The code that was mailed to the address does it, typed where it was asked for.
+    // The code mailed to the address works, on the network that requested it.
     rpc(&eve.actor, "send_address_code", json!({})).await;
     let subject: String = app
         .owner

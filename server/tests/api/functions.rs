@@ -34,7 +34,7 @@ async fn a_function_is_found_by_its_exact_name_and_runs_as_the_caller() {
     assert_eq!(deeper.body["input"], json!({ "x": "1" }));
     assert_eq!(deeper.body["role"], "service_role");
     assert_eq!(deeper.body["path"], "/functions/v1/say-Hello/sub/path");
-    // Other letter case is another name.
+    // Names are case-sensitive.
     assert_eq!(app.anon().post("/functions/v1/say-hello", json!({})).await.status, 404);
 }
 
@@ -152,7 +152,7 @@ async fn a_token_whose_role_cannot_be_taken_is_no_token() {
 async fn the_callers_role_brings_its_own_settings() {
     let app = TestApp::start().await;
     app.owner.batch_execute(FUNCTIONS).await.expect("functions");
-    // Roles are the whole cluster's: this one is of this test alone.
+    // Roles are shared by the cluster, so this test uses its own.
     let role = format!("caller_{}", uuid::Uuid::new_v4().simple());
     let made = format!(
         "create role {role} nologin noinherit; grant {role} to authenticator; grant usage on schema functions to {role};

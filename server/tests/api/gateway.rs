@@ -1,4 +1,4 @@
-//! What the gateway does for every API: keys, request ids, other origins, paths at the root.
+//! The gateway for every API: keys, request ids, CORS, paths at the root.
 
 use crate::support::wire::{UPGRADE, tunnel};
 use crate::support::{TestApp, send};

@@ -1,4 +1,4 @@
-//! Every API takes the tokens that the authentication API signs, and nobody else's.
+//! Every API accepts the tokens that the authentication API signs, and no others.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -27,14 +27,14 @@ fn jwk(kid: &str, key: &SigningKey) -> Value {
     })
 }
 
-/// `token` with `key`'s signature in place of its own.
+/// `token` signed again with `key`.
 fn signed_anew(token: &str, key: &SigningKey) -> String {
     let (message, _) = token.rsplit_once('.').expect("a signature");
     let signature: Signature = key.sign(message.as_bytes());
     format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()))
 }
 
-/// What REST, functions and storage answer: status, and who they took the caller for.
+/// The answers of REST, functions and storage: status and recognised caller.
 async fn asked_everywhere(actor: &Actor<'_>) -> Vec<(u16, Value)> {
     let rest = actor.post("/rest/v1/rpc/me", json!({})).await;
     let function = actor.post("/functions/v1/who-am-i", json!({})).await;
@@ -115,7 +115,7 @@ async fn in_development_the_keys_that_everybody_knows_are_taken() {
     for key in [token("service_role", &stranger), token("authenticated", &known_key)] {
         assert_eq!(ask(Method::GET, "/rest/v1/", &key).await, 401, "{key}");
     }
-    // A project with a secret of its own knows none of them.
+    // A project with its own secret accepts none of them.
     let own = "0123456789abcdef0123456789abcdef";
     let app = TestApp::with_settings(&[("JWT_SECRET", own), ("GOTRUE_JWT_SECRET", own)]).await;
     for key in [token("service_role", &known_key), DEVELOPMENT_SECRET_KEY.to_owned()] {

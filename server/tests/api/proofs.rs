@@ -1,4 +1,4 @@
-//! What counts as proof of an address, against those who would rather guess or borrow one.
+//! Proof of an address, and attempts to guess or reuse one.
 
 use crate::support::{TestApp, send};
 use reqwest::Method;

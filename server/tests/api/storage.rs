@@ -52,7 +52,7 @@ async fn owners_upload_read_sign_and_remove_and_nobody_else_does() {
     assert_eq!(remove(alice.actor.clone()).await.body[0]["name"], format!("{}/fee letter.txt", alice.id));
     assert_eq!(alice.actor.get(&object).await.body["error"], "not_found");
 
-    // What is planned while there are few objects is still right for many.
+    // A plan made with few objects is still good for many.
     let explain = "set plan_cache_mode = force_generic_plan;
                    prepare find(text, text) as select id from storage.objects where bucket_id = $1 and name = $2;
                    explain execute find('open', 'a')";

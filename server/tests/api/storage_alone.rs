@@ -113,7 +113,7 @@ async fn it_takes_the_place_of_supabases_server_on_its_database_and_files() {
     let location = created.headers()["location"].to_str().expect("an address").to_owned();
     assert!(location.starts_with(&format!("{}/upload/resumable/", alone.base)), "{location}");
 
-    // Pictures are off unless they are switched on, as they are there.
+    // Image transformation is off by default, as upstream.
     let render = alone.request(Method::GET, "/render/image/public/b/a.txt").send().await.expect("an answer");
     assert_eq!(render.status(), 404);
     alone.token = token(OTHER);
@@ -158,14 +158,14 @@ fn held(folder: &Path) -> (usize, u64) {
     (count, bytes)
 }
 
-/// The server has a disk of 4 MB, which is mounted for it alone.
+/// The server has its own disk of 4 MB.
 #[actix_web::test]
 async fn a_full_disk_is_told_and_nothing_half_written_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().to_str().expect("text");
     let mount = |then: &str| {
         let mut command = Command::new("unshare");
-        // Who is not root becomes it in a world of their own, where that may be done.
+        // Non-root users use a user namespace, if allowed.
         let is_root = rustix::process::geteuid().is_root();
         command.args([if is_root { "-m" } else { "-rm" }, "sh", "-c"]);
         command.arg(format!("mount -t tmpfs -o size=4m none {place} && {then}"));
@@ -205,7 +205,7 @@ async fn a_full_disk_is_told_and_nothing_half_written_stays() {
         assert_eq!(refused.status(), 503);
         assert_eq!(refused.headers()["retry-after"], "1");
     }
-    // Whoever waits for an answer does not wait for a disk to remove a file.
+    // Removing a file from the disk does not delay the answer.
     until("what was begun is removed", async || held(&seen) == before).await;
     let rows = "select string_agg(name, ' ') from storage.objects";
     assert_eq!(app.owner.query_one(rows, &[]).await.expect("rows").get::<_, String>(0), "kept");

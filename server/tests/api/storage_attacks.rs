@@ -1,4 +1,4 @@
-//! What somebody tries who means harm: pages on our origin, keys in disguise, links made wider.
+//! Attacks on storage: pages on our origin, disguised keys, extended links.
 
 use crate::support::{Actor, Reply, TestApp, send};
 use base64::Engine as _;
@@ -136,7 +136,7 @@ async fn a_signed_link_cannot_be_widened() {
         assert_eq!(upload(&user.actor, &format!("own/{}/x", user.id), "text/plain", "own").await.status, 200);
     }
     let path = format!("own/{}/x", alice.id);
-    // A signing request cannot put claims of its own into the token.
+    // A signing request cannot add claims to the token.
     let wish = json!({ "expiresIn": 60, "role": "service_role", "url": format!("own/{}/x", bob.id), "scope": "upload",
         "transform": { "width": 5, "format": "webp", "resize": "cover,url:x" } });
     let refused = alice.actor.post(&format!("/storage/v1/object/sign/{path}"), wish.clone()).await;
@@ -185,7 +185,7 @@ async fn a_signed_link_cannot_be_widened() {
     assert_eq!(send(app.plain(Method::GET, &two)).await.body["code"], "InvalidSignature");
     let aside = format!("/storage/v1/object/sign/{path}%2F..%2F..%2F{}%2Fx?token={token}", bob.id);
     assert_eq!(send(app.plain(Method::GET, &aside)).await.body["code"], "InvalidKey");
-    // It is nobody's session.
+    // It is not valid as a session.
     let as_user = send(app.plain(Method::GET, &format!("/storage/v1/object/{theirs}")).bearer_auth(&token)).await;
     assert_eq!(as_user.status, 400, "{}", as_user.body);
     let rows = send(app.anon().request(Method::GET, "/rest/v1/").bearer_auth(&token)).await;

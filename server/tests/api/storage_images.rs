@@ -85,7 +85,7 @@ async fn public_pictures_are_made_to_size_and_kept_by_their_sources_etag() {
     let small = Shown::of(plain("format=webp&quality=20")).await.bytes.len();
     assert!(small < Shown::of(plain("format=webp&quality=100")).await.bytes.len());
 
-    // What was made of the old bytes is not shown for the new ones.
+    // An image made from the old bytes is not served for the new ones.
     let other = DynamicImage::ImageRgb8(RgbImage::from_pixel(30, 60, Rgb([1, 2, 3])));
     let mut file = std::io::Cursor::new(Vec::new());
     other.write_to(&mut file, ImageFormat::Jpeg).expect("a picture");
@@ -232,7 +232,7 @@ async fn many_large_pictures_at_once_take_turns_and_all_come() {
     };
     let all = futures_util::future::join_all((0..12).map(one)).await;
     for (number, shown) in all.iter().enumerate() {
-        // Whoever waited too long is told so, and nothing else.
+        // A request that waited too long gets 429 and nothing else.
         assert!(matches!(shown.status, 200 | 429), "{}", shown.status);
         if shown.status == 200 {
             assert_eq!(shown.size(), (10 + number as u32, 10 + number as u32));

@@ -86,7 +86,7 @@ async fn files_move_into_a_store_and_back_checked_by_their_hash_and_again_withou
     let told =
         move_files(&pool(&app), &again, &store(&[("FERROBASE_STORAGE_DIR", &third)]), |_| ()).await.expect("moved");
     assert_eq!((told.missing.len(), told.differing.len(), told.is_whole()), (1, 1, false), "{told:?}");
-    // A copy that is wrong in the new store is made anew.
+    // A wrong copy in the new store is replaced.
     let mended = move_files(&pool(&app), &from, &again, |_| ()).await.expect("moved");
     assert_eq!((mended.copied, mended.already_there, mended.is_whole()), (2, 2, true));
     assert!(matches!(move_files(&pool(&app), &from, &from, |_| ()).await, Err(MoveError::Same)));
@@ -117,7 +117,7 @@ async fn rows_of_another_projects_dump_and_its_files_are_served_here() {
     let settings =
         [("STORAGE_FILE_BACKEND_PATH", source.as_str()), ("GLOBAL_S3_BUCKET", "stub"), ("TENANT_ID", "stub")];
     let app = TestApp::on(database, &settings).await;
-    // Whoever the rows belong to.
+    // Whoever owns the rows.
     let ada = app.user("ada@test.example").await;
     let rows = include_str!("storage_dump/rows.sql").replace("00000001-0000-4000-8000-000000000001", &ada.id);
     restore(&app.owner, &rows).await;
@@ -143,7 +143,7 @@ async fn rows_of_another_projects_dump_and_its_files_are_served_here() {
     let listed = app.service().post("/storage/v1/object/list/avatars", json!({ "prefix": "u 1" })).await;
     let names: Vec<_> = listed.body.as_array().expect("rows").iter().map(|row| row["name"].clone()).collect();
     assert_eq!(names, [".emptyFolderPlaceholder", "me.txt"]);
-    // Its owner goes on with what they have.
+    // Its owner can continue to use it.
     let letter = format!("/storage/v1/object/authenticated/{letter}");
     let owned = ada.actor.get(&letter).await;
     assert_eq!(

@@ -284,7 +284,7 @@ async fn an_upload_whose_last_step_meets_a_lock_keeps_its_bytes_and_is_done_when
     assert_eq!((done.status().as_u16(), header(&done, "upload-offset")), (200, "11"));
     assert_eq!(alice.actor.get(&format!("/storage/v1/object/private/{key}")).await.body, "hello world");
 
-    // What writes repeats `x-upsert`, what asks need not: the upload may still overwrite.
+    // Writing requests repeat `x-upsert`, others need not: the upload may still overwrite.
     let again = tus(alice.actor.request(Method::POST, BASE)).header("upload-length", "11").header("x-upsert", "true");
     let path = path_of(&answered(again.header("upload-metadata", metadata(&key, "text/plain"))).await, &app);
     refuse("55P03").await;

@@ -4,7 +4,7 @@ use crate::support::{Actor, Reply, TestApp, send};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Everything in `private` belongs to whose id begins its name; `open` is public and nobody's.
+/// Objects in `private` belong to the user whose id is their first folder; `open` is public without an owner.
 const SCHEMA: &str = "
     insert into storage.buckets (id, name, public) values ('private', 'private', false), ('open', 'open', true);
     insert into storage.buckets (id, name, file_size_limit, allowed_mime_types) values ('small', 'small', 3, array['text/*']);

@@ -23,14 +23,14 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
     mac.chain_update(text).finalize().into_bytes().to_vec()
 }
 
-/// Whoever signs.
+/// The signer of a request.
 struct Signer<'a> {
     app: &'a TestApp,
     access_key: String,
     secret_key: String,
     session: Option<String>,
     region: &'static str,
-    /// What a proxy takes off the path.
+    /// The path prefix removed by a proxy.
     prefix: &'static str,
 }
 
@@ -333,7 +333,7 @@ async fn a_link_for_writing_takes_no_header_that_its_signer_did_not_sign() {
     assert_eq!(code(&sent(&link, &[source], "").await), (403, "AccessDenied"));
     assert_eq!(code(&sent(&link, &[("x-amz-meta-who", "me")], "mine").await), (403, "AccessDenied"));
     assert_eq!(code(&s3.get("/uploads/mine", "").await), (404, "NoSuchKey"));
-    // What clients add by themselves and what the payload's hash says changes nothing.
+    // Headers added by clients and the payload's hash change nothing.
     let harmless = [("x-amz-content-sha256", "UNSIGNED-PAYLOAD"), ("x-amz-user-agent", "sdk")];
     assert_eq!(sent(&link, &harmless, "mine").await.0, 200);
     assert_eq!(s3.get("/uploads/mine", "").await, (200, "mine".to_owned()));
@@ -408,7 +408,7 @@ async fn a_signed_form_uploads_what_its_policy_allows_and_nothing_else() {
     assert_eq!(code(&text(with("200", "jello").await).await), (400, "InvalidChecksum"));
     assert_eq!(s3.get("/open/a", "").await.1, "hello");
 
-    // What the signer did not allow.
+    // Fields that the signer did not allow.
     let form = s3.form(conditions, 60);
     let changed = |name: &'static str, value: &'static str| {
         said.map(|(known, was)| (known, if known == name { value } else { was })).to_vec()

@@ -32,7 +32,7 @@ async fn limits_are_settings() {
     assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "b", "public": true })).await.status, 200);
     let too_large = (400, "413", "Payload too large", "EntityTooLarge", "The object exceeded the maximum allowed size");
     assert_eq!(refusal(&upload(&service, "b/long", &"x".repeat(11)).await), too_large);
-    // Nobody said how long it is: it is counted while it comes.
+    // Without an announced length, bytes are counted as they arrive.
     let pieces = futures_util::stream::iter((0..20).map(|_| Ok::<_, std::io::Error>("x")));
     let unknown = service.request(Method::POST, "/storage/v1/object/b/long").header("content-type", "text/plain");
     assert_eq!(refusal(&send(unknown.body(reqwest::Body::wrap_stream(pieces))).await), too_large);
@@ -44,7 +44,7 @@ async fn limits_are_settings() {
     let form = form.header("content-type", "multipart/form-data; boundary=X");
     assert_eq!(refusal(&send(form).await), too_large);
     assert_eq!(sweep::sweep(&app.storage, Duration::ZERO).await.expect("a sweep"), 0, "nothing is half-written");
-    // A resumable upload knows the greater limit alone.
+    // Resumable uploads only have the larger limit.
     let tus = |length: &'static str| {
         let metadata = format!("bucketName {},objectName {}", STANDARD.encode("b"), STANDARD.encode("tus"));
         let request = service.request(Method::POST, "/storage/v1/upload/resumable").header("tus-resumable", "1.0.0");
@@ -54,7 +54,7 @@ async fn limits_are_settings() {
     let bucket = service.post("/storage/v1/bucket", json!({ "name": "c", "file_size_limit": 101 })).await;
     assert_eq!(refusal(&bucket), too_large);
 
-    // What keeps a folder in sight holds nothing and has any type.
+    // A folder placeholder is empty and may have any type.
     let bucket = json!({ "name": "pictures", "allowed_mime_types": ["image/*"] });
     assert_eq!(service.post("/storage/v1/bucket", bucket).await.status, 200);
     assert_eq!(upload(&service, "pictures/a/.emptyFolderPlaceholder", "").await.status, 200);
@@ -93,7 +93,7 @@ async fn fields_come_before_the_file_and_say_what_it_is() {
     let known = info().await;
     assert_eq!((&known["metadata"], &known["content_type"]), (&json!({ "a": 1 }), &json!("text/markdown")));
     assert_eq!(known["cache_control"], "no-cache");
-    // What is not JSON is left out, and what comes after the file is not read.
+    // Invalid JSON is ignored, and fields after the file are not read.
     let late = [field("metadata", "{a"), file.to_owned(), field("cacheControl", "9")].concat();
     assert_eq!(sent(late).await.status, 200);
     let known = info().await;
@@ -171,7 +171,7 @@ async fn the_databases_refusals_have_the_references_names() {
     assert_eq!(lost.header("cache-control"), "no-store");
 }
 
-/// Each request tells policies what it is: here they refuse with just that.
+/// Each request tells policies its operation, which they return in their refusal here.
 #[actix_web::test]
 async fn policies_may_ask_which_operation_it_is() {
     let app = TestApp::start().await;
@@ -263,7 +263,7 @@ async fn small_routes_answer_as_the_reference_does() {
     assert_eq!(refusal(&late), (400, "400", "InvalidJWT", "InvalidJWT", expired));
 }
 
-/// Clients that know GET and POST alone, behind a proxy that ends TLS.
+/// Clients that only use GET and POST, behind a proxy that terminates TLS.
 #[actix_web::test]
 async fn resumable_uploads_take_another_method_for_the_one_that_is_named() {
     let app = TestApp::start().await;

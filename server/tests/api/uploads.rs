@@ -47,7 +47,7 @@ async fn an_upload_may_be_longer_than_all_bodies_in_memory() {
         let file = file.send().await.expect("an answer").bytes().await.expect("a file");
         assert!(file.len() == LENGTH && file.iter().all(|found| *found == byte), "{name}: {} bytes", file.len());
     }
-    // Uploads that hold all of the budget and bring nothing; a form that nobody signed needs none of it to be refused.
+    // Stalled uploads that hold the whole budget; refusing an unsigned form needs none of it.
     let address = app.base.trim_start_matches("http://");
     let mut holding = Vec::new();
     for number in 0..3 {
@@ -78,7 +78,7 @@ async fn an_upload_may_be_longer_than_all_bodies_in_memory() {
     assert_eq!(send(refused.body(vec![b' '; LENGTH])).await.status, 413, "what is gathered has its limit");
 }
 
-/// The connection breaks while PostgreSQL commits: whether there is a row nobody knows, so the file stays.
+/// The connection breaks while PostgreSQL commits. It is unknown whether there is a row, so the file stays.
 #[actix_web::test]
 async fn an_upload_whose_commit_has_no_answer_keeps_its_file() {
     let (app, valve) = TestApp::behind_valve(&[]).await;

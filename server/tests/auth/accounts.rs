@@ -1,4 +1,4 @@
-//! What happens to one account at once: nothing is lost, and nobody waits for somebody who waits for them.
+//! Concurrent changes of one account: nothing is lost, and requests do not deadlock.
 
 use crate::auth::{hash_of, meanwhile, meet, take_link, take_mail, text};
 use crate::support::{PASSWORD, TestApp};

@@ -1,4 +1,4 @@
-//! `serve --only auth` as a process: what it needs to start, where it listens, and mail through a server of mails.
+//! `serve --only auth` as a process: required settings, listening, and mail through a mail server.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -47,7 +47,7 @@ fn start(settings: &[(&str, &str)]) -> DropIn {
     DropIn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs"))
 }
 
-/// What a server that does not start says.
+/// The error of a server that does not start.
 fn refusal(settings: &[(&str, &str)]) -> String {
     let mut server = start(settings);
     let mut said = String::new();
@@ -101,14 +101,14 @@ async fn mail_leaves_through_the_server_that_is_set_under_the_name_that_is_set()
         assert!(letter.contains(part), "{part} is not in\n{letter}");
     }
     assert!(letter.contains("https://api.example/verify?"), "the link of a drop-in\n{letter}");
-    // What was mailed is what was stored.
+    // The mailed token matches the stored one.
     let stored = "select confirmation_token from auth.users where email = 'ada@test.example'";
     let stored: String = app.owner.query_one(stored, &[]).await.expect("the user").get(0);
     assert!(letter.replace("=\n", "").contains(&stored), "{stored} is not in\n{letter}");
     assert!(received.try_recv().is_err(), "one mail");
 }
 
-/// What a server without `GOTRUE_JWT_AUD` signs has the audience `""`: its own, unlike none at all.
+/// Without `GOTRUE_JWT_AUD`, tokens have the audience `""`, which differs from a missing one.
 #[actix_web::test]
 async fn a_drop_in_without_an_audience_answers_its_own_tokens() {
     let app = TestApp::start().await;
@@ -203,7 +203,7 @@ async fn post(address: &str, path: &str, body: serde_json::Value) -> wire::Reply
     wire::send(address, "POST", path, &headers, body.to_string().as_bytes()).await
 }
 
-/// Requests that mail nobody, and look like ones that do.
+/// Requests that send no mail, and look like ones that do.
 fn unmailed() -> [(&'static str, serde_json::Value); 4] {
     [
         ("/recover", json!({ "email": "unknown@test.example" })),

@@ -1,4 +1,4 @@
-//! Nobody learns who has an account: not by the answer, not by what it costs.
+//! Enumeration: neither answers nor response times reveal who has an account.
 
 use crate::auth::take_mail;
 use crate::support::{PASSWORD, TestApp};
@@ -78,7 +78,7 @@ async fn signing_up_with_a_taken_address_looks_like_a_new_one_but_for_its_identi
     };
     assert_eq!(common(&new.body), common(&taken.body));
     assert_eq!(taken.body["user_metadata"]["sub"], taken.body["id"]);
-    // Nor does an address that waits for its confirmation, whoever asked first.
+    // Nor does an unconfirmed address, whoever signed up first.
     let again = sign_up("new@test.example").await;
     assert_eq!(common(&new.body), common(&again.body));
     assert_eq!(shape(&new.body["identities"][0]), shape(&again.body["identities"][0]));
@@ -107,7 +107,7 @@ async fn recovery_and_resend_and_one_time_codes_answer_alike_for_everybody() {
         ("/auth/v1/resend", json!({ "type": "email_change" })),
     ] {
         let mut answers = Vec::new();
-        // Somebody else each time: who asked for a code is known from then on.
+        // A new client each time, because one that requested a code is known from then on.
         let unknown = format!("{}@test.example", uuid::Uuid::new_v4());
         for email in ["known@test.example", &unknown] {
             let mut body = rest.clone();
@@ -151,7 +151,7 @@ async fn how_soon_one_may_ask_again_tells_nothing_of_an_address() {
             .batch_execute("update auth.users set recovery_sent_at = null, confirmation_sent_at = null")
             .await
             .expect("long ago");
-        // Each path asks of people of its own.
+        // Each path uses its own people.
         let (known, unknown) =
             (format!("{}@test.example", uuid::Uuid::new_v4()), format!("{}@test.example", uuid::Uuid::new_v4()));
         confirmed_user(&app, &known).await;

@@ -1,4 +1,4 @@
-//! Guessing is slow, and keeps nobody else out.
+//! Guessing is slowed down, and does not lock out the owner.
 
 use std::time::{Duration, Instant};
 

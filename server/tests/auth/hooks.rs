@@ -1,4 +1,4 @@
-//! Hooks by HTTP that do not answer as they should: what is tried again, for how long, and what the client is told.
+//! Failing HTTP hooks: retries, time limits, and the client's answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::support::{PASSWORD, Reply, TestApp, outside};
 /// The most that is read of an answer, in bytes.
 const LIMIT: usize = 200 * 1024;
 
-/// A server of hooks that answers by path and counts how often it was asked.
+/// A hook server that answers by path and counts its requests.
 struct Hooks {
     base: String,
     asked: Arc<AtomicUsize>,
@@ -29,7 +29,7 @@ impl Hooks {
         Self { base, asked }
     }
 
-    /// How often it was asked since the last time.
+    /// The number of requests since the last call.
     fn asked(&self) -> usize {
         self.asked.swap(0, Ordering::Relaxed)
     }
@@ -110,7 +110,7 @@ async fn a_hook_that_cannot_be_reached_and_one_that_is_silent_do_not_hold_a_requ
     let house = TestApp::start().await;
     let hooks = Hooks::start();
     let silent = format!("{}/silent", hooks.base);
-    // Nobody listens on the port for discarding.
+    // Nothing listens on the discard port.
     let (unreachable, silent) = futures_util::join!(
         sign_up(&house, "http://127.0.0.1:9/", "a@test.example"),
         sign_up(&house, &silent, "b@test.example")

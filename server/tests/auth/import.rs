@@ -195,7 +195,7 @@ async fn migrating_again_changes_nothing() {
     assert_eq!(versions, again);
 }
 
-/// What Supabase's PostgreSQL image has loaded before Supabase Auth starts for the first time: the tables of 2018.
+/// The tables of 2018, which Supabase's PostgreSQL image loads before the first start of Supabase Auth.
 const OF_2018: &str = "
     drop schema auth cascade;
     create schema auth authorization supabase_auth_admin;

@@ -34,7 +34,7 @@ fn es256(header: &Value, claims: &Value, key: &SigningKey) -> String {
     format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes()))
 }
 
-/// What somebody who knows only what is published may take for a secret.
+/// Published values that an attacker could try as secrets.
 fn published_as_secrets() -> Vec<String> {
     let point = [&[4_u8][..], &URL_SAFE_NO_PAD.decode(X).expect("x"), &URL_SAFE_NO_PAD.decode(Y).expect("y")].concat();
     // SubjectPublicKeyInfo of a key on P-256 (RFC 5480).
@@ -215,7 +215,7 @@ async fn who_signed_in_says_the_settings_and_not_the_token() {
     let claims = json!({ "iss": issuer, "aud": "ours", "sub": "7", "exp": now + 600, "iat": now,
         "email": "ada@test.example", "email_verified": true });
     let token = es256(&json!({ "alg": "ES256", "kid": "right" }), &claims, &right_key());
-    // Another issuer that answers and signs as ours does, which nobody has allowed.
+    // Another issuer that answers and signs like ours, but is not configured.
     let stranger = self::issuer();
     let mut strange = claims.clone();
     strange["iss"] = json!(stranger);
@@ -223,7 +223,7 @@ async fn who_signed_in_says_the_settings_and_not_the_token() {
     for body in [
         json!({ "issuer": stranger, "client_id": "ours", "id_token": strange }),
         json!({ "provider": "keycloak", "issuer": stranger, "client_id": "ours", "id_token": strange }),
-        // Providers whose issuer is in the token take theirs alone.
+        // Providers with the issuer in the token accept only their own.
         json!({ "provider": "azure", "id_token": token }),
         json!({ "provider": "apple", "id_token": token }),
         json!({ "provider": "google", "id_token": token }),

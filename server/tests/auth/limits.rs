@@ -21,7 +21,7 @@ async fn two_instances_send_no_more_mail_than_one_may() {
     let app = TestApp::with_settings(&settings).await;
     let other = app.another(&settings).await;
     let instances = [&app, &other];
-    // All at once, so that nobody may count on what was true a moment ago.
+    // All at once, so that earlier checks may be outdated.
     let answers = join_all((0..8).map(|n| sign_up(instances[n % 2], format!("u{n}@test.example")))).await;
     assert_eq!(answers.iter().filter(|(status, _)| *status == 200).count(), 3, "{answers:?}");
     for refused in answers.iter().filter(|(status, _)| *status != 200) {

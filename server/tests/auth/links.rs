@@ -356,7 +356,7 @@ async fn no_redirect_leaves_the_allow_list_and_no_header_steers_a_link() {
         assert_eq!(redirect, site, "{target:?}");
         assert!(follow(&app, &link).await.starts_with(&format!("{site}#access_token=")), "{target:?}");
     }
-    // The link itself says where to; whoever rewrites it is not believed either.
+    // The link contains its redirect, which cannot be rewritten.
     sign_up(&app, "last@test.example", "?redirect_to=https://x.preview.example/in").await;
     let link = take_link(&app, "last@test.example").await;
     assert!(link.ends_with("redirect_to=https://x.preview.example/in"), "{link}");

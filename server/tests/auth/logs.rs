@@ -1,5 +1,4 @@
-//! What nobody reads in a log, however much is logged: passwords, codes, tokens, keys and hashes. And what is read there
-//! alone.
+//! Logs of any level contain no passwords, codes, tokens, keys or hashes. Also: details that appear only in the log.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -54,7 +53,7 @@ fn log() -> &'static Log {
     })
 }
 
-/// What must not be read, with what it is.
+/// Secrets that must not appear, with their kind.
 #[derive(Default)]
 struct Secrets(Vec<(String, String)>);
 
@@ -288,7 +287,7 @@ async fn no_log_of_any_level_holds_a_secret() {
     for line in lines {
         assert!(seen.contains(line), "the log is not what it should be: no '{line}'");
     }
-    // The row that PostgreSQL refused was never stored: its hash is known by its beginning alone.
+    // The row refused by PostgreSQL was never stored, so only the beginning of its hash is known.
     assert!(!seen.contains("$2a$10$"), "a password hash is in the log");
     for (what, secret) in secrets.0 {
         // Other tests of this program log too: whole words, lest a code of six digits be found in a time.
@@ -312,7 +311,7 @@ async fn why_a_provider_could_not_be_asked_is_in_the_log_and_not_in_the_answer()
     }
     let log = log();
     let place = outside::secure(&outside::serve(|_, _| async { HttpResponse::Ok().finish() }));
-    // Open, but nobody vouches for it.
+    // Allowed, but without a trusted certificate.
     let app = TestApp::with_settings(&[("FERROBASE_OUTBOUND_ALLOW", &place)]).await;
     let provider = json!({ "provider_type": "oidc", "identifier": "custom:house", "name": "House", "client_id": "c",
         "client_secret": "s", "issuer": place });

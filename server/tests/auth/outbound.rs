@@ -9,11 +9,11 @@ use crate::auth::text;
 use crate::auth::tokens::encode;
 use crate::support::{Reply, TestApp, outside};
 
-/// What a server of the outside world was asked: method and path.
+/// The requests to an outside server: method and path.
 type Asked = Arc<Mutex<Vec<String>>>;
 
-/// A server that answers `answers` by path, where `{own}` is its own URL and `{id_token}` a token of its own, or leads
-/// everywhere else to `onward`.
+/// A server that answers `answers` by path, with `{own}` as its URL and `{id_token}` as its token, or redirects
+/// everything to `onward`.
 fn serve(answers: Vec<(&'static str, Value)>, onward: &str) -> (String, Asked) {
     let asked = Asked::default();
     let (heard, onward) = (Arc::clone(&asked), onward.to_owned());
@@ -38,7 +38,7 @@ fn asked(asked: &Asked) -> Vec<String> {
     std::mem::take(&mut asked.lock().expect("lock"))
 }
 
-/// A server that would answer everything a provider is asked, if it were asked.
+/// A server that would answer every provider request.
 fn neighbour() -> (String, Asked) {
     serve(
         vec![
@@ -104,7 +104,7 @@ async fn no_redirect_leads_where_nothing_is_open() {
         "the open one was asked, once with each way to show the secret"
     );
     assert_eq!(asked(&heard), [""; 0], "the other one was not");
-    // Where it is open, but nobody vouches for it, it is not told anything …
+    // If it is allowed, but its certificate is not trusted, it receives nothing …
     let open = TestApp::with_settings(&[("FERROBASE_OUTBOUND_ALLOW", &closed)]).await;
     let reply = enter(&open, "custom:oidc", json!({ "provider_type": "oidc", "issuer": closed })).await;
     assert_eq!((reply.status, asked(&heard)), (400, vec![]), "{}", reply.body);

@@ -1,4 +1,4 @@
-//! What the server asks others: leaked passwords, captchas, hooks; and how often it lets itself be asked.
+//! Calls to other services (leaked passwords, captchas, hooks), and rate limits.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use crate::support::{PASSWORD, TestApp, outside, send};
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
 
-/// A server of the outside world: answers `answers` by path, and remembers what it was asked.
+/// An outside service: answers `answers` by path, and records its requests.
 pub struct Outside {
     pub base: String,
     asked: Arc<Mutex<Vec<(String, String)>>>,
@@ -206,7 +206,7 @@ async fn a_failing_trigger_of_the_project_leaves_nothing_behind() {
 async fn a_request_that_takes_too_long_is_told_so_and_leaves_nothing_behind() {
     let app = TestApp::with_settings(&[("GOTRUE_API_MAX_REQUEST_DURATION", "200ms")]).await;
     let body = json!({ "email": "a@test.example", "password": PASSWORD });
-    // The request waits for a row that somebody else holds, and that nobody lets go before it was answered.
+    // The request waits for a lock that is not released before it was answered.
     let hold = "lock table auth.identities in access exclusive mode";
     app.owner.batch_execute(&format!("begin; {hold}")).await.expect("the table is held");
     let reply = app.anon().post("/auth/v1/signup", body).await;

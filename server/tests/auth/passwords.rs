@@ -1,4 +1,4 @@
-//! Passwords: what is refused, and what is never told.
+//! Passwords: refusals, and what is never revealed.
 
 use crate::auth::text;
 use crate::support::{PASSWORD, TestApp};

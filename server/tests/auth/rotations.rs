@@ -225,7 +225,7 @@ async fn a_row_that_cannot_be_read_costs_no_other_its_answer() {
         .await
         .expect("a time without end");
     all_but_one_go_on(&app, &sessions, odd).await;
-    // One entry each: nobody had to come a second time.
+    // One entry each, so no refresh was repeated.
     let counts = "select max(count) from (select count(*) from auth.audit_log_entries
         where payload ->> 'action' = 'token_refreshed' group by payload ->> 'actor_id') entries";
     assert_eq!(app.owner.query_one(counts, &[]).await.expect("entries").get::<_, i64>(0), 1);
@@ -330,7 +330,7 @@ async fn a_table_that_stays_locked_gathers_no_statements() {
         app.owner.batch_execute("commit").await.expect("the table is free");
     };
     futures_util::join!(refreshing, looking);
-    // Whoever was refused goes on with the same token.
+    // Refused clients can continue with the same token.
     all_but_one_go_on(&app, &sessions, "").await;
 }
 

@@ -21,7 +21,7 @@ async fn a_hundred_refreshes_of_one_token_end_with_one_living_family() {
     for version in ["1", "2"] {
         let app = TestApp::with_settings(&[
             ("GOTRUE_SECURITY_REFRESH_TOKEN_ALGORITHM_VERSION", version),
-            // However slow the machine: turns are waited for, deadlines are not what is tested.
+            // Long, because this tests turns and not deadlines, even on a slow machine.
             ("GOTRUE_API_MAX_REQUEST_DURATION", "10m"),
             ("GOTRUE_DB_MAX_POOL_SIZE", "10"),
         ])
@@ -88,7 +88,7 @@ async fn refreshes_at_two_instances_at_once_stay_one_family() {
     let instances = [&app, &other];
     let requests = join_all((0..20).map(|n| refresh(instances[n % 2], &token)));
     let replies = meet(&app, "select from auth.refresh_tokens", 2, requests).await;
-    // Who waited for the other instance longer than one may is told to come again.
+    // A request that waits too long for the other instance gets a retryable error.
     let (taken, late): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 200);
     assert!(late.iter().all(|reply| reply.status == 409), "{late:?}");
     let mut given: Vec<&str> = taken.iter().map(|reply| text(&reply.body, "refresh_token")).collect();

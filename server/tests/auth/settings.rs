@@ -94,7 +94,7 @@ async fn without_limits_no_session_and_no_anonymous_user_is_too_old() {
     }
 }
 
-/// A server of mail templates that answers with what it is told to.
+/// A server of mail templates with settable answers.
 struct Templates {
     base: String,
     answer: Arc<Mutex<(u16, String)>>,

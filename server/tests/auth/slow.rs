@@ -1,5 +1,4 @@
-//! Somebody outside who takes their time keeps nobody from the database: every server here answers slowly, and the API
-//! has two connections.
+//! Slow services do not block the database pool: every server here answers slowly, and the API has two connections.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -64,7 +63,7 @@ async fn a_slow_hook_in_a_transaction_holds_no_connection() {
         let request = app.anon().request(reqwest::Method::GET, "/auth/v1/user");
         assert_eq!(send(request.bearer_auth(text(session, "access_token"))).await.status, 200);
     }
-    // What was tried before the hook had answered is undone, and nobody has two sessions of one sign-in.
+    // The attempt before the hook's answer is rolled back, so a sign-in gives one session.
     assert_eq!(number(&app, "select count(*) from auth.sessions").await, 12);
     assert_eq!(number(&app, "select count(*) from auth.refresh_tokens").await, 12);
     let logins = "select count(*) from auth.audit_log_entries where payload->>'action' = 'login'";
@@ -182,7 +181,7 @@ async fn a_slow_service_for_text_messages_holds_no_connection_and_its_code_is_th
     assert_eq!(number(&app, "select counted::bigint from auth.message_counts where kind = 'sms'").await, 5);
 }
 
-/// A server of the outside world that answers nobody until the gate of its path is opened.
+/// An outside service that answers only after the gate of its path is opened.
 #[derive(Clone, Default)]
 struct Gates(Arc<Mutex<BTreeMap<&'static str, Gate>>>);
 

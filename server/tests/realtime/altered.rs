@@ -1,4 +1,4 @@
-//! Tables that are altered while somebody is subscribed: nobody goes on in silence with what fits no more.
+//! Tables altered during a subscription: no channel silently continues with an outdated check.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ async fn changes_of_before_a_rename_are_not_left_out_in_silence() {
     // When it is judged the key has another name than in the log.
     run(&app, &format!("begin; insert into mine values (1, '{ANN}'); alter table mine rename id to key; commit")).await;
     is_told_to_join_again(&mut client).await;
-    // It may be told so more than once; a channel that stays gets what comes.
+    // It may be notified more than once; a channel that stays gets later changes.
     for key in 2.. {
         assert!(key < 10, "no channel stays");
         join(&mut client, entry.clone()).await;

@@ -191,7 +191,7 @@ async fn twenty_clients_get_ten_thousand_messages_in_order() {
         reader.await.expect("all came");
     }
     for (mut sender, _) in senders {
-        // Each has heard the other, and nothing of its own.
+        // Each has received the other's message, but not its own.
         let got = sender.rest().await;
         assert_eq!(got.len(), TOPICS * usize::try_from(MESSAGES).expect("small"));
     }

@@ -1,4 +1,4 @@
-//! Changes of tables: who is told, and what; broadcasts of the database on the same stream.
+//! Changes of tables: receivers and content; broadcasts of the database on the same stream.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ async fn inserts_updates_and_deletes_are_told_as_upstream_tells_them() {
     let mut echoed = answer["response"]["postgres_changes"][0].clone();
     let id = echoed.as_object_mut().and_then(|entry| entry.remove("id")).expect("an id");
     assert_eq!(echoed, entry);
-    // Subscribed means subscribed: what is committed now is told.
+    // After `SUBSCRIBED`, every commit is delivered.
     run(&app, "insert into notes values (1, 'a \"b\"', 1.50, null)").await;
     let told = client.wait_for_event("system").await;
     assert_eq!(
@@ -114,7 +114,7 @@ async fn rows_are_told_to_those_who_may_select_them() {
     service.wait_for(|got| got.payload["data"]["type"] == "DELETE").await;
     assert_eq!(told(service.rest().await), expected(&[("INSERT", 1), ("UPDATE", 1)]), "2 is gone when it is judged");
     let deleted = ben.wait_for(|got| got.payload["data"]["type"] == "DELETE").await;
-    // The whole old row is in the log; under policies only its key is told.
+    // The log has the whole old row, but with policies only its key is sent.
     assert_eq!(deleted.payload["data"]["old_record"], json!({ "id": 2 }));
     assert_eq!(told(ben.rest().await), expected(&[("INSERT", 1), ("UPDATE", 1)]));
     assert_eq!(told(ann.rest().await), expected(&[("DELETE", 2)]), "it is Ben's now");
@@ -436,7 +436,7 @@ async fn a_new_token_changes_who_is_judged() {
 #[actix_web::test]
 async fn many_claims_cost_one_round_trip_and_one_failing_policy_harms_no_other() {
     let app = start().await;
-    // A claim that is no uuid makes auth.uid() fail for its bearer alone.
+    // A claim that is not a uuid makes auth.uid() fail only for its owner.
     let mut broken = Client::open(&app).await;
     let entry = json!([{ "event": "INSERT", "schema": "public", "table": "mine" }]);
     let exp = chrono::Utc::now().timestamp() + 60;

@@ -1,4 +1,4 @@
-//! A client of the Phoenix protocol, version 2.0.0 unless it is told otherwise.
+//! A client of the Phoenix protocol, by default version 2.0.0.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long one that must not come is waited for, behind something that must.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// What came, whichever version it came in.
+/// A received message of either version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Got {
     pub join_ref: Value,
@@ -31,7 +31,7 @@ pub struct Client {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     is_v1: bool,
     next: u64,
-    /// Read and not asked for yet.
+    /// Read but not consumed yet.
     kept: Vec<Got>,
     pub closed: Option<u16>,
 }
@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    /// Whether such an event has been read and not asked for yet.
+    /// Whether such an event has been read but not consumed yet.
     pub fn has_read(&self, event: &str) -> bool {
         self.kept.iter().any(|got| got.event == event)
     }

@@ -1,5 +1,5 @@
-//! Clients that mean harm: malformed, oversized and endless frames, joins and presences, topics and tokens that are not
-//! theirs. Each is refused, and nobody beside them notices.
+//! Malicious clients: malformed, oversized and endless frames, joins and presences, others' topics and tokens. Each is
+//! refused without affecting other clients.
 
 use futures_util::SinkExt as _;
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ async fn a_room_full_of_presences_takes_no_more() {
     }
     assert_eq!(guests[0].2["status"], "ok");
     assert_eq!(guests[1].2["response"]["reason"], "Too many presences on this channel");
-    // Whoever goes makes room; one's own counts once.
+    // A leaving member makes room; one's own entry counts once.
     let (first, first_ref, _) = &mut guests[0];
     assert_eq!(first.ask(first_ref, "realtime:room", "presence", track(250_000)).await["status"], "ok");
     assert_eq!(first.ask(first_ref, "realtime:room", "presence", track(100)).await["status"], "ok");
@@ -232,7 +232,7 @@ async fn tokens_that_are_expired_forged_or_downgraded_end_their_channel_alone() 
         let (_, answer) = client.try_join("ends", json!({}), Some(&bad)).await;
         assert_eq!(answer["status"], "error", "{bad}");
     }
-    // What is no token at all is ignored.
+    // Anything but a token is ignored.
     for payload in [json!({}), json!({ "access_token": 7 }), json!({ "access_token": ["x"] }), json!([1])] {
         client.push(&stays, "realtime:stays", "access_token", payload).await;
     }
@@ -251,7 +251,7 @@ async fn without_the_projects_key_there_is_no_way_in() {
         assert_eq!((reply.status, &reply.body["message"]), (401, &json!("No API key found in request")), "{path}");
         let reply = send(post(path).header("apikey", "wrong")).await;
         assert_eq!((reply.status, &reply.body["message"]), (401, &json!("Invalid API key")), "{path}");
-        // A key alone does not make a forged bearer count.
+        // A valid key does not make a forged bearer token valid.
         let reply = send(post(path).header("apikey", &app.anon_key).bearer_auth("a.b.c")).await;
         assert_eq!((reply.status, &reply.body["message"]), (401, &json!("Unauthorized")), "{path}");
     }
@@ -301,7 +301,7 @@ async fn changes_that_are_left_out_for_the_projects_rate_are_told_to_be() {
 #[actix_web::test]
 async fn tokens_that_are_exchanged_without_an_end_disturb_nobody_else() {
     let app = TestApp::logical(&[("FERROBASE_REALTIME_MAX_EVENTS_PER_SOCKET", "0")]).await;
-    // While PostgreSQL is asked there is time for another token.
+    // The token is exchanged during the query.
     app.owner
         .batch_execute(
             "create table public.t (id int primary key); alter table t enable row level security;
@@ -328,7 +328,7 @@ async fn tokens_that_are_exchanged_without_an_end_disturb_nobody_else() {
     });
     app.owner.batch_execute("insert into t values (1)").await.expect("a row");
     assert_eq!(calm.change().await["data"]["record"]["id"], 1);
-    // Nobody can say what it may see; it joins and reads again.
+    // Its rights are unknown, so it has to rejoin and read again.
     exchanging.await.expect("ended");
     assert!(calm.rest().await.is_empty());
 }

@@ -1,4 +1,4 @@
-//! The inspector: what goes over the sockets of a topic, for whoever may look, without tokens.
+//! The inspector: shows a topic's frames to authorised viewers, without tokens.
 
 use actix_web::http::header::{AUTHORIZATION, HOST};
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
@@ -10,7 +10,7 @@ use crate::support::TestApp;
 
 const ANN: &str = "00000000-0000-4000-8000-000000000001";
 
-/// Status and text of the page, asked for from this address, under this name, with this authorization.
+/// Status and text of the page for a request from this address, with this host and authorization.
 async fn page(
     app: &TestApp,
     is_development: bool,

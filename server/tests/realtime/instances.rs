@@ -47,7 +47,7 @@ impl Guest {
     }
 }
 
-/// What one says reaches the other: both instances know each other.
+/// Waits until messages from one reach the other, so both instances know each other.
 async fn acquainted(from: &mut Guest, to: &mut Guest) {
     for n in 0..100 {
         from.say("hello", json!(n)).await;
@@ -100,7 +100,7 @@ async fn all_crosses(one: &TestApp, two: &TestApp, three: &TestApp) {
     ann.track(json!({ "at": 2 })).await;
     let diff = ben.client.wait_for_event("presence_diff").await.payload;
     assert_eq!(diff["joins"]["ann"]["metas"][0]["phx_ref_prev"], diff["leaves"]["ann"]["metas"][0]["phx_ref"]);
-    // A newcomer elsewhere is told the whole state.
+    // A new member on another instance gets the whole state.
     let mut dan = Guest::enter(two, "dan").await;
     assert_eq!(dan.client.wait_for_event("presence_state").await.payload["ann"]["metas"][0]["at"], 2);
     // An instance that stops takes its presences along.
@@ -123,7 +123,7 @@ async fn a_newcomer_learns(one: &TestApp) {
     let four = one.another(&[]).await;
     let mut eve = Guest::enter(&four, "eve").await;
     acquainted(&mut eve, &mut ann).await;
-    // What the first sends to the fourth, it sends behind its presences.
+    // The first instance sends this after its presences.
     acquainted(&mut ann, &mut eve).await;
     let mut fay = Guest::enter(&four, "fay").await;
     assert_eq!(fay.client.wait_for_event("presence_state").await.payload["early"]["metas"][0]["at"], 1);
@@ -149,7 +149,7 @@ async fn broadcasts_and_presence_cross_three_instances_through_the_log() {
 async fn broadcasts_and_presence_cross_three_instances_over_nats() {
     let broker = Broker::start().await;
     let settings = [("FERROBASE_BUS_URL", broker.url.as_str())];
-    // Nobody can follow this database's log.
+    // This database's log cannot be followed.
     let one = TestApp::with_settings(&settings).await;
     let (two, three) = (one.another(&settings).await, one.another(&settings).await);
     all_crosses(&one, &two, &three).await;
@@ -194,7 +194,7 @@ async fn instances_that_lose_nats_find_each_other_again() {
     ann.track(json!({ "at": 2 })).await;
     cem.track(json!({ "at": 3 })).await;
     broker.come_back();
-    // What has changed meanwhile is told, and nothing else: whoever stayed does not leave and come.
+    // Only actual changes are sent: members who stayed do not leave and rejoin.
     let told = |got: &super::client::Got| got.event == "presence_diff" && got.payload["joins"]["cem"].is_object();
     ben.client.wait_for(told).await;
     acquainted(&mut ben, &mut ann).await;

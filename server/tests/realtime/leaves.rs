@@ -1,4 +1,5 @@
-//! Rows that leave a subscriber's view: told by their key to those who ask for it and have seen them, and to nobody else.
+//! Rows that leave a subscriber's view: only their key is sent, and only to subscribers that asked for it and have seen
+//! them.
 
 use serde_json::{Value, json};
 
@@ -37,7 +38,7 @@ async fn subscribe(app: &TestApp, person: &str, entry: Value) -> (Client, String
     (client, join_ref)
 }
 
-/// All changes up to now: kind, key, and the names in the old record.
+/// All changes so far: kind, key, and the names in the old record.
 async fn told(app: &TestApp, client: &mut Client) -> Vec<(String, i64, usize)> {
     let barrier = app.owner.query_one("insert into barrier default values returning id", &[]).await.expect("a row");
     let barrier: i32 = barrier.get(0);
@@ -65,7 +66,7 @@ async fn a_row_that_leaves_the_view_is_told_to_those_who_saw_it_alone() {
     let app = start().await;
     run(&app, &format!("insert into mine values ('k', 1, '{ANN}', 'there before'), ('k', 2, '{BEN}', 'not hers')"))
         .await;
-    // With the whole old row in the log, and still only the key is told.
+    // The log has the whole old row, but only the key is sent.
     run(&app, "alter table mine replica identity full").await;
     let entry = json!({ "event": "*", "schema": "public", "table": "mine", "leaves": true });
     let (mut ann, join_ref) = subscribe(&app, ANN, entry.clone()).await;
@@ -111,7 +112,7 @@ async fn filters_are_left_too_and_deletions_know_what_passed_them() {
     let expected = [row("INSERT", 3, 0), row("INSERT", 4, 0), row("DELETE", 1, 2), row("DELETE", 3, 2)];
     assert_eq!(told(&app, &mut ann).await, expected);
     assert_eq!(told(&app, &mut leaver).await, expected[2..]);
-    // The log holds the key alone, which says nothing of the filter's columns.
+    // The log has only the key, without the filter's columns.
     run(&app, "delete from mine where id in (2, 4)").await;
     assert_eq!(told(&app, &mut ann).await, [row("DELETE", 4, 2)]);
     assert_eq!(told(&app, &mut leaver).await, [row("DELETE", 4, 2)]);

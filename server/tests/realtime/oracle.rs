@@ -1,4 +1,4 @@
-//! Random tables, policies, claims and changes: PostgreSQL itself is asked who may see each row, and what of it.
+//! Random tables, policies, claims and changes, compared with what PostgreSQL itself shows.
 //!
 //! `REALTIME_CASES=500 cargo test --test all realtime::oracle` runs the long form; `REALTIME_SEED` begins elsewhere.
 
@@ -16,7 +16,7 @@ use crate::support::TestApp;
 const PEOPLE: [&str; 3] = ["ann", "ben", "cem"];
 const ROLES: [&str; 3] = ["authenticated", "authenticated", "anon"];
 
-/// Who may see a row; several may hold together.
+/// Policies for a row; several may be combined.
 const RULES: [&str; 8] = [
     "owner = auth.jwt() ->> 'sub'",
     "open",
@@ -37,7 +37,7 @@ const KEYS: [(&str, &str); 4] = [
 
 struct Subscriber {
     client: Client,
-    /// Asks to be told of rows that leave its view.
+    /// Whether it asks for rows that leave its view.
     has_leaves: bool,
     role: &'static str,
     claims: String,
@@ -112,7 +112,7 @@ async fn run(owner: &Owner, sql: &str) {
     owner.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// What PostgreSQL shows this caller of the row: the columns that may be read, if the row may be.
+/// What PostgreSQL shows this caller of the row: the readable columns, if the row is visible.
 async fn shown(owner: &Owner, table: &str, finds: &str, subscriber: &Subscriber) -> Option<Value> {
     let columns: Vec<String> = owner
         .query_one(
@@ -215,7 +215,7 @@ async fn examine(app: &TestApp, seed: u64, counts: &mut BTreeMap<&'static str, u
             });
         }
         run(&app.owner, &sql).await;
-        // What stands behind it in the log comes behind it.
+        // Later entries of the log arrive later.
         let mut expected = Vec::new();
         for subscriber in &subscribers {
             expected.push(match &finds {

@@ -1,7 +1,7 @@
-//! What is lost of a stream, a database or a server under load: nobody misses a change in silence.
+//! Lost streams, databases and servers under load: no change is missed silently.
 //!
-//! Readers do as an application should: they read the table whenever they are told `SUBSCRIBED`, then take what is
-//! told. After everything that was killed, each of them has every row.
+//! Readers behave as applications should: they read the table at each `SUBSCRIBED`, then apply changes. After all
+//! the kills, each of them has every row.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -32,10 +32,10 @@ const TABLE: &str = "
 const ROWS: i32 = 400;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What a reader has at the end.
+/// A reader's final state.
 struct Seen {
     rows: BTreeSet<i32>,
-    /// Rows that it was told.
+    /// The number of rows received.
     told: usize,
     joins: usize,
 }
@@ -228,7 +228,7 @@ impl Drop for Database {
     }
 }
 
-/// `serve --only realtime`, a process of its own.
+/// `serve --only realtime` as a process.
 struct Server {
     child: Child,
     port: u16,
@@ -356,7 +356,7 @@ async fn a_commit_that_others_do_not_see_yet_is_told_once_they_do() {
     let waiting = "select 1 from pg_stat_activity where wait_event = 'SyncRep'";
     until("the commit waits for it", async || insist(&url, waiting).await.len() == 1).await;
     assert!(first.rest().await.iter().all(|got| got.event != "postgres_changes"), "nobody sees the row yet");
-    // Whoever joins and reads now does not see it either.
+    // A new reader does not see it either.
     let mut second = open().await;
     second.join("ticks", config).await;
     assert!(insist(&url, "select id from public.ticks").await.is_empty());

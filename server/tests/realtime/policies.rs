@@ -140,7 +140,7 @@ async fn a_failing_policy_lets_nobody_in() {
     let (_, answer) = client.try_join("room", private(), None).await;
     let told = answer["response"]["reason"].as_str().expect("a reason");
     assert!(told.starts_with("Unauthorized: "), "{told}");
-    // A role that nobody may take.
+    // A role that the login may not switch to.
     let exp = chrono::Utc::now().timestamp() + 60;
     for role in ["postgres", "no_such_role", "supabase_realtime_admin"] {
         let (_, answer) = client.try_join("room", private(), Some(&token(json!({ "role": role, "exp": exp })))).await;

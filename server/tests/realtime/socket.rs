@@ -295,6 +295,6 @@ async fn an_address_whose_joins_are_refused_again_and_again_waits() {
         panic!("a socket");
     };
     assert_eq!(refused.status(), 429);
-    // Whoever is in stays.
+    // Existing members stay.
     assert_eq!(honest.ask("", "phoenix", "heartbeat", json!({})).await["status"], "ok");
 }

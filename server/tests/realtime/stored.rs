@@ -73,7 +73,7 @@ async fn what_is_sent_while_no_server_runs_is_told_to_those_who_come_back() {
     let mut client = Client::with_key(&next, &next.service_key).await;
     let after = |id: &serde_json::Value| json!({ "private": true, "broadcast": { "replay": { "after": id } } });
     client.join("room", after(&last.payload["meta"]["id"])).await;
-    // The server has followed nothing before this join; what is committed behind it is told.
+    // The server followed nothing before this join; later commits are delivered.
     run(&app, "select realtime.send('{\"n\": 61}', 'e', 'room')").await;
     let told = heard(&mut client, 60).await;
     let mut numbers: Vec<i64> = told.iter().map(number).collect();
@@ -83,7 +83,7 @@ async fn what_is_sent_while_no_server_runs_is_told_to_those_who_come_back() {
     let live = client.wait_for_event("broadcast").await;
     assert_eq!((number(&live), &live.payload["meta"]["replayed"]), (61, &serde_json::Value::Null));
     assert!(client.rest().await.is_empty(), "none twice");
-    // What cannot be told whole is said to be so.
+    // An incomplete replay is reported.
     let missing = "Messages are missing from the replay: read them from the database";
     client.join("room", after(&json!("00000000-0000-4000-8000-000000000000"))).await;
     assert_eq!(client.wait_for_event("system").await.payload["message"], missing, "kept no more");
@@ -111,7 +111,7 @@ async fn what_is_sent_while_no_server_runs_is_told_to_those_who_come_back() {
 #[actix_web::test]
 async fn a_message_that_comes_between_the_replay_and_the_join_is_told_once() {
     let app = TestApp::logical(&[]).await;
-    // A filter on this column waits for whoever holds the lock.
+    // A filter on this column waits for the lock.
     run(
         &app,
         "create function public.gate(value text) returns boolean language plpgsql as

@@ -99,7 +99,7 @@ async fn rows_of_an_instance_go_with_its_stream_and_others_stay() {
     until_rows(&one, 2).await;
     two.realtime.stop();
     until_rows(&one, 1).await;
-    // Whoever opens a stream next clears away what the other has left.
+    // The next instance that opens a stream removes the other's rows.
     let three = one.another(&[]).await;
     let mut cem = Client::open(&three).await;
     cem.join("room", entry).await;

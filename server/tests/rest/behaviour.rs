@@ -1,4 +1,4 @@
-//! What takes more than one request to see.
+//! Behaviour that needs more than one request to observe.
 
 #![allow(clippy::expect_used)]
 
@@ -10,7 +10,7 @@ use crate::rest::house::{Ground, House, connect};
 use crate::support::cluster::Database;
 use crate::support::wire::{Reply, send};
 
-/// A request as `claims` (JSON text; empty for nobody), with one more header if `header` is not empty.
+/// A request as `claims` (JSON text; empty for anonymous), with an extra header if `header` is not empty.
 async fn ask(house: &House, claims: &str, method: &str, target: &str, header: &str, body: &str) -> Reply {
     let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
     if !claims.is_empty() {
@@ -265,7 +265,7 @@ async fn a_lost_database_is_waited_for_and_found_again() {
     let reply = wait_for(&house, "/labels?select=id", |reply| reply.status != 200).await;
     assert_eq!(reply.status, 503, "{}", reply.text());
     assert!(reply.header("retry-after").is_some() && reply.text().contains("PGRST00"), "{}", reply.text());
-    // What changes meanwhile is seen afterwards, though its notification was missed.
+    // Changes made meanwhile are noticed afterwards, although their notification was missed.
     let ddl =
         "create table sky.comets (id integer primary key); grant select on sky.comets to sky_visitor; notify pgrst";
     house.owner.batch_execute(ddl).await.expect("ddl");
@@ -328,7 +328,7 @@ async fn a_function_may_say_the_settings() {
     let house = House::build(&[("PGRST_DB_PRE_CONFIG", "public.settings")], &ground).await;
     let reply = ask(&house, "", "GET", "/stars?select=id", "X-Trace: t-1", "").await;
     assert_eq!((rows(&reply).as_array().map(Vec::len), reply.header("x-trace").as_deref()), (Some(2), Some("t-1")));
-    // What is set on the login role in this database is above the function's word.
+    // Settings of the login role in this database override the function's.
     let alter = format!(
         "alter role sky_gate in database {} set pgrst.db_max_rows = '1'; notify pgrst, 'reload config'",
         ground.database()

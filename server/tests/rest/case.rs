@@ -146,7 +146,7 @@ impl Case {
         }
     }
 
-    /// What is wrong with the answer; empty if nothing is.
+    /// The differences of the answer; empty if there are none.
     pub fn faults(&self, reply: &Reply) -> Vec<String> {
         let mut faults = Vec::new();
         if reply.status != self.status {

@@ -16,11 +16,11 @@ use crate::support::cluster::{Database, Template};
 
 pub const SECRET: &str = "an-observatory-secret-of-more-than-32-bytes";
 
-/// A database of its own, made from the template.
+/// A separate database, made from the template.
 pub struct Ground {
     /// Of a superuser.
     pub owner_url: String,
-    /// What stands between the server and the database, if anything does.
+    /// A relay between the server and the database, if any.
     pub relay: Option<Relay>,
     /// Goes with the last server on it.
     database: Arc<Database>,

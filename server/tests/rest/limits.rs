@@ -1,4 +1,4 @@
-//! What is too much is refused with a clear 4xx, and what is just not too much is answered.
+//! Requests beyond a limit get a clear 4xx, and those just within it are answered.
 
 #![allow(clippy::expect_used)]
 
@@ -34,7 +34,7 @@ fn embeds(depth: usize) -> String {
 
 #[actix_web::test]
 async fn too_much_is_refused_with_a_clear_answer() {
-    // What a role may embed is another matter.
+    // Limits on embeds are tested elsewhere.
     let house = House::open(&[
         ("FERROBASE_REST_DEPTH", "0"),
         ("FERROBASE_REST_ANON_DEPTH", "0"),
@@ -121,7 +121,7 @@ async fn who_asks_for_a_tunnel_is_answered_without_waiting_for_what_comes_throug
         ("CONNECT /labels", String::new(), "", 405),
         ("CONNECT sky.example:443", String::new(), "", 405),
         ("POST /rpc/greet", format!("Content-Length: {}\r\n{UPGRADE}", greeting.len()), greeting, 200),
-        // What HTTP/2 clients ask on a plain connection, without waiting for the answer.
+        // HTTP/2 upgrade requests on a plain connection.
         ("GET /labels?select=id", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n".to_owned(), "", 200),
         ("GET /labels?select=id", "Connection: upgrade\r\n".to_owned(), "", 200),
     ] {

@@ -40,7 +40,7 @@ struct Question {
     sql: String,
     /// Whether the rows come back.
     shows: bool,
-    /// What of the filter everybody would see; for counting how often policies hide something.
+    /// The filter without policies, to count how often policies hide rows.
     matching: String,
     writes: bool,
 }
@@ -223,7 +223,7 @@ impl Maker {
     }
 }
 
-/// What PostgreSQL says to the role itself; undone afterwards.
+/// PostgreSQL's answer to the role directly; rolled back.
 async fn directly(client: &Client, role: &str, claims: &str, question: &Question) -> Outcome {
     client.batch_execute("begin").await.expect("begin");
     client.query("select set_config('request.jwt.claims', $1, true)", &[&claims]).await.expect("claims");
@@ -241,7 +241,7 @@ async fn directly(client: &Client, role: &str, claims: &str, question: &Question
     outcome.unwrap_or_else(|error| Outcome::Refused(error.code().map_or("none", |code| code.code()).to_owned()))
 }
 
-/// What the server says; it rolls back too.
+/// The server's answer; also rolled back.
 async fn through_the_server(house: &House, claims: &str, question: &Question) -> Outcome {
     let headers = [
         ("Authorization".to_owned(), format!("Bearer {}", House::token(claims))),

@@ -1,4 +1,4 @@
-//! `ferrobase serve --only rest` as a process of its own: its ports and sockets, its signals, its environment.
+//! `ferrobase serve --only rest` as a process: ports, sockets, signals, environment.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn free_port() -> u16 {
 }
 
 impl Server {
-    /// On ports of its own, with `settings` and nothing else of this process's environment but the search path.
+    /// On free ports, with `settings` and only `PATH` from this process's environment.
     fn start(settings: &[(&str, &str)]) -> Self {
         let (port, admin) = (free_port(), free_port());
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Drop for Server {
     }
 }
 
-/// Nothing if nobody listens.
+/// `None` if nothing listens.
 async fn ask(address: &str, target: &str) -> Option<Reply> {
     tokio::net::TcpStream::connect(address).await.ok()?;
     Some(send(address, "GET", target, &[], b"").await)
@@ -166,7 +166,7 @@ async fn the_admin_port_tells_life_readiness_and_figures() {
     }
 }
 
-/// The parts of `/schema_cache`, each in an order of its own.
+/// The parts of `/schema_cache`, sorted.
 async fn sorted_cache(admin: &str) -> Vec<Vec<String>> {
     let cache = ask(admin, "/schema_cache").await.expect("an answer");
     let cache: serde_json::Value = serde_json::from_slice(&cache.body).expect("JSON");
@@ -241,12 +241,12 @@ async fn signals_reload_schema_and_configuration() {
         server.get("/stars?select=id").await.map(|reply| reply.header("content-range")),
         Some(Some("0-6/*".into()))
     );
-    // SIGUSR2: the configuration alone.
+    // SIGUSR2: only the configuration.
     server.signal("USR2");
     let capped = |reply: &Reply| reply.header("content-range").as_deref() == Some("0-0/*");
     server.wait_for(&address, "/stars?select=id", capped).await;
     assert_eq!(server.get("/comets").await.map(|reply| reply.status), Some(404), "the schema was not loaded");
-    // The settings file is read again too; what it says is below the environment and the database.
+    // The settings file is read again too; the environment and the database override it.
     let reset = format!("alter role sky_gate in database {} reset pgrst.db_max_rows", ground.database());
     owner.batch_execute(&reset).await.expect("setting");
     let file = "[pgrst]\ndb_max_rows = 2\ndb_anon_role = \"nobody\"\n";
@@ -321,7 +321,7 @@ async fn several_processes_share_a_port_where_that_is_wanted() {
     let mut second = Server::start(&shared);
     let admin = second.admin.clone();
     second.wait_for(&admin, "/ready", |reply| reply.status == 200).await;
-    // Either answers alone.
+    // Each works alone.
     drop(first);
     second.wait_for(&address, "/labels?select=id&id=eq.1", |reply| reply.status == 200).await;
     // Without the setting a port belongs to one.

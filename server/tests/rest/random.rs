@@ -1,4 +1,4 @@
-//! Requests nobody thought of: valid ones that PostgreSQL has to understand, and bytes that mean nothing.
+//! Random requests: valid ones that PostgreSQL must accept, and meaningless bytes.
 //!
 //! Seeded, so that a failure can be had again: `RANDOM_SEED`, and `RANDOM_CASES` for more of them.
 
@@ -16,7 +16,7 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A relation, its columns with operators and values that suit them, and what it can embed.
+/// A relation, its columns with suitable operators and values, and its possible embeds.
 struct Relation {
     name: &'static str,
     columns: &'static [(&'static str, &'static str)],
@@ -367,7 +367,7 @@ fn soup(maker: &mut Maker) -> Vec<u8> {
     bytes
 }
 
-/// What the fuzz target `request` does, without a nightly toolchain: any bytes are parsed or refused.
+/// Like the fuzz target `request`, without a nightly toolchain: any bytes are parsed or refused.
 #[test]
 fn any_bytes_are_parsed_or_refused() {
     use ferrobase::rest::request::{RawRequest, RequestRules, parse};

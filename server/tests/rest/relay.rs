@@ -22,7 +22,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Between whoever connects to `port` without encryption and the PostgreSQL at `to` (`host:port`).
+    /// Relays unencrypted connections on `port` to the PostgreSQL at `to` (`host:port`).
     pub async fn start(to: String, rewrite: Option<Rewrite>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("address").port();

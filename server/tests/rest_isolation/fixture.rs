@@ -19,7 +19,7 @@ pub struct Fixture {
     server: Option<std::thread::JoinHandle<()>>,
 }
 
-/// What came back.
+/// The received answer.
 pub struct Reply {
     pub status: u16,
     pub headers: reqwest::header::HeaderMap,

@@ -1,4 +1,4 @@
-//! Nobody acts as anybody else, whatever happens around them; and nothing half done stays.
+//! No request acts as another user, whatever happens concurrently, and nothing stays half done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::rest_isolation::fixture::Fixture;
 
 /// Requests of three roles at once on few connections, a third of them abandoned on the way: every answer names
-/// the role and subject of the one who asked.
+/// the role and subject of its request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_of_mixed_roles_never_swaps_identities() {
     let fixture = Arc::new(Fixture::start(&[("DB_POOL", "3")]).await);
@@ -145,8 +145,8 @@ async fn statements_survive_a_change_of_the_schema_under_them() {
     fixture.stop().await;
 }
 
-/// A reload leaves connections alone until a new one would begin with other settings; then every one is replaced, beside
-/// the requests.
+/// A reload keeps connections unless a new one would start with other settings; then all are replaced while requests
+/// continue.
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_settings_of_the_login_replace_connections_and_refuse_nobody() {
     const PIDS: &str = "select coalesce(string_agg(pid::text, ',' order by pid), '') from pg_stat_activity \

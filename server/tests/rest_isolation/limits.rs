@@ -1,4 +1,4 @@
-//! What is too much is refused with a clear answer, and nothing makes the server fail.
+//! Requests beyond a limit get a clear answer, and nothing makes the server fail.
 
 use crate::rest_isolation::fixture::Fixture;
 
@@ -204,13 +204,13 @@ async fn large_bodies_share_a_budget_and_keep_no_small_one_out() {
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     let second = begin_body(&fixture, "member:a", "/bare", 4 << 20, 0).await;
     let (mut second, mut second_body) = second.into_split();
-    // What finds no room is not read.
+    // A body without room is not read.
     tokio::spawn(async move { second_body.write_all(&vec![b' '; 4 << 20]).await });
     let small = fixture.request("member:a", "POST", "/bare").json(&serde_json::json!({ "a": 1 }));
     assert_eq!(fixture.send(small).await.status, 201);
     let refused = answer(&mut second).await;
     assert!(refused.starts_with("HTTP/1.1 503") && refused.to_lowercase().contains("retry-after: 5"), "{refused}");
-    // What is not kept does not count.
+    // A discarded body does not count.
     let unused = fixture.request("member:a", "DELETE", "/bare?a=eq.1").body(vec![b'x'; 4 << 20]);
     assert_eq!(fixture.send(unused).await.status, 204);
     first.write_all(&[&vec![b' '; (1 << 20) - 2], &b"[]"[..]].concat()).await.expect("sent");
@@ -310,7 +310,7 @@ async fn reads_that_embed_too_much_are_refused_and_dear_ones_where_they_are_esti
     fixture.stop().await;
     let usual = Fixture::start(&[]).await;
     assert_eq!(usual.send(usual.request("anon", "GET", &circle(6))).await.status, 200, "tables never analyzed");
-    // What took three seconds: six levels over a circle of many to many, in 227 bytes.
+    // A request that took three seconds: six levels of a many-to-many cycle, in 227 bytes.
     let crowd = "insert into people select n, 'p' || n from generate_series(1000, 1999) n; \
                  insert into projects (id, name) select n, 'p' || n from generate_series(1000, 1999) n; \
                  insert into people_projects select p, 1000 + (p * 7 + n * 13) % 1000 from generate_series(1000, 1999) p, \

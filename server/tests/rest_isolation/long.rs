@@ -142,7 +142,7 @@ async fn where_answers_fill_their_room_another_is_told_to_come_back() {
     assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("PGRST003")));
     assert_eq!(refused.header("retry-after"), Some("5"));
     assert_eq!(fixture.send(fixture.request("anon", "GET", "/clients")).await.status, 200, "short ones are served");
-    // The one that began is broken off in the end, and can be told from a whole one.
+    // The one that began is finally aborted, recognisably incomplete.
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (_, is_whole) = read_chunks(&mut slow).await;
     assert!(!is_whole);

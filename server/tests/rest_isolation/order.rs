@@ -1,4 +1,4 @@
-//! Which of several errors is told, and what errors and plans may tell.
+//! Which of several errors is reported, and what errors and plans may reveal.
 
 use crate::rest_isolation::fixture::Fixture;
 
@@ -63,7 +63,7 @@ async fn a_plan_shows_settings_of_others_only() {
     assert!(reply.json()[0]["Settings"]["search_path"].is_string(), "{}", reply.body);
     // The PostgreSQL of the tests is set up without.
     assert_eq!(reply.json()[0]["Settings"]["jit"].as_str(), Some("off"), "{}", reply.body);
-    // One that has it, whose session says otherwise, as ours do where nobody has said anything.
+    // A database with the setting, with a session that overrides it, as ours do by default.
     fixture.one(&format!("alter database {} set jit = on", fixture.database.name)).await;
     let gone = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
                 where datname = current_database() and usename = 'studio_gate'";
@@ -75,7 +75,7 @@ async fn a_plan_shows_settings_of_others_only() {
     let reply = plan().await;
     assert!(reply.json()[0]["Settings"]["search_path"].is_string(), "{}", reply.body);
     assert!(reply.json()[0]["Settings"]["jit"].is_null(), "{}", reply.body);
-    // What follows on the connection is as before.
+    // Later requests on the connection work as before.
     assert_eq!(fixture.send(fixture.request("anon", "GET", "/clients?id=eq.1")).await.status, 200);
     fixture.stop().await;
 }

@@ -52,7 +52,7 @@ async fn filters_read_values_as_the_type_that_a_column_has_now() {
     fixture.stop().await;
 }
 
-/// Until the reload, PostgreSQL refuses what no longer fits; the statement is then parsed anew.
+/// Until the reload, PostgreSQL refuses outdated statements, which are then parsed again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_prepared_statement_cannot_bind_any_more_is_parsed_anew() {
     let fixture = Fixture::start(&[("DB_POOL", "1"), ("DB_CHANNEL_ENABLED", "false")]).await;

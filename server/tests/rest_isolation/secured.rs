@@ -55,7 +55,7 @@ struct Server {
 }
 
 impl Server {
-    /// With the settings of a file, named as `--config` names it or alone.
+    /// With a settings file, given by `--config` or as an argument.
     fn start(uri: &str, by_option: bool) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();

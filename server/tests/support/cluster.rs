@@ -18,13 +18,13 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_postgres::{Client, NoTls};
 
-/// Settings of a cluster whose data nobody keeps.
+/// Settings of a throw-away cluster.
 const SETTINGS: [(&str, &str); 11] = [
     ("fsync", "off"),
     ("synchronous_commit", "off"),
     ("full_page_writes", "off"),
     ("autovacuum", "off"),
-    // Several tests run at once, each with servers and pools of its own.
+    // Several tests run at once, each with its own servers and pools.
     ("max_connections", "500"),
     ("shared_buffers", "64MB"),
     // Every test copies a database; without these the copies' log alone would fill a gigabyte.
@@ -36,11 +36,11 @@ const SETTINGS: [(&str, &str); 11] = [
     ("ssl", "off"),
 ];
 
-/// What the cluster of realtime's tests has beside or instead: its log can be followed.
+/// Other settings for the cluster of realtime's tests, whose log can be followed.
 const LOGICAL: [(&str, &str); 4] =
     [("wal_level", "logical"), ("max_wal_senders", "60"), ("max_replication_slots", "60"), ("max_wal_size", "256MB")];
 
-/// What a test's database begins with.
+/// The initial state of a test's database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Template {
     /// Nothing.

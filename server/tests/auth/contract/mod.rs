@@ -74,7 +74,7 @@ const WATCHED: [&str; 15] = [
     "access-control-expose-headers",
 ];
 
-/// What every server starts with; the files' settings are laid over it, where `-` takes one away.
+/// Every server's default settings; a file's settings override them, and `-` removes one.
 const SETTINGS: [(&str, &str); 17] = [
     ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
     ("GOTRUE_SITE_URL", "https://app.example"),

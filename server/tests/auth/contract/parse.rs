@@ -36,7 +36,7 @@ pub enum Does {
         status: String,
         body: String,
     },
-    /// `asked PATH -> {…}`: what the world was asked there last, or `-> none`.
+    /// `asked PATH -> {…}`: the last request to an outside service at that path, or `-> none`.
     Asked {
         path: String,
         wanted: String,

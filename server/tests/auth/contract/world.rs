@@ -1,5 +1,5 @@
-//! The outside world: hooks, captcha services, providers of messages and identities. It answers as a case says and
-//! remembers what it was asked.
+//! Outside services: hooks, captchas, providers of messages and identities. They answer as a case says and record
+//! their requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ impl World {
     }
 }
 
-/// What is remembered of a request: its JSON or form body is read, its hook signature judged.
+/// The record of a request, with its parsed JSON or form body and checked hook signature.
 fn heard(request: &HttpRequest, body: &str) -> Value {
     let read = serde_json::from_str(body).unwrap_or_else(|_| pairs(body));
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("");

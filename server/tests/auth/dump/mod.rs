@@ -13,7 +13,7 @@ const BEFORE: &str = include_str!("before.sql");
 const ROWS: &str = include_str!("rows.sql");
 const AFTER: &str = include_str!("after.sql");
 
-/// What was revoked long ago is asked for here, so nobody clears it away meanwhile.
+/// These tests use tokens revoked long ago, so the clean-up is off.
 const SETTINGS: [(&str, &str); 3] = [
     ("GOTRUE_EXTERNAL_PHONE_ENABLED", "true"),
     ("GOTRUE_MAILER_AUTOCONFIRM", "false"),
@@ -25,7 +25,7 @@ fn id(number: u32) -> String {
     format!("{number:08}-0000-4000-8000-{number:012}")
 }
 
-/// Whoever was in the dump goes on as before.
+/// Users in the dump can continue as before.
 async fn everybody_goes_on(app: &TestApp) {
     everybody_signs_in(app).await;
     sessions_go_on(app).await;
