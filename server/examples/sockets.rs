@@ -38,7 +38,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 /// Sockets that are being opened at once.
 const OPENING: usize = 64;
 /// How long the last messages may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 struct Job {
@@ -183,7 +183,7 @@ async fn listen(
         }
     };
     // What has not come by then is missing.
-    let _ = tokio::time::timeout(PATIENCE, all).await;
+    let _ = tokio::time::timeout(ANSWER_TIMEOUT, all).await;
     (latencies, disorder)
 }
 

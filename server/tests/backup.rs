@@ -16,7 +16,7 @@ use tokio_postgres::NoTls;
 
 /// The key of `supabase start`.
 const SERVICE_KEY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6InNlcnZpY2Vfcm9sZSIsImV4cCI6MTk4MzgxMjk5Nn0.EGIM96RAZx35lJzdJsyH-qQwv8Hdp7fsn3W0YpN81IU";
-const PATIENCE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A data folder and the commands on it.
 struct House {
@@ -63,7 +63,7 @@ impl House {
 
     async fn serve(&mut self, http: &Client) {
         self.server = Some(self.command(&["serve"]).stdout(Stdio::null()).spawn().expect("it runs"));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         while !http.get(self.url("/health")).send().await.is_ok_and(|answer| answer.status() == 200) {
             assert!(Instant::now() < deadline, "it never served");
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -160,7 +160,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// Starts a command, kills it once `begun` says so, and tells whether it was still at work.
 async fn killed_once(mut command: Command, begun: impl Fn() -> bool) -> bool {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     while !begun() && child.try_wait().expect("asked").is_none() {
         assert!(Instant::now() < deadline, "it never began");
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -205,7 +205,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     let rows = tokio::spawn(write_rows(sql, Arc::clone(&stop)));
     let objects = tokio::spawn(write_objects(http.clone(), house.url(""), Arc::clone(&stop)));
     let files = house.data.join("storage/b/replaced");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     while !files.exists() {
         assert!(Instant::now() < deadline, "nobody writes");
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -308,7 +308,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
 
     // By the schedule, and no more of them than are to be kept.
     let archives = || names(&scheduled).into_iter().filter(|name| name.ends_with(".age")).collect::<Vec<_>>();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + DEADLINE;
     let mut seen = std::collections::BTreeSet::new();
     while seen.len() < 3 || archives().len() > 2 {
         assert!(Instant::now() < deadline, "{seen:?}");

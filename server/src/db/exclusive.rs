@@ -23,7 +23,7 @@ use super::limits::{ACQUIRE, OPEN};
 use super::open::open;
 use super::wire::Backend;
 use super::{DbError, Pulse, Query, replaced};
-use queue::{Claim, PATIENCE, Replacement, State};
+use queue::{Claim, LANE_WAIT, Replacement, State};
 pub use waiters::Asker;
 use waiters::Holder;
 
@@ -155,7 +155,7 @@ impl ExclusivePool {
         };
         let since = tokio::time::Instant::now();
         let deadline = since + shared.options.acquire_timeout;
-        for patience in [PATIENCE.0, PATIENCE.1] {
+        for patience in [LANE_WAIT.0, LANE_WAIT.1] {
             match tokio::time::timeout_at((since + patience).min(deadline), &mut ticket).await {
                 Ok(Ok(held)) => return held.ready().await,
                 // Only a pool that is being dropped drops its waiters.

@@ -13,7 +13,7 @@ static IS_UNDER_WAY: LazyLock<watch::Sender<bool>> = LazyLock::new(|| watch::Sen
 static WORK: RwLock<()> = RwLock::const_new(());
 
 /// How long a replacement waits for work that blocks it with [`hold`].
-const PATIENCE: Duration = Duration::from_secs(1);
+const HOLD_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How many replacements have begun. A connection opened at another count belongs to a former database.
 pub fn times() -> u64 {
@@ -52,7 +52,7 @@ pub struct Replacement {
 
 /// One at a time.
 pub async fn begin() -> Replacement {
-    let alone = tokio::time::timeout(PATIENCE, WORK.write()).await.ok();
+    let alone = tokio::time::timeout(HOLD_TIMEOUT, WORK.write()).await.ok();
     IS_UNDER_WAY.send_replace(true);
     TIMES.fetch_add(1, Ordering::AcqRel);
     Replacement { _alone: alone }

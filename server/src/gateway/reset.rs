@@ -16,7 +16,7 @@ use super::{APIKEY, ApiKeys};
 pub const RESET: &str = "/ferrobase/v1/reset";
 
 /// How long requests in flight may take to end; then they lose their connections.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 type Work = Box<dyn Fn() -> LocalBoxFuture<'static, anyhow::Result<()>> + Send + Sync>;
 
@@ -57,7 +57,7 @@ impl Reset {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Waits for the end of a reset. While the value is held, a reset waits for it, up to [`PATIENCE`].
+    /// Waits for the end of a reset. While the value is held, a reset waits for it, up to [`DRAIN_TIMEOUT`].
     pub async fn enter(&self) -> Inside {
         let mut is_closed = self.inner.is_closed.subscribe();
         loop {
@@ -83,7 +83,7 @@ impl Reset {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        let _ = tokio::time::timeout(PATIENCE, empty).await;
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, empty).await;
         (inner.work)().await
     }
 }

@@ -21,7 +21,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::bodies::{Bodies, Lease, no_room};
 
 /// The longest silence within a body.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time for a whole body, extended by what has arrived.
 const WHOLE: Duration = Duration::from_secs(120);
 /// The minimum rates after that, in bytes per second: of a body collected in memory, and of one that is passed on.
@@ -72,7 +72,7 @@ fn bound_body(request: &mut ServiceRequest) -> Option<Rc<Lease>> {
     let bounded = Bounded {
         body,
         left,
-        patience: PATIENCE,
+        patience: SILENCE_TIMEOUT,
         silence: None,
         begun: Instant::now(),
         received: 0,

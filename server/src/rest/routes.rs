@@ -253,7 +253,7 @@ fn send(
             let piece = spool.next().await?;
             Some((piece, spool))
         });
-        let pieces = streaming::pieces(Box::pin(pieces), streaming::PATIENCE);
+        let pieces = streaming::pieces(Box::pin(pieces), streaming::UNREAD_TIMEOUT);
         match length {
             Some(length) => builder.body(SizedStream::new(length, pieces)),
             None => builder.streaming(pieces),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 
 /// How long a client may not read before its answer is dropped, with its memory and files.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The rest of a result between two reads.
 struct Shelf<S> {

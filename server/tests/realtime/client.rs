@@ -11,7 +11,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use crate::support::TestApp;
 
 /// How long an expected message may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 /// How long one that must not come is waited for, behind something that must.
 const SILENCE: Duration = Duration::from_millis(300);
 
@@ -128,7 +128,7 @@ impl Client {
         if let Some(place) = self.kept.iter().position(&mut fits) {
             return self.kept.remove(place);
         }
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + DEADLINE;
         loop {
             let read = tokio::time::timeout_at(deadline, self.read()).await;
             match read {
@@ -164,7 +164,7 @@ impl Client {
 
     /// Waits until the server ends the socket; the code it gives.
     pub async fn wait_for_close(&mut self) -> Option<u16> {
-        tokio::time::timeout(PATIENCE, async {
+        tokio::time::timeout(DEADLINE, async {
             while let Some(got) = self.read().await {
                 self.kept.push(got)
             }

@@ -27,7 +27,7 @@ const AT_ONCE: usize = 8;
 
 /// How many may wait for one account, and how long.
 const WAITING: usize = 32;
-const PATIENCE: Duration = Duration::from_secs(7);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(7);
 
 /// How many accounts and clients are remembered.
 const REMEMBERED: usize = 100_000;
@@ -237,7 +237,7 @@ impl Guesses {
     }
 
     async fn wait(&self, target: Target, client: u64) -> AuthResult<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + QUEUE_TIMEOUT;
         let place = {
             let mut lanes = self.lanes.lock();
             let lane = lanes.entry(target).or_default();

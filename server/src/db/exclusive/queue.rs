@@ -18,7 +18,7 @@ const WAITING_ANYWAY: usize = 64;
 /// How long a request waits for its own lane before it takes a connection of another lane: the first value if its lane has served
 /// nobody for that long, the second in any case. Changing lanes wakes another thread twice, which costs more than many
 /// statements, so a lane that is merely busy is left alone.
-pub const PATIENCE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(20));
+pub const LANE_WAIT: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(20));
 
 /// The pool's bookkeeping. `C` is a connection.
 pub struct State<C> {
@@ -186,7 +186,7 @@ impl<C> State<C> {
     }
 
     fn has_been_patient(&self, lane: usize, waited: Duration) -> bool {
-        waited >= PATIENCE.1 || (waited >= PATIENCE.0 && self.lanes[lane].served.elapsed() >= PATIENCE.0)
+        waited >= LANE_WAIT.1 || (waited >= LANE_WAIT.0 && self.lanes[lane].served.elapsed() >= LANE_WAIT.0)
     }
 
     /// Whether another request as `role` would clearly time out. The margin is wide because the forecast is a guess.
@@ -243,7 +243,7 @@ impl<C> State<C> {
             (None, Some((other, n))) if self.has_been_patient(n, other.elapsed()) => n,
             (None, Some(_)) => return None,
             (Some(own), Some((other, n))) => {
-                if other + PATIENCE.1 < own {
+                if other + LANE_WAIT.1 < own {
                     n
                 } else {
                     lane
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(granted(state.claim(0, &as_role(""), None)), Some(None));
         assert_eq!(granted(state.claim(0, &as_role(""), None)), Some(None));
         assert_eq!(granted(state.claim(0, &as_role(""), None)), None);
-        assert_eq!(granted(state.claim(0, &as_role(""), Some(PATIENCE.1))), Some(None));
+        assert_eq!(granted(state.claim(0, &as_role(""), Some(LANE_WAIT.1))), Some(None));
         assert_eq!(granted(state.claim(1, &as_role(""), None)), None);
         assert_eq!(state.available(), 0);
     }
@@ -367,17 +367,17 @@ mod tests {
         }
         assert_eq!(granted(state.claim(1, &as_role(""), None)), Some(Some(1)));
         assert_eq!(granted(state.claim(1, &as_role(""), None)), None, "waits, for what is idle is another lane's");
-        assert_eq!(granted(state.claim(1, &as_role(""), Some(PATIENCE.1))), Some(Some(0)));
-        assert_eq!(granted(state.claim(1, &as_role(""), Some(PATIENCE.1))), None);
+        assert_eq!(granted(state.claim(1, &as_role(""), Some(LANE_WAIT.1))), Some(Some(0)));
+        assert_eq!(granted(state.claim(1, &as_role(""), Some(LANE_WAIT.1))), None);
     }
 
     #[test]
     fn a_lane_without_its_share_takes_what_is_idle_elsewhere_at_once() {
         let mut state = state(2, 2);
         for _ in 0..2 {
-            state.claim(0, &as_role(""), Some(PATIENCE.1));
+            state.claim(0, &as_role(""), Some(LANE_WAIT.1));
             state.put(Some(7), 0);
-            state.claim(0, &as_role(""), Some(PATIENCE.1));
+            state.claim(0, &as_role(""), Some(LANE_WAIT.1));
         }
         state.put(Some(7), 0);
         assert_eq!(granted(state.claim(1, &as_role(""), None)), Some(Some(7)));
@@ -391,9 +391,9 @@ mod tests {
         }
         let Claim::Wait(mut waiting) = state.claim(1, &as_role(""), None) else { panic!("waits") };
         assert!(state.next_waiter(0).is_none(), "it may yet be served by its own lane");
-        state.lanes[1].waiters.set_since(Instant::now() - PATIENCE.0);
+        state.lanes[1].waiters.set_since(Instant::now() - LANE_WAIT.0);
         assert!(state.next_waiter(0).is_none(), "its own lane is not stuck");
-        state.lanes[1].served = Instant::now() - PATIENCE.0;
+        state.lanes[1].served = Instant::now() - LANE_WAIT.0;
         drop(state.next_waiter(0).expect("it has waited"));
         assert_eq!(waiting.try_recv().err(), Some(oneshot::error::TryRecvError::Closed));
     }
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Empty));
 
         let Claim::Wait(mut third) = state.claim(0, &as_role(""), None) else { panic!("waits") };
-        state.lanes[0].waiters.set_since(now + PATIENCE.1 * 2);
+        state.lanes[0].waiters.set_since(now + LANE_WAIT.1 * 2);
         drop(state.next_waiter(0));
         assert_eq!(first.try_recv().err(), Some(oneshot::error::TryRecvError::Closed));
         assert_eq!(third.try_recv().err(), Some(oneshot::error::TryRecvError::Empty));

@@ -56,7 +56,7 @@ impl Live {
         let listening = async {
             if self.settings().config.channel_enabled {
                 tokio::spawn(listener::run(self.clone()));
-                let _ = tokio::time::timeout(super::LISTEN_PATIENCE, self.listening.notified()).await;
+                let _ = tokio::time::timeout(super::LISTEN_TIMEOUT, self.listening.notified()).await;
             }
         };
         let (configured, (), ()) =

@@ -132,7 +132,7 @@ pub struct Counters {
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(32));
 
 /// The longest that the first load waits for the listener.
-const LISTEN_PATIENCE: Duration = Duration::from_secs(1);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pauses that double up to a bound.
 struct Backoff(Duration);
@@ -256,7 +256,7 @@ impl Live {
         }
         let mut listening = self.listening_in.subscribe();
         let listens = listening.wait_for(|listening| *listening == Some(database));
-        if !matches!(tokio::time::timeout(LISTEN_PATIENCE, listens).await, Ok(Ok(_))) {
+        if !matches!(tokio::time::timeout(LISTEN_TIMEOUT, listens).await, Ok(Ok(_))) {
             self.request(Reload::Schema);
         }
     }

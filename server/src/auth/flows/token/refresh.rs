@@ -29,7 +29,7 @@ use crate::auth::models::store::Db;
 use crate::auth::models::user::{self, User};
 
 /// How long a request waits for locks that another instance holds.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// Which kind of session a refresh is for.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ pub async fn refresh(request: &Request, token: &str, of: RefreshOf) -> AuthResul
         return Ok(answer);
     }
     let started = Instant::now();
-    while started.elapsed() < PATIENCE {
+    while started.elapsed() < LOCK_WAIT {
         let db = request.db().await?;
         let outcome = db.transaction(async |db| attempt(request, db, &presented, of).await).await?;
         drop(db);

@@ -26,7 +26,7 @@ const AT_A_TIME: usize = 32;
 
 /// How long a statement may take. PostgreSQL ends it first (`statement_timeout` in [`BY_INDEX`]); if it does not, we cancel it.
 /// Each token is then tried alone, with time left for that.
-const PATIENCE: Duration = Duration::from_secs(4);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Makes the planner find the few rows by index, in the order in which the tables are written. Without these settings it starts
 /// with all users, or reads whole tables, if a table was never analyzed or has grown since. These connections are used for nothing
@@ -139,7 +139,7 @@ async fn work(mut at_work: AtWork) {
         let Some(batch) = at_work.next() else { return };
         let failed = match db {
             // A lease that is dropped during a statement cancels it.
-            Ok(db) => match tokio::time::timeout(PATIENCE, rotate_all(&auth, &db, batch)).await {
+            Ok(db) => match tokio::time::timeout(STATEMENT_TIMEOUT, rotate_all(&auth, &db, batch)).await {
                 Ok(done) => done.err(),
                 Err(_) => Some(Fault::new("the statement took too long")),
             },
