@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds frontend/dist unless it is newer than everything it is made of.
+# Builds frontend/dist unless it is newer than all its sources.
 set -euo pipefail
 cd "$(dirname "$0")/../frontend"
 

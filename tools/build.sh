@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the server with the web app inside, and what both need: tools/build.sh quick|release  →  target/<profile>/ferrobase
+# Builds the server with the embedded web app, and their dependencies:
+#   tools/build.sh quick|release  →  target/<profile>/ferrobase
 set -euo pipefail
 cd "$(dirname "$0")/.."
 profile=${1:?which profile: quick or release}
@@ -9,7 +10,7 @@ web() {
   tools/install.sh frontend
   tools/build-web.sh
 }
-# What `just up` leaves out because it takes long to compile: OpenTelemetry, and AVIF's encoder, which only releases have.
+# Features that only releases have because they take long to compile: OpenTelemetry and AVIF's encoder.
 features=()
 case $profile in
   quick) features=(--no-default-features) ;;
@@ -23,8 +24,8 @@ if [ -e "target/$profile/ferrobase" ] || ! command -v flock >/dev/null; then
   server
   exit
 fi
-# The first time everything is compiled: the libraries need no web app, so both go side by side. The server's build script
-# waits for this lock before the server itself, which holds the web app, is compiled.
+# On the first build the libraries do not need the web app, so both are built in parallel. The server's build script
+# waits for this lock before the server itself, which embeds the web app, is compiled.
 lock=$PWD/target/web-build.lock
 exec 8>"$lock"
 flock 8

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../frontend"
 
-# What Playwright has downloaded, of the revision that it wants.
+# Playwright's download of the required revision.
 of_playwright() {
   node -e '
     const { existsSync, readdirSync } = require("node:fs");

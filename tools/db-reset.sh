@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Deletes the development database, also where the server, started as root, had to move it (see server/src/embedded_pg).
+# Deletes the development database, also if the server, started as root, had to move it (see server/src/embedded_pg).
 #   tools/db-reset.sh      (FERROBASE_DATA_DIR names another folder)
 set -euo pipefail
 cd "$(dirname "$0")/.."

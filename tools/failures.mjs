@@ -1,9 +1,9 @@
-// Prints what failed in the log of a suite (cargo test, vitest, playwright) that did: each failure with its first lines,
-// or the log's end where the runner names none, so that the end of a long run tells all.
+// Prints the failures in the log of a suite (cargo test, vitest, playwright): each with its first lines, or the log's
+// end if the runner names none, so that the end of a long run shows everything.
 import { readFileSync } from "node:fs";
 
 const LINES_OF_ONE = 40;
-// Where the runner's account of one failure starts, and what can only come after it.
+// The lines that start a failure's description, and those that can only come after it.
 const STARTS = [/^---- .+ stdout ----$/, /^ FAIL {2}/, /^ {2}\d+\) \[/];
 const ENDS = [/^failures:$/, /^test result: /, /^⎯+/, /^ {2}\d+ (passed|failed|flaky|skipped|did not run)/];
 

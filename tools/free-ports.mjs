@@ -1,15 +1,15 @@
-// Prints as many free ports as asked for, and keeps them from other runs until it is killed or whoever started it ends:
+// Prints COUNT free ports and reserves them until it is killed or its parent ends:
 //   node tools/free-ports.mjs COUNT
-// A port that was merely seen to be free may be taken before it is used: by a second run that looked at the same moment,
-// or as the near end of any connection. So these lie below the ports that systems give to connections, in blocks of ten
-// whose first port stands guard: as long as it is held here, the block is nobody else's.
+// A port that was only seen to be free may be taken before it is used: by a concurrent run, or as the local end of any
+// connection. So these ports are below the ephemeral range, in blocks of ten. The first port of a block is a lock:
+// while it is held here, the block is reserved.
 import { createServer } from "node:net";
 
 const count = Number(process.argv[2] ?? "1");
 const [FIRST, BLOCKS, BLOCK] = [20_000, 1_200, 10];
 if (!(count >= 1 && count < BLOCK)) throw new Error(`free-ports.mjs: from 1 to ${BLOCK - 1} ports, not ${process.argv[2]}`);
 
-/** The listening server, or null when somebody else has the port. */
+/** The listening server, or null if the port is taken. */
 const listen = (port) =>
   new Promise((done) => {
     const server = createServer();

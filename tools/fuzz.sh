@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Fuzzes the reader of request heads, the grammar of requests and the path to the role, each for some seconds; fails when one panics.
+# Fuzzes the reader of request heads, the grammar of requests and the path to the role, each for some seconds; fails
+# when one panics.
 #   tools/fuzz.sh [SECONDS] [TARGET …]
-# Needs a nightly toolchain of Rust; cargo-fuzz is installed below target/. What was found before is tried again.
+# Needs a nightly toolchain of Rust; cargo-fuzz is installed below target/. Earlier findings are tried again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -18,7 +19,7 @@ if ! target/tools/bin/cargo-fuzz --version 2>/dev/null | grep -q " $version$"; t
   cargo install cargo-fuzz --version "$version" --locked --root target/tools
 fi
 export PATH="$PWD/target/tools/bin:$PATH"
-# The versions that the server is built with.
+# The server's dependency versions.
 cp Cargo.lock server/fuzz/Cargo.lock
 for target in "${targets[@]}"; do
   corpus=target/fuzz/corpus/$target

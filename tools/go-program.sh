@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the path of a program written in Go, which is built by the Go proxy unless it is there.
+# Prints the path of a Go program, building it through the Go proxy if missing.
 #   tools/go-program.sh NAME PACKAGE@VERSION     (kept in TOOLS_DIR, default ~/.cache/ferrobase-tools)
 set -euo pipefail
 if command -v "$1"; then exit; fi

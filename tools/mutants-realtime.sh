@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the check of rows out of a copy of the server and expects realtime's oracle to fail on it.
+# Removes the check of rows from a copy of the server, and expects realtime's oracle to fail.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 copy=target/mutants

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the role switch out of a copy of the server and expects the policy oracle to fail on it.
+# Removes the role switch from a copy of the server, and expects the policy oracle to fail.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 copy=target/mutants

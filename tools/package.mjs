@@ -1,5 +1,5 @@
-// Makes what a release of this version publishes for this platform, in dist/: npm packages, an archive, a Debian package
-// and the files of the container image. Publishes nothing.
+// Makes the files of a release for this platform, in dist/: npm packages, an archive, a Debian package and the files of
+// the container image. Publishes nothing.
 //   node tools/package.mjs [BINARY]      (default target/release/ferrobase, which `just package` builds)
 import { execFileSync } from "node:child_process";
 import {
@@ -8,7 +8,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 
-/** Oldest glibc that every program of a release runs on: Debian 12, Ubuntu 22.04, RHEL 9. */
+/** The oldest glibc that every program of a release supports: Debian 12, Ubuntu 22.04, RHEL 9. */
 const OLDEST_GLIBC = "2.34";
 const ROOT = resolve(import.meta.dirname, "..");
 const DIST = join(ROOT, "dist");
@@ -47,7 +47,7 @@ const elfFiles = (folder) =>
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => readFileSync(path).subarray(0, 4).equals(Buffer.from("\x7fELF", "latin1")));
 
-/** The newest glibc that these files ask for. */
+/** The newest glibc that these files require. */
 function neededGlibc(files) {
   const versions = files.flatMap((file) => [...run("readelf", ["-VW", file]).matchAll(/GLIBC_(\d+)\.(\d+)/g)]);
   const numbers = versions.map(([, major, minor]) => Number(major) * 1000 + Number(minor));
@@ -77,7 +77,7 @@ const program = (from, to) => {
   chmodSync(to, 0o755);
 };
 
-/** The npm packages: one that chooses, one with this platform's program, one for tests. */
+/** The npm packages: a selector, this platform's program, and one for tests. */
 function npm() {
   const chooser = folder("npm/ferrobase");
   writeJson(join(chooser, "package.json"), {
@@ -112,14 +112,14 @@ function npm() {
   for (const packed of [chooser, platform, testing]) run("npm", ["pack", "--silent", "--pack-destination", DIST, packed]);
 }
 
-/** The program and PostgreSQL as they lie in an archive: the program looks for it beside itself. */
+/** The archive's layout of program and PostgreSQL: the program looks for PostgreSQL beside itself. */
 function lay(into) {
   program(binary, join(into, "ferrobase"));
   const target = join(into, "node_modules", postgresName);
   mkdirSync(target, { recursive: true });
   cpSync(join(postgresFolder, "package.json"), join(target, "package.json"));
   cpSync(join(postgresFolder, "native"), join(target, "native"), { recursive: true, verbatimSymlinks: true });
-  // npm packages hold no links: the list names the libraries' other names.
+  // npm packages cannot contain links, so a list has the libraries' other names.
   for (const { source, target: link } of JSON.parse(readFileSync(join(target, "native/pg-symlinks.json"), "utf8"))) {
     const at = join(target, link);
     rmSync(at, { force: true });
@@ -151,14 +151,14 @@ function debian() {
   run("dpkg-deb", ["--root-owner-group", "--build", "-Zxz", "-z6", root, target]);
 }
 
-/** What `docker build` needs for an image from the finished program, without any build of its own. */
+/** The input of `docker build` for an image from the finished program, without compiling. */
 function container() {
   const context = join(DIST, "container");
   mkdirSync(context);
   program(binary, join(context, "ferrobase"));
   cpSync(join(ROOT, "docker"), join(context, "docker"), { recursive: true });
   cpSync(join(ROOT, "compose.yaml"), join(context, "compose.yaml"));
-  // The last stage of the Dockerfile, with the program from here and not from a stage that builds it.
+  // The last stage of the Dockerfile, with this program instead of one from a build stage.
   const stage = read("Dockerfile").split(/^(?=FROM )/m).at(-1);
   const here = stage.replace("COPY --from=server /src/target/release/ferrobase", "COPY --chmod=755 ferrobase");
   if (here === stage) fail("the Dockerfile's last stage does not take the program from the stage 'server'");

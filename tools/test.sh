@@ -2,7 +2,7 @@
 # Every test, suite by suite; ends with what failed and how many ran. `tools/test.sh SUITE…` runs just those:
 #   rust   unit and API tests of the server      compat   supabase-js against a running server
 #   web    unit tests and types of the web app   e2e      journeys in a real browser
-# Several suites go side by side where one waits: the web's beside the Rust build, compat beside the Rust tests.
+# Suites run in parallel where one mostly waits: web during the Rust build, compat during the Rust tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suites=("$@")
@@ -20,16 +20,16 @@ logs=target/test-logs
 rm -rf "$logs"
 mkdir -p "$logs"
 passed=0 failed=0 summary=() broken=()
-# What still runs ends with this script.
+# Ends running jobs with this script.
 trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT
 
-# record NAME COMMAND…: runs it into its log; its exit code and seconds go beside.
+# record NAME COMMAND…: runs it with its output in a log; stores exit code and seconds beside it.
 record() {
   local name=$1 started=$SECONDS code=0; shift
   "$@" >"$logs/$name.log" 2>&1 || code=$?
   echo "$code $((SECONDS - started))" >"$logs/$name.end"
 }
-# show NAME: once it has ended, prints its log and counts by the runner's own closing lines.
+# show NAME: when it has ended, prints its log and its counts from the runner's last lines.
 show() {
   local name=$1 code seconds counts ok bad
   read -r code seconds <"$logs/$name.end"
@@ -44,12 +44,12 @@ show() {
   summary+=("$(printf '%-8s %5d passed %3d failed %5d s' "$name" "$ok" "$bad" "$seconds")")
 }
 
-# A test waits for its database, its server or a clock more than it works.
+# Tests mostly wait for a database, a server or a clock.
 threads=$((2 * $(node -p 'os.availableParallelism()')))
 rust_suite() { RUST_TEST_THREADS=${RUST_TEST_THREADS:-$threads} cargo test --locked --workspace --lib --test all --no-fail-fast; }
 web_suite() { (cd frontend && npm run --silent check && npm run --silent test); }
 compat_suite() (
-  # The server offers what the journeys need.
+  # Enables what the journeys need.
   set -a
   . supabase-compat-tests/server.env
   set +a
@@ -63,14 +63,14 @@ e2e_suite() {
   (cd frontend && npx playwright test --reporter=list)
 }
 
-# Packages first, then what only they need, all of it beside the Rust build.
+# Packages first, then what depends on them, all during the Rust build.
 packages() {
   tools/install.sh postgres
   tools/install.sh deno
   tools/install.sh frontend
   if wanted rust; then
     tools/install.sh diff
-    # Where they cannot be had, the tests that need them say so.
+    # If they are unavailable, the tests that need them say so.
     tools/pg-extras.sh client || true
     tools/pg-extras.sh pgtap || true
   fi
@@ -129,7 +129,7 @@ for job in ${running[@]+"${running[@]}"}; do wait "$job"; done
 for suite in rust compat; do
   if wanted "$suite"; then show "$suite"; fi
 done
-# The browser keeps every core busy: alone.
+# Runs alone, because the browser keeps every core busy.
 if wanted e2e; then
   record e2e e2e_suite
   show e2e

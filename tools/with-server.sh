@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command against a development server of its own: fresh data folder, free ports, stopped afterwards.
+# Runs a command against a temporary development server: fresh data folder, free ports, stopped afterwards.
 #   tools/with-server.sh COMMAND…      (FERROBASE_BIN names the binary)
 # The command sees BASE_URL, SUPABASE_URL, INBOX_URL, DATABASE_URL_OF_TEST, SERVER_PID.
 set -euo pipefail

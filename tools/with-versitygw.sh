@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command beside an S3 server that is not ours, versitygw, with a bucket `files`; stopped and removed afterwards.
+# Runs a command with a third-party S3 server, versitygw, with a bucket `files`; stopped and removed afterwards.
 #   tools/with-versitygw.sh COMMAND…
 # The command sees TEST_S3_ENDPOINT, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY.
 set -euo pipefail

@@ -1,4 +1,4 @@
-/** A person takes along what is kept about them, and ends their account. */
+/** A person downloads their data and closes their account. */
 import { readFileSync } from "node:fs";
 import { strFromU8, unzipSync } from "fflate";
 import { mailTo, rpc } from "./fixtures/api";
@@ -50,7 +50,7 @@ test("a person downloads everything and closes the account; the nonprofit keeps 
   await expect(page).toHaveURL(/\/login$/);
   expect((await mailTo(request, person.email, /account is closed/)).text).toContain("Of 1 request(s) the number");
 
-  // whoever comes back is not known, and the nonprofit sees the grant without the person
+  // the account is unknown afterwards, and the nonprofit sees the grant without the person
   await page.goto("/profile");
   await expect(page).toHaveURL(/\/login/);
   const opened = await rpc<{ request: { request_number: string; first_name: string; email: string } }>(

@@ -86,7 +86,7 @@ test.describe("signing in", () => {
     await people.signInByPage(page, account);
     await expect(page).toHaveURL("/select-nonprofit");
     await expect.poll(() => asked.length).toBe(1);
-    // before its answer is there, a page that is left asks again, and should
+    // a page left before the answer has arrived asks again, as it should
     const noted = () => page.evaluate(() => localStorage.getItem("aidbridge-claimed"));
     await expect.poll(noted).not.toBeNull();
     for (const path of ["/profile", "/notifications"]) {
@@ -324,7 +324,7 @@ test.describe("one's own account", () => {
 });
 
 test.describe("a session that ends", () => {
-  /** What supabase-js keeps, changed as `change` says, while no page of the app could notice it. */
+  /** Changes the session stored by supabase-js while no page of the app is open. */
   const tamper = async (page: Page, change: object) => {
     await page.goto("/app-config.json");
     await page.evaluate((values) => {
@@ -413,7 +413,7 @@ test("a browser shows the picture of a second factor as supabase-js hands it ove
   });
   expect(response.ok(), await response.text()).toBe(true);
   const { totp } = (await response.json()) as { totp: { qr_code: string } };
-  // A page without a policy of its own.
+  // A page without a content security policy.
   await page.goto("about:blank");
   const width = await page.evaluate(async (picture) => {
     const image = new Image();

@@ -1,7 +1,7 @@
 /**
- * People ask for help while things break: reloads, the back button, no line, an expired session, a server that is killed. Nothing
- * that was on their screen is lost, and what they send arrives once and as they wrote it. Which things break when is drawn from a
- * seed, so a journey that fails can be walked again. A few journeys here; `just chaos` walks many and writes the report.
+ * People ask for help while things break: reloads, the back button, offline, an expired session, a killed server.
+ * Nothing on their screen is lost, and the request arrives once and as written. A seed determines what breaks when, so
+ * a failed journey can be repeated. A few journeys here; `just chaos` walks many and writes the report.
  */
 import { appendFileSync } from "node:fs";
 import type { APIRequestContext, Page } from "@playwright/test";
@@ -11,7 +11,7 @@ import { expect, test as withPeople, type Account } from "./fixtures/test";
 
 const JOURNEYS = Number(process.env.CHAOS_JOURNEYS ?? 2);
 const FIRST_SEED = Number(process.env.CHAOS_SEED ?? 1);
-/** At most so many things break in a journey. */
+/** The most breakages in a journey. */
 const MOST = Number(process.env.CHAOS_MOST ?? 2);
 
 const test = withPeople.extend<object, { own: OwnServer }>({
@@ -49,11 +49,11 @@ const DISASTERS = ["reload", "back", "offline", "kill", "expired"] as const;
 type Disaster = (typeof DISASTERS)[number];
 
 class Journey {
-  /** By label: what the person has written, and has to find again. */
+  /** The written answers by label, which must all be found again. */
   private readonly written = new Map<string, string>();
   readonly broke: (Disaster | "sending")[] = [];
   private signedInAt = "";
-  /** Of a word that nobody else writes: their last name. */
+  /** A unique last name. */
   readonly surname: string;
 
   constructor(
@@ -68,14 +68,14 @@ class Journey {
 
   private chance = (of: number): boolean => this.random() < of;
 
-  /** By the beginning of its label, which may go on with 'optional'. */
+  /** By the beginning of its label, which may end with 'optional'. */
   private field = (label: string) =>
     this.page
       .getByRole("main")
       .getByLabel(new RegExp(`^${label}`))
       .and(this.page.locator("input, textarea"));
 
-  /** What is on the screen is what was written. */
+  /** Checks that the screen shows the written answers. */
   private async agrees(): Promise<void> {
     await expect(this.page.getByRole("main")).toBeVisible();
     for (const [label, text] of this.written) {
@@ -98,7 +98,10 @@ class Journey {
     this.signedInAt = page.url();
   }
 
-  /** Loads the page anew where only the service worker has it. One that a busy machine starts late leaves a load to the line. */
+  /**
+   * Reloads the page from the service worker only. On a busy machine the worker may start late and leave a load to the
+   * network.
+   */
   private async reloadAlone(): Promise<void> {
     await expect(async () => void (await this.page.reload())).toPass({ timeout: 30_000 });
   }
@@ -106,7 +109,7 @@ class Journey {
   private async break(disaster: Disaster): Promise<void> {
     const { page, own } = this;
     const title = await heading(page).textContent();
-    /** The kinds of help and the list of nonprofits come from the server: without a line the page says so. */
+    /** The kinds of help and the list of nonprofits come from the server: offline the page says so. */
     const needsServer = /type of assistance|nonprofits/i.test(title ?? "");
     switch (disaster) {
       case "reload":
@@ -114,7 +117,7 @@ class Journey {
         break;
       case "back":
         await page.goBack();
-        // before the page that signing in led to is that same page
+        // going back from the page after the sign-in leads to that same page
         if (page.url() !== this.signedInAt) await expect(heading(page)).not.toHaveText(title ?? "");
         await page.goForward();
         break;
@@ -144,7 +147,7 @@ class Journey {
     await this.agrees();
   }
 
-  /** Perhaps something breaks now. */
+  /** May break something now. */
   private async perhaps(): Promise<void> {
     if (this.broke.length >= MOST || !this.chance(0.3)) return;
     const possible = DISASTERS.filter((one) => (one === "expired" ? this.account !== null : true));
@@ -158,13 +161,13 @@ class Journey {
   private async write(label: string, text: string): Promise<void> {
     const field = this.field(label);
     await expect(field).toBeVisible();
-    // an account's address stands
+    // an account's address cannot be edited
     if (!(await field.isEditable())) return;
     if ((await field.inputValue()) !== text) await field.fill(text);
     this.written.set(label, text);
   }
 
-  /** Writes what is asked here; true when the question goes on to another one. */
+  /** Answers the question; true if it leads to another one. */
   private async writeAll(answers: Record<string, string>): Promise<void> {
     for (const [label, text] of Object.entries(answers)) {
       await this.write(label, text);
@@ -215,7 +218,7 @@ class Journey {
     await button(page, "Submit Request").click();
     const number = page.getByTestId("request-number");
     if (killed) {
-      // whether it arrived before is open: it is sent again under the same key
+      // it may already have arrived, so it is sent again with the same key
       this.broke.push("sending");
       await own.killWithoutWarning();
       await own.startAgain();
@@ -262,7 +265,7 @@ class Journey {
   }
 }
 
-/** Walks it, and asks the nonprofit: it has the request once, as it was written. */
+/** Walks the journey and checks that the nonprofit has the request once, as written. */
 async function arrivesWhole(request: APIRequestContext, journey: Journey, email: string): Promise<void> {
   const number = await journey.walk(email);
 

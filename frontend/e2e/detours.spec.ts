@@ -1,4 +1,4 @@
-/** Detours of the requester and of whoever follows a mailed link: nothing typed and nothing sent gets lost on them. */
+/** Detours of requesters and of people who follow a mailed link: nothing typed or sent is lost. */
 import { randomUUID } from "node:crypto";
 import type { Page } from "@playwright/test";
 import { mailTo, rpc } from "./fixtures/api";
@@ -82,7 +82,7 @@ test("a guest's answers come along when they sign in on the way", async ({ page,
   await expect(page.getByText(`Signed in as ${account.email}`)).toBeVisible();
   await expect(page.getByLabel("First name")).toHaveValue("Augustin");
   await expect(page.getByLabel("Last name")).toHaveValue("Guest");
-  // they are the account's now: a draft of it, and nothing of it stays behind for the next person
+  // they belong to the account now, as a draft, and nothing stays in the browser for the next person
   await button(page, "Save draft").click();
   await said(page, "Draft saved");
   await expect.poll(() => page.evaluate(() => localStorage.getItem("aidbridge-request:guest:new"))).toBeNull();
@@ -217,7 +217,7 @@ test("offline, a page says so, keeps what was typed, and 'Try again' goes on", a
   const sent = await ask(request, people, [HARBOR]);
   await page.goto("/request-status");
   await expect(heading(page, "Request Status")).toBeVisible();
-  // what the page needs for its answer is there once it has given one
+  // once the page has answered, its code is loaded
   await page.getByLabel("Request ID").fill("REQ-001");
   await button(page, "Check status").click();
   await expect(page.getByRole("heading", { level: 2, name: "REQ-001" })).toBeVisible();
@@ -254,7 +254,7 @@ test.describe("where addresses are confirmed by mail", () => {
     await expect(heading(page, "Check your email")).toBeVisible();
     await expect(page.getByText(`We sent a link to ${email}.`)).toBeVisible();
     await accessible(page);
-    // each mail's link takes the place of the one before
+    // each mail's link replaces the previous one
     const mail = (count: number) => mailTo(request, email, /confirm/i, { inbox: server.inbox, count });
     await mail(1);
     await button(page, "Send it again").click();

@@ -1,4 +1,4 @@
-/** The donor's side: empty, a pledge, what it did, a message and its answer. */
+/** The donor's side: empty, a pledge, its effect, a message and its answer. */
 import { randomUUID } from "node:crypto";
 import type { APIRequestContext, Page } from "@playwright/test";
 import { rpc } from "./fixtures/api";
@@ -69,7 +69,7 @@ test("a donor pledges, sees what the money did, reads and answers a message", as
   await expect(figure(page, "Total Donated")).toHaveText("$500");
   await expect(figure(page, "People Impacted")).toHaveText("1");
   await expect(figure(page, "Nonprofits Supported")).toHaveText("1");
-  // one person is no group
+  // one person is not a group
   await expect(page.getByText("What it paid for is told once ten people were helped.")).toBeVisible();
   await expect(page.locator(".keys")).toHaveCount(0);
   await expect(page.getByText("Marie-Thérèse")).toHaveCount(0);

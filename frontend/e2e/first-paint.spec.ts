@@ -1,4 +1,4 @@
-/** What stands in index.html: pages that people arrive at, before the app's code has come. */
+/** Prerendered pages, before the app's code has loaded. */
 import { bare as test, expect } from "./fixtures/test";
 
 const pages = [
@@ -21,7 +21,7 @@ test("a page that people arrive at is readable before the app's code has come, a
     await expect(page.locator(".before-app").filter({ visible: true })).toHaveCount(1);
     await page.evaluate(() => document.fonts.ready);
     const stood = await before.boundingBox();
-    // what is typed now would be lost, so nothing takes it
+    // fields are not editable yet, because the input would be lost
     for (const field of await page.locator("input").filter({ visible: true }).all())
       await expect(field).not.toBeEditable();
     await page.unroute(/\/assets\/.*\.js$/);
@@ -90,7 +90,7 @@ test("the first question of the request form waits for nothing but its own files
   await card.click();
   expect(asked).toBeGreaterThan(0);
   await expect(page.getByRole("heading", { level: 1, name: "Choose nonprofits" })).toBeVisible();
-  // the rest does not come: that is said, and the answer stays
+  // the rest fails to load: the page says so, and the answer stays
   const again = page.getByRole("button", { name: "Try again" });
   await expect(again).toBeVisible();
   await page.unroute(rest);

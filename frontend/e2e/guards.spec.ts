@@ -1,4 +1,7 @@
-/** Who may open which address, and where everybody else is led: the guards of the specification's section 6, rule by rule. */
+/**
+ * Who may open which address, and where others are redirected: the guards of the specification's section 6, rule by
+ * rule.
+ */
 import { type APIRequestContext, type Page } from "@playwright/test";
 import { DEMO_PASSWORD } from "./fixtures/api";
 import { write } from "./fixtures/staff";
@@ -30,10 +33,10 @@ const VISITORS: Record<
 };
 type Visitor = string;
 
-/** Where an address leads, and what is said on the way there. */
+/** Where an address redirects, and the toasts on the way. */
 interface Outcome {
   to: string;
-  /** It leads on to the address asked for afterwards. */
+  /** Whether it continues to the requested address afterwards. */
   leadsBack?: boolean;
   says?: readonly string[];
 }
@@ -69,7 +72,7 @@ const HOME: Record<Visitor, Outcome> = {
 };
 
 /**
- * Each rule with each of its outcomes once, by somebody whom it concerns. The whole table, every address times every visitor,
+ * Each rule with each of its outcomes once, by an affected visitor. The whole table, every address times every visitor,
  * is src/app/guard-table.test.ts.
  */
 const SEEN: Record<Visitor, Record<string, Outcome | typeof STAYS>> = {
@@ -78,7 +81,7 @@ const SEEN: Record<Visitor, Record<string, Outcome | typeof STAYS>> = {
   requester: { "/my-requests": STAYS, "/donor-dashboard": { to: "/requester-dashboard" } },
   admin: {
     "/team-management": STAYS,
-    // who has an organization has nothing to found: the page says so, not the guard
+    // visitors with an organization are redirected by the page, not by the guard
     "/nonprofit-onboarding": { to: "/nonprofit-dashboard" },
     "/select-nonprofit": { to: "/nonprofit-dashboard" },
   },
@@ -103,7 +106,7 @@ async function opens(
   outcome: Outcome | typeof STAYS,
   wasSaid: (...words: string[]) => Promise<void>,
 ) {
-  // everybody ends up at a dashboard anyway: that is not kept
+  // dashboards are the default destination and not kept as `next`
   const leadsBack = outcome !== STAYS && outcome.leadsBack && path !== "/dashboard";
   const address = outcome === STAYS ? path : leadsBack ? `${outcome.to}?next=${encodeURIComponent(path)}` : outcome.to;
   await page.goto(path, { waitUntil: "domcontentloaded" });
@@ -133,7 +136,7 @@ for (const [visitor, credentials] of Object.entries(VISITORS)) {
 test("an account without a role is told so, signed out and led to login", async ({ page, people }) => {
   await people.signIn(page, await people.create("requester"));
   await expect(page).toHaveURL("/select-nonprofit");
-  // no road of the product leads to such an account: the answer about it is changed on its way
+  // such an account cannot exist, so the answer is changed on its way
   await page.route("**/rest/v1/rpc/me", async (route) => {
     const response = await route.fetch();
     await route.fulfill({ response, json: { ...((await response.json()) as object), role: null } });

@@ -1,4 +1,4 @@
-/** What others do appears on pages that are open; without the socket the pages say so and ask by themselves. */
+/** Others' changes appear on open pages; without the socket the pages say so and poll. */
 import type { Page, WebSocketRoute } from "@playwright/test";
 import { rpc, tokenOf, DEMO_PASSWORD } from "./fixtures/api";
 import { ask, found, join, opened, submitAs } from "./fixtures/staff";
@@ -6,7 +6,7 @@ import { expect, test } from "./fixtures/test";
 
 const PAUSED = /New answers do not show by themselves right now\. This page looks for them every 30 seconds\./;
 
-/** Lets a test cut the page's sockets, and forbid new ones until it allows them again. */
+/** Lets a test close the page's sockets, and block new ones until it allows them again. */
 async function sockets(page: Page) {
   const open = new Set<WebSocketRoute>();
   let allowed = true;
@@ -25,7 +25,7 @@ async function sockets(page: Page) {
   };
 }
 
-/** Resolves once the page's channel is told of changes: from then on the page asks for nothing by itself. */
+/** Resolves once the page's channel receives changes, so that the page no longer polls. */
 function followed(page: Page): Promise<void> {
   return new Promise((done) => {
     page.on("websocket", (socket) =>
@@ -169,7 +169,7 @@ test("without the socket the page says so and asks by itself; when it stands aga
   await page.clock.runFor(31_000);
   await expect(page.getByText("Please send the letter from your landlord.").first()).toBeVisible();
 
-  // and what changes while the line comes back is read with the join
+  // and changes during the reconnect are read after the join
   await rpc(request, sent.person.accessToken, "withdraw_request", { id: sent.id });
   line.allow();
   await expect(async () => {

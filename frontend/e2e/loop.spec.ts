@@ -1,6 +1,6 @@
 /**
- * The whole loop of the product in one story, with the power cut in the middle: somebody signs up and asks, the server
- * and its database die without warning, a manager approves, the person sees it and has a mail. Nothing is lost.
+ * The whole product in one story, with a crash in the middle: somebody signs up and asks, the server and its database
+ * die without warning, a manager approves, the person sees it and has a mail. Nothing is lost.
  */
 import { randomUUID } from "node:crypto";
 import { DEMO_PASSWORD } from "./fixtures/api";

@@ -1,6 +1,6 @@
 /**
- * The specification's messages that no journey passes by: calls that fail on their way, empty lists,
- * and accounts in a state that takes some doing. `src/messages/specification.test.ts` lists every message and its test.
+ * The specification's messages that no other journey shows: failing calls, empty lists, and accounts in unusual states.
+ * `src/messages/specification.test.ts` lists every message and its test.
  */
 import type { Page, Route } from "@playwright/test";
 import { rpc } from "./fixtures/api";
@@ -16,7 +16,7 @@ const said = async (page: Page, ...words: string[]) => {
   }
 };
 
-/** A refusal that the app has no words of its own for. */
+/** An error without a specific text in the app. */
 const authFault = (route: Route) =>
   route.fulfill({ status: 422, json: { code: 422, error_code: "unheard_of", msg: "unheard of" } });
 const dataFault = (route: Route) =>
@@ -150,7 +150,7 @@ test.describe("roles", () => {
   test("a role that the app does not know", async ({ page, people }) => {
     await people.signIn(page, await people.create("requester"));
     await expect(page).toHaveURL("/select-nonprofit");
-    // the database takes no such role: the answer about it is changed on its way
+    // the database allows no such role, so the answer is changed on its way
     await page.route("**/rest/v1/rpc/me", async (route) => {
       const response = await route.fetch();
       await route.fulfill({ response, json: { ...((await response.json()) as object), role: "emperor" } });
@@ -246,7 +246,7 @@ test.describe("requests", () => {
     await rpc(request, sent.person.accessToken, "select_nonprofit", { nonprofit_id: "np-001" });
     await people.signIn(page, sent.person);
     await expect(page).toHaveURL("/requester-dashboard");
-    // a sent request keeps its nonprofits: the answer about them is changed on its way
+    // a sent request keeps its nonprofits, so the answer is changed on its way
     await page.route("**/rest/v1/rpc/request_detail", async (route) => {
       const response = await route.fetch();
       await route.fulfill({ response, json: { ...((await response.json()) as object), nonprofits: [] } });

@@ -2,7 +2,7 @@
 import { expect, test } from "./fixtures/test";
 
 test("a page whose file is missing loads itself anew, once, and then says so", async ({ page }) => {
-  // of the version that is gone: every file that is not yet loaded
+  // all files of the old version that are not loaded yet
   await page.goto("/");
   let asked = 0;
   const missing = "**/assets/*.js";

@@ -1,4 +1,4 @@
-/** Deciding on a request: approve, decline, ask for more; who may, and who was faster. */
+/** Deciding on a request: approve, decline, ask for more; permissions and concurrent decisions. */
 import { mailTo, rpc } from "./fixtures/api";
 import { ask, found, join, opened, submitAs } from "./fixtures/staff";
 import { answer, figure, toast } from "./fixtures/staff-pages";
@@ -92,7 +92,7 @@ test.describe("deciding on a request", () => {
     await answer(page, "Request More Information");
     const dialog = page.getByRole("dialog");
     await expect(dialog.getByRole("button", { name: "Request information" })).toBeDisabled();
-    // a tick is enough; what is ticked stands above what is written
+    // a tick is enough; ticked items are listed above the notes
     await dialog.getByRole("checkbox", { name: "Proof of income" }).click();
     await expect(dialog.getByRole("button", { name: "Request information" })).toBeEnabled();
     await dialog.getByLabel("What do you need?").fill("Please send the letter from the new job.");
@@ -145,7 +145,7 @@ test.describe("deciding on a request", () => {
       await expect(page.locator(".page-head")).toContainText(number);
       const { pathname } = new URL(page.url());
       await press("button", "Approve Request");
-      // the amount that was asked for stands there already
+      // the requested amount is prefilled
       await press("button", /^Approve for/);
       await expect(toast(page, "Request Approved").filter({ hasText: number })).toBeVisible();
       expect(new URL(page.url()).pathname).toBe(pathname);

@@ -1,4 +1,4 @@
-/** Founding an organization, and the role in it. */
+/** Creating an organization, and the role in it. */
 import { toast } from "./fixtures/staff-pages";
 import { expect, test } from "./fixtures/test";
 

@@ -35,7 +35,7 @@ test("the team: invite, accept by mail, edit, deactivate, activate", async ({
   await page.getByLabel("Full name").click();
   await expect(open).toHaveCount(0);
   await page.getByRole("button", { name: "Send invitation" }).click();
-  // the founder's own address is not proved yet: the invitation waits, and goes with the proof
+  // the founder's own address is not proved yet: the invitation waits, and is sent after the proof
   await expect(toast(page, "Team Member Added")).toContainText("as soon as you have confirmed your own email address");
   const row = page.getByRole("row").filter({ hasText: "Tomasz Kowalczyk" });
   await expect(row).toContainText("Not sent yet");

@@ -1,4 +1,7 @@
-/** A guest's way by number and mailed code: seeing, correcting, answering with a paper and withdrawing, on a second device too. */
+/**
+ * A guest's access by number and mailed code: viewing, correcting, answering with a document and withdrawing, also on a
+ * second device.
+ */
 import { randomUUID } from "node:crypto";
 import { mailTo, rpc, tokenOf } from "./fixtures/api";
 import { answersOf } from "./fixtures/staff";
@@ -69,7 +72,7 @@ test("a guest opens a request with a mailed code, answers with a paper, and with
   await page.goto(`/request-status?id=${number}`);
   await expect(page.getByText("It waits for you.")).toBeVisible();
   await page.getByRole("link", { name: "Answer with a code by email" }).click();
-  // the way in is kept in this tab
+  // the access is kept in this tab
   await expect(page.getByText("Please send the letter.")).toBeVisible();
   await page.locator("input[type=file]").setInputFiles(PDF);
   await page.getByRole("button", { name: "Send documents" }).click();

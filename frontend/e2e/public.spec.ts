@@ -99,7 +99,7 @@ test("each of the three posts opens from the blog", async ({ page }) => {
   expect([...addresses].toSorted()).toEqual(["/blog/1", "/blog/2", "/blog/3"]);
   for (const address of addresses) {
     await page.goto(address);
-    // the view that stands while the page loads has a heading, too
+    // the loading view has a heading, too
     const heading = page.getByRole("article").getByRole("heading", { level: 1 });
     await expect(heading).toBeVisible();
     await expect(page).toHaveTitle(`${await heading.innerText()} · AidBridge`);

@@ -14,12 +14,12 @@ const button = (page: Page, name: string | RegExp) => page.getByRole("button", {
 const toast = (page: Page, words: string | RegExp) =>
   expect(page.locator(".toast").getByText(words).first()).toBeVisible();
 
-/** Searches for the nonprofit and ticks it once it stands alone: the whole list that stood there before goes away. */
+/** Searches for the nonprofit and ticks it once it is the only result. */
 async function chooseHarbor(page: Page) {
   await page.getByLabel("Search nonprofits").fill("Harbor Relief");
   const cards = page.getByRole("group", { name: "Nonprofits" }).getByRole("checkbox");
   await expect(cards).toHaveCount(1);
-  // the wizard has ticked it already for who selected it before
+  // the wizard ticks a previously selected nonprofit
   await cards.check();
 }
 
@@ -169,7 +169,7 @@ test("the whole wizard works from the keyboard alone", async ({ page }) => {
   await page.goto("/submit-request");
   await button(page, /^Rent Support/).focus();
   await page.keyboard.press("Enter");
-  /** A new step takes the focus: from there the keys go on. */
+  /** A new step takes the focus, so keyboard navigation continues there. */
   const stands = async (name: string) => {
     await expect(heading(page, name)).toBeVisible();
     await expect(page.getByRole("main")).toBeFocused();
@@ -594,7 +594,7 @@ test("a first save whose answer gets lost is one draft, and the request that is 
   await people.signIn(page, account);
   let saved = 0;
   await page.route("**/rest/v1/rpc/save_draft", async (route) => {
-    // one that arrives after the request went out is refused
+    // a save that arrives after the request was sent is refused
     if ((await route.fetch()).ok()) saved++;
     await route.abort("connectionreset");
   });
@@ -637,7 +637,7 @@ test("offline and server faults lose nothing, and a repeated submit gives the sa
   await expect(page.getByRole("alert").getByText(/We cannot reach the server\. Nothing is lost\./)).toBeVisible();
   await expect(page.getByText("Not sent yet")).toBeVisible();
 
-  // it goes by itself; the server takes it, and its answer is lost on the way back
+  // it is sent automatically; the server accepts it, and the answer is lost
   let first = "";
   await page.route("**/rest/v1/rpc/submit_request", async (route) => {
     const response = await route.fetch();
@@ -654,7 +654,7 @@ test("offline and server faults lose nothing, and a repeated submit gives the sa
   await button(page, "Submit Request").dblclick();
   await expect(page.getByTestId("request-number")).toHaveText(first);
   expect(sent, "a double tap sends once").toBe(1);
-  // a reload just when it went out, and the way back, find the confirmation and no empty form
+  // a reload right after sending, and going back, show the confirmation and no empty form
   await page.goto("/submit-request?step=review");
   await expect(page.getByTestId("request-number")).toHaveText(first);
 });

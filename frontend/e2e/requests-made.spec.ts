@@ -107,14 +107,14 @@ test.describe("ten thousand requests", () => {
   /** One page of rows weighs far less than this; all of them weigh megabytes. */
   const PAGE_OF_ROWS = 40_000;
 
-  /** `writes`: what the page writes by itself. */
+  /** `writes`: the number of the page's own writes. */
   const lightCalls = async (page: Page, { writes = 0 } = {}) => {
     const calls = await callsOf(page);
     expect(calls.filter((call) => call.bytes > PAGE_OF_ROWS)).toEqual([]);
     const different = new Set(calls.map((call) => call.target)).size;
     expect(different).toBeLessThanOrEqual(10);
-    // once for the page, once more when changes are told from then on (nobody knows what was missed in between), and
-    // once more when what the page itself wrote is told
+    // once for the page, once more after joining the channel (changes may have been missed in between), and once for
+    // each of the page's own writes
     expect(calls.length).toBeLessThanOrEqual((2 + writes) * different);
   };
 

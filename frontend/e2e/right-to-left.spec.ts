@@ -1,6 +1,6 @@
 /**
- * The pages read from the right, in a pseudo-language made of the catalogue (`?lang=ar-XB`): they fit, they are mirrored, and no
- * text of theirs comes from outside the catalogue.
+ * Right-to-left pages, in a pseudo-language made from the catalogue (`?lang=ar-XB`): they fit, are mirrored, and have
+ * no text from outside the catalogue.
  */
 import { DEMO_PASSWORD } from "./fixtures/api";
 import { expect, test } from "./fixtures/test";
@@ -34,7 +34,7 @@ const REQUESTER = ["/requester-dashboard", "/my-requests", "/request-drafts", "/
 const NAMES =
   /^(AidBridge|Aid|Bridge|Facebook|Instagram|LinkedIn|REQ-\d+|Portland.*|.*@.*|.*\.example|Lakeside Food Bank|Harbor Relief Fund|Clinique Bon Repos|Open Door Learning Fund|Puente Pequeño|Marie-Thérèse D\.|Abdirahman Y\.|Ruth Okonkwo)$/;
 
-/** What the page shows of words that did not come through the catalogue. */
+/** Visible text that did not come from the catalogue. */
 const loose = (page: Page) =>
   page.evaluate(() => {
     const texts: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * Every address of the specification's route table, opened by the audience it is for: the page is there, fits the screen,
- * can be touched on phones, and axe finds nothing serious on it in either theme. A new address fails the last test until
- * somebody opens it here.
+ * Every address of the specification's route table, opened by the audience it is for: the page is there, fits the
+ * screen, can be touched on phones, and axe finds nothing serious on it in either theme. A new address fails the last
+ * test until it is opened here.
  */
 import type { Page } from "@playwright/test";
 import { paths } from "../src/app/paths";

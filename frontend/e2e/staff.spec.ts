@@ -1,4 +1,4 @@
-/** What a working day brings to a nonprofit's staff: documents, closed doors, a session that ends, figures that move. */
+/** A working day of a nonprofit's staff: documents, refused pages, an expired session, changing figures. */
 import { randomUUID } from "node:crypto";
 import type { APIRequestContext, Locator, Page } from "@playwright/test";
 import { apiKey, mailTo, rpc } from "./fixtures/api";
@@ -137,8 +137,8 @@ test("the last admin closes the organization: people are told and nothing of it 
 
 test.describe("a session that ends with a dialog open", () => {
   /**
-   * Presses a button when the tab's session is as it is when the server no longer knows it. In one go: supabase-js looks at
-   * the session from time to time by itself, and would leave the page before.
+   * Presses a button with a session that the server no longer knows. In one step, because supabase-js checks the
+   * session periodically and would leave the page first.
    */
   const pressAfterTheEnd = (button: Locator) =>
     button.evaluate((element: HTMLButtonElement) => {
@@ -284,7 +284,7 @@ test("one gift, one decision and one payout move each figure: dashboard, budget,
     await expect(page.getByRole("heading", { name: "Utilization 20%" })).toBeVisible();
     await theirs.reload();
     await expect(figure(theirs, "People Impacted")).toHaveText("1");
-    // What fewer than ten people were helped with is not told.
+    // Groups of fewer than ten people are not shown.
     await expect(theirs.locator(".keys")).toHaveCount(0);
   });
 

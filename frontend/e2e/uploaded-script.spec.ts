@@ -1,7 +1,7 @@
-/** A script that somebody uploaded does not run on the app's origin: not in a page of ours, and not as a page of its own. */
+/** An uploaded script does not run on the app's origin, neither in a page of ours nor as a page itself. */
 import { expect, test } from "./fixtures/test";
 
-/** The secret key that everybody knows, which a development server takes. */
+/** The public secret key accepted by a development server. */
 const SECRET_KEY = "sb_secret_N7UND0UgjKTVK-Uodkm0Hg_xSvEMPvz";
 
 test("an uploaded script runs neither in a page of the app nor as a page of its own", async ({ page, request }) => {

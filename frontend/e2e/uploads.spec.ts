@@ -1,4 +1,4 @@
-/** Documents on a bad line: a photo made smaller on the phone, and an upload that goes on where it broke off. */
+/** Documents on a slow connection: a photo shrunk on the phone, and a resumed upload. */
 import { expect, test } from "./fixtures/test";
 
 test("a photo is made smaller, and its upload survives a line that breaks", async ({ page, browserName }) => {

@@ -1,6 +1,7 @@
 /**
- * No screen waits for the API more than twice in a row: first who is here, then all that the screen shows.
- * Measured on the desk alone (playwright.config.ts): every size of screen asks for the same.
+ * No screen waits for the API more than twice in a row: first for who is signed in, then for everything
+ * else. Measured on the desktop only (playwright.config.ts), because every screen size sends the same
+ * requests.
  */
 import type { BrowserContext, Page } from "@playwright/test";
 import { DEMO_PASSWORD, rpc, tokenOf } from "./fixtures/api";
@@ -8,7 +9,7 @@ import { expect, test } from "./fixtures/test";
 import { wavesOf, type Wave } from "./fixtures/waves";
 
 const DEEPEST = 2;
-/** Pages of one browser that are measured at a time: most of it is waiting for them to ask for nothing more. */
+/** Pages measured at a time: most of the time is waiting until they send no more requests. */
 const AT_A_TIME = 3;
 
 /** What asked for the server's settings. */

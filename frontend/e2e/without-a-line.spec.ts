@@ -1,4 +1,4 @@
-/** The request form on a line that breaks: what the service worker keeps, what it never keeps, and its next version. */
+/** The request form offline: what the service worker caches, what it never caches, and its next version. */
 import { randomUUID } from "node:crypto";
 import { createServer, request as ask, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,7 +20,7 @@ const kept = (page: Page) =>
     return { names, paths: all.flat().map(({ url }) => new URL(url).pathname) };
   });
 
-/** The worker is there, and keeps what the page has used. */
+/** Waits until the worker is active and has cached the page's files. */
 async function workerStands(page: Page): Promise<void> {
   await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
   await expect.poll(async () => (await kept(page)).paths.some((path) => path.endsWith(".woff2"))).toBe(true);
@@ -34,7 +34,7 @@ test("a request that is written, reloaded and to be sent without a line goes out
   await page.goto("/submit-request");
   await expect(button(page, /^Food Assistance/)).toBeVisible();
   const workers = () => page.evaluate(async () => (await navigator.serviceWorker.getRegistrations()).length);
-  // the first question pays for nothing of it
+  // the first question does not load it
   expect(await workers()).toBe(0);
   await answerAll(page, `line-${randomUUID()}@test.example`);
   await workerStands(page);
@@ -112,7 +112,7 @@ const changes: Record<string, (text: string) => string> = {
   "/": (text) => `${text}<!-- /assets/next.js -->`,
 };
 
-/** The server behind a road of its own, on which the next version of the worker comes. */
+/** A proxy before the server that can serve the next version of the worker. */
 async function road(target: string): Promise<{ url: string; update: () => void; server: Server }> {
   let next = false;
   const server = createServer((asked, answer) => {
@@ -162,7 +162,7 @@ test("a new version leaves open pages as they are, and the next visit has it", a
   await other.reload();
   await workerStands(other);
 
-  // two pages are open: both keep what they have
+  // two pages are open, and both keep their files
   expect((await kept(page)).names).toEqual([old, "aidbridge-shell-next"]);
   expect(await waits()).toBe(true);
 

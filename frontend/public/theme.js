@@ -1,6 +1,6 @@
-// Before the first paint: the chosen theme on <html> (without a choice the system decides), and which of the pages that
-// stand in index.html this address shows (somebody may be signed in: then the page waits to know who). Their code is asked
-// for now, not when the app has found out that it needs it.
+// Before the first paint: sets the chosen theme on <html> (without a choice the system decides), and shows the
+// address's prerendered page (unless somebody may be signed in: then the page waits). Its code is preloaded now, not
+// when the app finds out that it needs it.
 try {
   var theme = localStorage.getItem("theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;

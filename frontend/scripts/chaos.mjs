@@ -1,6 +1,6 @@
 /**
- * Walks many journeys of e2e/chaos.spec.ts and says what broke on them: `just chaos 200 --write docs/reports/chaos.md`. With
- * `--log FILE` it reads what an earlier run wrote there (CHAOS_LOG) and walks none. Fails when a journey lost something.
+ * Walks many journeys of e2e/chaos.spec.ts and reports what broke: `just chaos 200 --write docs/reports/chaos.md`. With
+ * `--log FILE` it reads what an earlier run wrote there (CHAOS_LOG) and walks none. Fails if a journey lost something.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

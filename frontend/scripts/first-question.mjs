@@ -1,7 +1,8 @@
 /**
- * What the request form's first question costs on a bad line: 280 kbit/s, 800 ms round trip, a CPU slowed four times and an
- * empty cache. `just first-question`, against a server (BASE_URL): every byte that comes before the question can be answered, when
- * that is, and when the next step stands after it was answered at once. `--write FILE` keeps it as a report.
+ * The cost of the request form's first question on a slow connection: 280 kbit/s, 800 ms round trip, a CPU slowed four
+ * times and an empty cache. `just first-question`, against a server (BASE_URL): every byte that comes before the
+ * question can be answered, when that is, and when the next step stands after it was answered at once. `--write FILE`
+ * keeps it as a report.
  */
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";

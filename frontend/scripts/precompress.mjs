@@ -1,4 +1,4 @@
-/** Puts .br and .gz beside each compressible file of dist/, so that the server never compresses on the road. */
+/** Puts .br and .gz beside each compressible file of dist/, so that the server never compresses at request time. */
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";

@@ -1,6 +1,6 @@
 /**
- * Writes the markup of pages that people arrive at into dist/index.html: `#root` holds it until the app takes its place.
- * Beside it, for `public/theme.js`, which files the code of these pages is in, so that they are asked for at once.
+ * Writes the markup of entry pages into dist/index.html, in `#root` until the app replaces it. Also writes the file
+ * names of these pages' code for `public/theme.js`, which preloads them.
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

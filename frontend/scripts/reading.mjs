@@ -1,6 +1,6 @@
 /**
- * How hard our words are to read, by a formula made for each language, and by the length of sentences and words where there is none.
- * Fails above the limits. `npm run check` runs it.
+ * Measures the readability of our texts by a formula per language, or by the length of sentences and words if there is
+ * none. Fails above the limits. `npm run check` runs it.
  */
 import { readFileSync } from "node:fs";
 import { formatter } from "@lingui/format-po";
@@ -17,7 +17,7 @@ const english = (word) => {
   return Math.max(1, (spoken.match(/[aeiouy]{1,2}/g) ?? []).length);
 };
 
-/** Each with the number that a text of ours must keep, and what it means. */
+/** Each with its limit and its meaning. */
 const LANGUAGES = {
   en: {
     formula: "Flesch-Kincaid grade",

@@ -51,7 +51,7 @@ for (const who of [null, "requester", "manager", "donor"]) {
       for (const [name, path, owner] of shots) {
         if (owner !== who) continue;
         await page.goto(base + path);
-        // on a busy machine the network is idle long before the page stands
+        // on a busy machine the network is idle long before the page is rendered
         await page.getByRole("main").getByRole("heading", { level: 1 }).first().waitFor();
         await page.waitForFunction(() => !document.querySelector("main .sk, main [aria-busy=true]"));
         await page.waitForLoadState("networkidle");

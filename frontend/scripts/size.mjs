@@ -1,6 +1,7 @@
 /**
- * What two arrivals take: the landing page's JavaScript, and all that comes before the request form's first question can be
- * answered. Fails above a limit. Runs at the end of every build; the pages that load more are printed with `--all`.
+ * Sizes of two entry pages: the landing page's JavaScript, and everything loaded before the request form's first
+ * question can be answered. Fails above a limit. Runs at the end of every build; the pages that load more are printed
+ * with `--all`.
  */
 import { readFileSync } from "node:fs";
 import { brotliCompressSync, gzipSync } from "node:zlib";

@@ -1,6 +1,6 @@
 /**
- * Looks through the built styles and code for what Chrome 100 and Safari 15.4 do not know. The build target writes syntax in
- * their terms; what a browser has to bring itself is looked for here, by name. Runs at the end of every build.
+ * Searches the built styles and code for features that Chrome 100 and Safari 15.4 lack. The build target converts
+ * syntax; this searches for APIs by name. Runs at the end of every build.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -35,7 +35,7 @@ const code = {
   "OffscreenCanvas (Safari 16.4)": /\bnew OffscreenCanvas\(/,
 };
 
-/** What stands inside `@supports` is for those who have it. */
+/** Rules inside `@supports` are only for browsers that have the feature. */
 function outsideOfSupports(css) {
   let rest = "";
   let at = 0;

@@ -21,7 +21,7 @@ export function formsOf(message) {
   return forms;
 }
 
-/** Notifications are kept in English and said by the app; names of things stand in mails. */
+/** Notifications are stored in English and rendered by the app; names of things appear in mails. */
 const wanted = (language, key) =>
   key.startsWith("mail.") || (language === "en" ? key.startsWith("notification.") : key.startsWith("names."));
 

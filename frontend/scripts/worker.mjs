@@ -1,6 +1,6 @@
 /**
- * Builds the service worker, dist/sw.js: which files it keeps from the start is known when all others are built. The rest of a form
- * that stands on a page is kept as pages use it (src/lib/offline-shell.ts).
+ * Builds the service worker, dist/sw.js, after all other files, because it contains the list of files to cache. Further
+ * files are cached as pages use them (src/lib/offline-shell.ts).
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = new URL("../dist/", import.meta.url);
 const manifest = JSON.parse(readFileSync(new URL(".vite/manifest.json", dist), "utf8"));
 
-/** The request form, for a guest and for who is signed in, with all that it asks for on its way. */
+/** The request form, for guests and signed-in users, with all its files. */
 const shell = [
   "index.html",
   "src/app/routes/public/request-form.tsx",

@@ -1,6 +1,6 @@
-// What bounds the p99 of a read while a password is compared beside it? `GET /user` on one connection, quiet and beside one
-// sign-in at a time, with the threads that hash scheduled in several ways. Needs chrt, taskset, python3 and root; run it on a quiet
-// machine. It turns sched_autogroup_enabled off for its last variant and on again.
+// What limits the p99 of a read while a password is compared? Measures `GET /user` on one connection, alone and during
+// one sign-in at a time, with several ways of scheduling the hashing threads. Needs chrt, taskset, python3 and root;
+// run it on a quiet machine. It turns sched_autogroup_enabled off for its last variant and on again.
 //
 //   node tools/bench/auth-scheduling.mjs [--seconds 10] [--rounds 3]
 import { execFileSync } from "node:child_process";
@@ -22,8 +22,9 @@ const { works } = await signUp(1);
 const hashing = () => readdirSync(`/proc/${server.pid}/task`)
   .filter((thread) => readFileSync(`/proc/${server.pid}/task/${thread}/comm`, "utf8").trim() === "hash");
 const each = (program, ...words) => hashing().forEach((thread) => execFileSync(program, [...words, thread], { stdio: "ignore" }));
-// Linux 6.12 and later: a thread that asks for long slices is preempted at once by whoever wakes up with a shorter one, also
-// across the groups in which niceness does not count. struct sched_attr: size, policy, flags, nice, priority, runtime in ns, …
+// Linux 6.12 and later: a thread that requests long slices is preempted at once by any thread that wakes up with a
+// shorter one, also across groups, between which niceness does not count. struct sched_attr: size, policy, flags, nice,
+// priority, runtime in ns, …
 const slices = (nice, ms) => each("python3", "-c", `import ctypes, os, struct, sys
 attr = struct.pack('IIQiIQQQ', 48, 0, 0, ${nice}, 0, ${ms * 1e6}, 0, 0)
 sys.exit(ctypes.CDLL(None).syscall({'x86_64': 314, 'aarch64': 274}[os.uname().machine], int(sys.argv[1]), attr, 0))`);

@@ -1,4 +1,4 @@
-// The auth server under test, the people who have accounts there, and what is asked of it.
+// The auth server under test, its accounts, and the measured requests.
 import * as bench from "./cluster.mjs";
 
 export const password = "correct horse battery";
@@ -18,11 +18,11 @@ export const serverSettings = () => ({
   GOTRUE_SITE_URL: "http://127.0.0.1:3000", GOTRUE_JWT_SECRET: "bench-secret-of-forty-characters-0123456", GOTRUE_JWT_EXP: "3600",
   GOTRUE_JWT_AUD: "authenticated", GOTRUE_JWT_DEFAULT_GROUP_NAME: "authenticated", GOTRUE_MAILER_AUTOCONFIRM: "true",
   GOTRUE_EXTERNAL_EMAIL_ENABLED: "true",
-  // Wrong passwords are measured one after the other: what they cost, not how long they wait.
+  // Wrong passwords are measured without throttling: their cost, not their delay.
   FERROBASE_GUESS_LIMITS: "false",
 });
 
-/** Signs up one person per connection; answers them, the works of a measurement, and a sign-in as a request. */
+/** Signs up one person per connection; returns them, the works of a measurement, and a sign-in request. */
 export async function signUp(connections) {
   const people = [];
   for (let number = 0; number < connections; number++) {

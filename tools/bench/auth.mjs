@@ -23,7 +23,7 @@ const head = bench.circumstances();
 prepareDatabase();
 
 const settings = serverSettings();
-// The first start brings the schema up to date; the later ones find it so.
+// The first start migrates the schema; later ones find it up to date.
 const starts = [];
 let server = await bench.startServer("auth", settings, "/health");
 const firstStart = server.firstMs;
@@ -51,7 +51,7 @@ const seen = { user: [], refresh: [], password: [] };
 const bare = [];
 for (let round = 0; round < rounds; round++) {
   seen.user.push(await measure(works.user));
-  // Every connection refreshes a family of its own, begun by a fresh sign-in.
+  // Every connection refreshes its own token family, from a new sign-in.
   const initial = [];
   for (const { email } of people) {
     const session = await bench.call("/token?grant_type=password", { method: "POST", headers: json, body: JSON.stringify({ email, password }) });

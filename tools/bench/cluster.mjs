@@ -1,4 +1,4 @@
-// A PostgreSQL cluster of the benchmark's own, the server under test beside it, and what the kernel says of both.
+// The benchmark's PostgreSQL cluster, the server under test, and the kernel's figures for both.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
@@ -14,7 +14,7 @@ export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 const running = [];
 let folder;
 
-/** Ends with one line when a program that the benchmark needs is not there. */
+/** Exits with one line if a required program is missing. */
 export function requirePrograms() {
   const missing = ["psql", "pgbench"].filter((name) => spawnSync(name, ["--version"]).error);
   if (missing.length > 0) {
@@ -58,12 +58,12 @@ export function startCluster(further = []) {
   ];
   owner("pg_ctl", ["-D", data, "-s", "-w", "-l", join(folder, "log"), "-o", settings.join(" "), "start"]);
   process.on("exit", () => {
-    // Each leads a group of its own: nginx's workers would outlive their master.
+    // Each leads its own process group, because nginx's workers would outlive their master.
     for (const child of running) {
       try {
         process.kill(-child.pid, "SIGKILL");
       } catch {
-        // It has just ended.
+        // Already ended.
       }
     }
     try {
@@ -79,7 +79,7 @@ export function startCluster(further = []) {
 
 export const uri = (user, database = "postgres") => `postgresql://${user}@127.0.0.1:${dbPort}/${database}`;
 
-/** Runs a script as superuser; answers what psql printed, unaligned. */
+/** Runs a script as superuser; returns psql's unaligned output. */
 export function sql(script, { user = "postgres", database = "postgres", output = "pipe" } = {}) {
   const result = spawnSync("psql", ["-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", uri(user, database)], {
     input: script, encoding: "utf8", stdio: ["pipe", output, "pipe"], maxBuffer: 1 << 28,
@@ -89,8 +89,8 @@ export function sql(script, { user = "postgres", database = "postgres", output =
 }
 
 /**
- * Starts a program in a session of its own, as an init system or a container would: Linux may share the cores out between
- * sessions, and the server would share one portion with the load generator. It ends with the benchmark all the same.
+ * Starts a program in its own session, as an init system or container would: Linux may divide the cores between
+ * sessions, and the server would share its portion with the load generator. It still ends with the benchmark.
  */
 export function spawnApart(program, words, options) {
   const child = spawn(program, words, { ...options, detached: true });
@@ -99,7 +99,7 @@ export function spawnApart(program, words, options) {
   return child;
 }
 
-/** Starts the server and waits for its first 200; answers the process and the milliseconds from exec to then. */
+/** Starts the server and waits for its first 200; returns the process and the milliseconds since exec. */
 export async function startServer(only, settings, path) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PGRST|GOTRUE|FERROBASE|DATABASE)_/.test(name)));
   const log = openSync(join(folder, `${only}.log`), "a");
@@ -153,7 +153,7 @@ export function load(mode, ...words) {
   });
 }
 
-/** What `load pauses` found, in words: pauses that no program here makes are in every latency that is measured. */
+/** The result of `load pauses` in words: pauses of the machine itself, which are part of every measured latency. */
 export const stillness = ({ share, longest_ms }) =>
   `its cores stood still (for more than 0.2 ms at a time) for ${one(share * 100)} % of the time, ${one(longest_ms)} ms at the longest`;
 

@@ -32,7 +32,7 @@ bench.requirePrograms();
 if (values.write && !values.shared) await bench.waitForQuiet();
 const cluster = bench.startCluster(["-c wal_level=logical"]);
 const head = bench.circumstances({ isShared: values.shared });
-// The platform, and two tables: one that everybody may read, one whose policy looks at each reader's claims.
+// The platform and two tables: one readable by everybody, one with a policy on the reader's claims.
 const migrations = join(cluster.folder, "migrations");
 mkdirSync(migrations);
 writeFileSync(join(migrations, "1_bench.sql"), `
@@ -92,7 +92,7 @@ function generate(mode, job) {
   return { line, end: () => (child.stdin.end(), ended) };
 }
 
-/** Memory in kB that each of so many idle sockets takes of a server that has seen some before. */
+/** Memory in kB per idle socket, on a server that has already had some. */
 async function idleSockets(pid, job) {
   const warm = generate("hold", { ...job, count: Math.min(200, idle) });
   await warm.line();
@@ -121,7 +121,7 @@ async function trips() {
   return Number(text.match(/^ferrobase_realtime_visibility_round_trips_total (\d+)$/m)[1]);
 }
 
-/** Rows inserted one by one while everybody listens; with the round trips that each cost. */
+/** Inserts rows one by one while everybody listens; also counts the round trips of each. */
 async function changed(table, tokens) {
   bench.sql(`truncate public.${table}`);
   const write = (number) => bench.sql(`insert into public.${table} values (${number}, (extract(epoch from clock_timestamp()) * 1e6)::bigint)`);
@@ -136,7 +136,7 @@ async function changed(table, tokens) {
   }
   const figure = await listening.line();
   await listening.end();
-  // The first change of a table has it looked up.
+  // The first change of a table also loads its definition.
   return { ...figure, first: counts[0], trips: Math.max(...counts.slice(1)) };
 }
 

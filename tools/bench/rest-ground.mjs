@@ -1,5 +1,5 @@
-// The ground of `rest.mjs` and `soak.mjs`: a schema whose policies show each user only its own rows, thirty users of three
-// roles, and four kinds of requests with the answer that each of these users must get.
+// The fixtures of `rest.mjs` and `soak.mjs`: a schema whose policies show each user only its own rows, thirty users of
+// three roles, and four kinds of requests with each user's expected answer.
 import { createHmac } from "node:crypto";
 import * as bench from "./cluster.mjs";
 
@@ -50,7 +50,7 @@ const row = (id) => `"id":${id},"reader":"${roles[id % 3]}","owner":"user-${id %
 
 // Item ids stride through all users; in the read, every tenth request asks for somebody else's row and must get none.
 const asks = Array.from({ length: 1500 }, (_, turn) => ({ id: (turn * 7) % items, user: users[((turn * 7) % items) % 30], turn }));
-// `aim`: of the twin's rate; `aimsTwin`: the twin's rate on the machine where the aims were set, as told with them.
+// `aim`: fraction of the twin's rate; `aimsTwin`: the twin's rate on the machine where the aims were set.
 export const works = [
   { name: "one row, JWT + row level security", aim: 0.6, aimsTwin: 44_000, variable: "id",
     requests: asks.map(({ id, user, turn }) => turn % 10 === 9

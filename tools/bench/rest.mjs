@@ -32,7 +32,7 @@ chmodSync(cluster.folder, 0o755);
 
 lay(largeRows);
 
-/** Asks the server once while PostgreSQL logs its statements; answers [{text, parameters}] of that transaction. */
+/** Sends one request while PostgreSQL logs its statements; returns [{text, parameters}] of that transaction. */
 async function statementsOf(request) {
   const log = join(cluster.folder, "log");
   const from = statSync(log).size;
@@ -187,7 +187,7 @@ do $$ begin for n in 1..${Math.ceil(tables / 20) - 1} loop
   execute format('create table bench.t_${part}_%s (id int primary key, name text not null, other int references bench.t_${part}_%s)', n, n - 1); end loop; end $$;`).join("\n")}
 vacuum analyze;`, { database: "many" });
 let manyMemory = 0;
-// What the cluster still writes of the work before is none of a start.
+// Flush earlier writes, which are not part of a start.
 bench.sql("checkpoint");
 for (let round = 0; round < Math.max(9, rounds); round++) {
   for (const database of round < 3 ? ["postgres", "many"] : ["postgres"]) {
@@ -198,8 +198,8 @@ for (let round = 0; round < Math.max(9, rounds); round++) {
   }
 }
 
-// Requests while the schema changes: every quarter of a second a table is made (an event trigger tells the server) or a
-// reload is asked for by NOTIFY. Beside it the same requests while nothing changes.
+// Requests while the schema changes: every quarter of a second a table is created (an event trigger notifies the
+// server) or a reload is requested by NOTIFY. For comparison, the same requests without changes.
 async function whileSchemaChanges(database) {
   bench.sql(`create or replace function bench.tell() returns event_trigger language plpgsql as $$ begin notify pgrst, 'reload schema'; end $$;
 create event trigger tell on ddl_command_end execute function bench.tell();`, { database });

@@ -2,8 +2,8 @@
 //
 //   node tools/bench/soak.mjs [--minutes 60] [--shared] [--write docs/reports/soak-rest.md]
 //
-// Thirty users of three roles take turns on every connection; each response is compared with what that user may see, and a
-// wrong one ends the run. Every half minute the schema changes and a large table is read to its end. Environment: as
+// Thirty users of three roles alternate on every connection; each response is compared with what that user may see, and
+// a wrong one ends the run. Every half minute the schema changes and a large table is read to its end. Environment: as
 // rest.mjs.
 import { chmodSync } from "node:fs";
 import { parseArgs } from "node:util";

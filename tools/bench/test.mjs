@@ -1,4 +1,5 @@
-// `just bench test`: copies of a project for tests, beside what people do without: `createdb` from a template, and `initdb`.
+// `just bench test`: copies of a project for tests, compared with the alternatives: `createdb` from a template, and
+// `initdb`.
 //
 //   node tools/bench/test.mjs [--resets 100] [--starts 5] [--shared] [--write docs/reports/bench-test.md]
 //
@@ -102,7 +103,7 @@ for (let n = 0; n < Math.ceil(starts / 2); n++) {
   await Promise.all(four.map((copy) => copy.stop()));
 }
 
-// Resets in a row, each after a person has signed up, written a row and heard of it.
+// Consecutive resets, each after a person has signed up, written a row and received it by realtime.
 const copy = await start();
 const { API_URL: url, ANON_KEY: anon, SECRET_KEY: secret, DB_URL: dbUrl } = copy.status;
 const person = createClient(url, anon, { realtime: { transport: ws }, auth: { persistSession: false, autoRefreshToken: false } });
@@ -145,7 +146,7 @@ for (let n = 0; n < 10; n++) {
 }
 person.realtime.disconnect();
 
-// The same cluster, nobody connected to what is dropped and copied.
+// The same cluster, without connections to the dropped and copied databases.
 const admin = dbUrl.replace("//postgres:", "//supabase_admin:").replace(/\/postgres$/, "/template1");
 const psql = (statement) => {
   const { status, stdout, stderr } = spawnSync("psql", ["-X", "-At", "-v", "ON_ERROR_STOP=1", "-c", "\\timing on", "-c", statement, admin], { encoding: "utf8" });

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The contract suite as people run it who have URL and anon key only; then the same of Supabase Auth itself, and what differs.
+# The contract suite with only a URL and an anon key; then the same against Supabase Auth itself, and the differences.
 #   tools/clients/contract.sh [SUPABASE_AUTH]     the program built from supabase/auth, in a folder with its migrations; without it
 #                                                 the second part is left out
 # Runs below tools/with-server.sh, with the settings of supabase-compat-tests/server.env.

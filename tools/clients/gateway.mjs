@@ -3,7 +3,7 @@ import http from "node:http";
 
 const [port, auth] = process.argv.slice(2, 4).map(Number);
 const keys = process.argv.slice(4);
-// Where browsers come without a key.
+// Paths that browsers open without a key.
 const OPEN = /^\/(verify|callback|authorize|\.well-known|oauth|sso)/;
 const CORS = { "access-control-allow-origin": "*", "access-control-allow-headers": "*", "access-control-allow-methods": "*" };
 http

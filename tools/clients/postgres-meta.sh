@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# postgres-meta on a development server's database, asked as Studio asks it, and its types beside ours.
+# postgres-meta on a development server's database, with Studio's calls, and its types compared with ours.
 #   postgres-meta.sh FERROBASE SERVER [CHECKOUT]    SERVER is dist/server/server.js of the npm package. With a CHECKOUT of
 #                                                   supabase/postgres-meta and its packages, its test database is loaded and its types
 #                                                   of that equal ours byte for byte; the package's are in an older form.
@@ -31,7 +31,7 @@ echo "ok: each list of postgres-meta"
 asked=$(curl -s -X POST "http://127.0.0.1:$port/query" -H 'content-type: application/json' -d '{"query":"select current_user as who"}')
 [ "$asked" = '[{"who":"supabase_admin"}]' ] || { echo "postgres-meta: $asked" >&2; exit 1; }
 
-# What else Studio calls.
+# Other calls made by Studio.
 key=eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6InNlcnZpY2Vfcm9sZSIsImV4cCI6MTk4MzgxMjk5Nn0.EGIM96RAZx35lJzdJsyH-qQwv8Hdp7fsn3W0YpN81IU
 for path in 'auth/v1/admin/users?page=1&per_page=50' rest/v1/ storage/v1/bucket; do
   code=$(curl -s -o /dev/null -w '%{http_code}' -H "apikey: $key" -H "authorization: Bearer $key" "$SUPABASE_URL/$path")

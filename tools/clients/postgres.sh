@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# PostgreSQL's own programs, Drizzle and Prisma with a project that is served: introspection, dump, and restore into a fresh server
-# and over a running one.
+# PostgreSQL's own programs, Drizzle and Prisma with a running project: introspection, dump, and restore into a fresh
+# server and over a running one.
 #   postgres.sh FERROBASE ORM     our program, and the folder with the packages of tools/clients/orm
 set -euo pipefail
 ferrobase=$(realpath "$1") orm=$(realpath "$2") repository=$PWD
@@ -36,7 +36,7 @@ SQL
 url() { echo "postgresql://${2:-postgres}:postgres@127.0.0.1:$1/postgres"; }
 # people API_PORT: what the REST API shows.
 people() { node -e 'fetch(process.argv[1], { headers: { apikey: "sb_publishable_ACJWlzQHlZjBrEguHvfOxg_3BJgxAaH" } }).then((a) => a.text()).then(console.log)' "http://127.0.0.1:$1/rest/v1/people?select=name,mood"; }
-# shows API_PORT TEXT WHAT: waits until the REST API shows it; its cache is loaded anew after a change of tables.
+# shows API_PORT TEXT WHAT: waits until the REST API shows it; its cache is reloaded after a change of tables.
 shows() {
   local try
   for try in $(seq 100); do

@@ -13,7 +13,7 @@ echo hello >"$work/in/a b.txt"
 echo below >"$work/in/deep/er/c+d.txt"
 head -c 20000000 /dev/urandom >"$work/in/large.bin"
 aws s3 sync "$work/in" "s3://$bucket/tree" --only-show-errors
-# What is there already is not sent again.
+# Existing files are not sent again.
 [ -z "$(aws s3 sync "$work/in" "s3://$bucket/tree")" ]
 aws s3 sync "s3://$bucket/tree" "$work/out" --only-show-errors
 diff -r "$work/in" "$work/out"

@@ -3,7 +3,7 @@
 # the path of `rclone`.
 set -euo pipefail
 cli=$1
-# rclone reads it for every S3 store and cannot use it; ours is at a plain address.
+# rclone reads it for every S3 store and fails; ours uses plain HTTP.
 unset AWS_CA_BUNDLE
 export RCLONE_CONFIG=/dev/null RCLONE_CONFIG_STORE_TYPE=s3 RCLONE_CONFIG_STORE_PROVIDER=Other RCLONE_CONFIG_STORE_REGION=local
 export RCLONE_CONFIG_STORE_ENDPOINT=$SUPABASE_URL/storage/v1/s3 RCLONE_CONFIG_STORE_FORCE_PATH_STYLE=true
@@ -21,7 +21,7 @@ echo below >"$work/in/deep/er/c+d.txt"
 head -c 20000000 /dev/urandom >"$work/in/large.bin"
 rclone sync "$work/in" "store:$bucket/tree" --s3-upload-cutoff 6M --s3-chunk-size 6M
 rclone check "$work/in" "store:$bucket/tree" --download
-# What is there already is not sent again: times and sizes are read back.
+# Existing files are not sent again: times and sizes are read back.
 [ -z "$(rclone sync "$work/in" "store:$bucket/tree" --s3-upload-cutoff 6M --s3-chunk-size 6M -v 2>&1 | grep -i copied || true)" ]
 rclone sync "store:$bucket/tree" "$work/out"
 diff -r "$work/in" "$work/out"

@@ -51,7 +51,7 @@ assert files.download("c/signed.txt") == b"signed"
 assert len(files.remove(["a/one.txt", "b/three.txt", "c/signed.txt"])) == 3
 assert files.list("a") == [] and not files.exists("a/one.txt")
 
-# As large as a form is sent in pieces, from a file.
+# Large enough to be sent in pieces from a file.
 storage.update_bucket(name, options={"public": True, "file_size_limit": None, "allowed_mime_types": None})
 large = os.urandom(20_000_000)
 with tempfile.NamedTemporaryFile() as source:

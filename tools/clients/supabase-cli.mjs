@@ -77,7 +77,7 @@ const REPORTS = [
   ...(version < 3 ? ["total-index-size", "table-index-sizes", "total-table-sizes"] : ["collation-drift", "toast-sizes", "xid-age"]),
 ];
 
-/** The status of an answer; asked again where the server was restarted since and closed the connection that was kept. */
+/** The status of an answer; retried if a restart of the server has closed the kept connection. */
 async function status(path, key) {
   const ask = () => fetch(`http://127.0.0.1:${api}/${path}`, { headers: { apikey: key, authorization: `Bearer ${key}` } });
   return (await ask().catch(ask)).status;
@@ -106,7 +106,7 @@ const tests = {
       write("migrations/20260103000000_plants.sql", "create table public.plants (id int primary key);\n");
       cli(where, "migration", "up", ...yes);
     }
-    // Of the local stack, the CLI makes the database anew in Docker: `ferrobase migration down` is its place.
+    // For the local stack the CLI recreates the database in Docker: `ferrobase migration down` replaces that.
     if (where === "local") run(ferrobase, ["migration", "down", "--yes"]);
     else cli(where, "migration", "down", "--yes");
     assert.equal(rows("select max(version) from supabase_migrations.schema_migrations"), "20260102000000");
@@ -156,7 +156,7 @@ const tests = {
   "gen types": (where) => {
     assert.match(cli(where, "gen", "types", "--lang", "typescript").stdout, /mood: \["sad", "glad"\]|"mood": \["sad", "glad"\]/);
   },
-  // By the stand-in for Docker.
+  // Through the emulated Docker socket.
   status: () => {
     assert.match(run(supabase, ["status", "--output", "env"]).stdout, new RegExp(`API_URL="http://127.0.0.1:${api}"`));
     assert.match(run(supabase, ["start"]).all, /already running/);

@@ -1,5 +1,5 @@
-// tus-js-client as Supabase's guide sets it up: pieces of 6 MiB, an upload that another run goes on with, one that is given up,
-// one of unknown length and one by a signed token. Run by tools/test-tools.sh.
+// tus-js-client as Supabase's guide sets it up: pieces of 6 MiB, an upload resumed by another run, an aborted one, one
+// of unknown length and one with a signed token. Run by tools/test-tools.sh.
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
