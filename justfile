@@ -1,5 +1,5 @@
 # Recipes of Ferrobase and AidBridge; `just --list` explains each.
-# Whoever has no `just`: `npx -y rust-just <recipe>`.
+# Without `just` installed: `npx -y rust-just <recipe>`.
 
 set shell := ["bash", "-eu", "-o", "pipefail", "-c"]
 
@@ -28,24 +28,24 @@ vector: setup
 pgtap: setup
     tools/pg-extras.sh pgtap
 
-# Install pg_dump and psql of our PostgreSQL's version and what `db diff` compares with (Linux on x86-64; needs Python's pip)
+# Install pg_dump and psql of our PostgreSQL's version, and the comparison program of `db diff` (Linux on x86-64; needs Python's pip)
 pg-tools: setup
     tools/pg-extras.sh client
     tools/install.sh diff
 
-# Make the release, target/release/ferrobase with the web app inside
+# Build the release: target/release/ferrobase with the embedded web app
 build:
     tools/build.sh release
 
-# Make what a version publishes for this platform, in dist/: npm packages, archive, Debian package, container files
+# Create the files of a release for this platform, in dist/: npm packages, archive, Debian package, container files
 package: build
     node tools/package.mjs
 
-# Install what `just package` made as its users would, and run it
+# Install the output of `just package` as users would, and run it
 test-package: package
     tools/test-package.sh
 
-# Every test: Rust unit and API, supabase-js contract, web unit, browser journeys
+# Run every test: Rust unit and API, supabase-js contract, web unit, browser journeys
 test *ARGS:
     tools/test.sh {{ARGS}}
 
@@ -54,17 +54,17 @@ test-tools *ARGS: setup
     cargo build --locked --bin ferrobase
     tools/test-tools.sh {{ARGS}}
 
-# Format, lint and type checks
+# Check format, lints and types
 check: setup
     cargo fmt --check
     cargo clippy --locked --all-targets -- -D warnings
     cd frontend && npm run check
 
-# Delete the development database; the next `just up` makes it anew
+# Delete the development database; the next `just up` creates it again
 db-reset:
     tools/db-reset.sh
 
-# Take the pictures of docs/screens anew, from a server with the demo data of its own
+# Retake the screenshots of docs/screens, from a temporary server with the demo data
 screens: setup
     tools/build-web.sh
     cargo build --locked --bin ferrobase
@@ -82,20 +82,20 @@ first-question *ARGS: setup
     cargo build --locked --bin ferrobase
     CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/first-question.mjs {{ARGS}}
 
-# Walk seeded journeys through the request form while pages reload, lines break, sessions end and servers are killed, e.g. `just chaos 200 --write docs/reports/chaos.md`
+# Walk seeded journeys through the request form with reloads, lost connections, expired sessions and killed servers, e.g. `just chaos 200 --write docs/reports/chaos.md`
 chaos JOURNEYS="200" *ARGS: setup
     tools/build-web.sh
     cargo build --locked --bin ferrobase
     CHROMIUM_PATH=$(tools/chromium.sh) CHAOS_MOST=4 node frontend/scripts/chaos.mjs {{JOURNEYS}} {{ARGS}}
 
-# Write frontend/src/types/database.ts anew from the schema
+# Regenerate frontend/src/types/database.ts from the schema
 types:
     tools/install.sh postgres
     cargo build --locked --bin ferrobase
     tools/with-server.sh sh -c 'target/debug/ferrobase types typescript --schema public > target/database.ts'
     mv target/database.ts frontend/src/types/database.ts
 
-# The policy oracle in full: 10,000 random policies, claims and requests, each asked of PostgreSQL itself too
+# Run the full policy oracle: 10,000 random policies, claims and requests, each compared with PostgreSQL itself
 policies: setup
     POLICY_CASES=10000 cargo test -p ferrobase --test all rest::policies -- --nocapture
 
@@ -103,7 +103,7 @@ policies: setup
 mutants-role: setup
     tools/mutants-role.sh
 
-# Realtime's oracle in full: random tables, policies, claims and changes, each asked of PostgreSQL itself too
+# Run realtime's full oracle: random tables, policies, claims and changes, each compared with PostgreSQL itself
 realtime-oracle CASES="500": setup
     REALTIME_CASES={{CASES}} cargo test -p ferrobase --test all realtime::oracle -- --nocapture
 
@@ -111,16 +111,16 @@ realtime-oracle CASES="500": setup
 mutants-realtime: setup
     tools/mutants-realtime.sh
 
-# Kill server, PostgreSQL or both while storage works, and hold what was acknowledged against what is there
+# Kill server, PostgreSQL or both while storage works, and compare the acknowledged files with the stored ones
 crash-storage KILLS="200" *REPORT: setup
     CRASH_KILLS={{KILLS}} CRASH_REPORT={{REPORT}} cargo test -p ferrobase --test all storage_crash:: -- --nocapture
 
-# Send and fetch 2 GB by every road of storage and see what memory they take (needs curl and 10 GB of disk), e.g. `just storage-memory --write docs/reports/storage-memory.md`
+# Upload and download 2 GB in every way that storage supports, and measure the memory (needs curl and 10 GB of disk), e.g. `just storage-memory --write docs/reports/storage-memory.md`
 storage-memory *ARGS: setup
     cargo build --locked --bin ferrobase
     UPLOAD_FILE_SIZE_LIMIT=5000000000 tools/with-server.sh node tools/storage-memory.mjs {{ARGS}}
 
-# The same with the files in an S3 store, versitygw (built by the Go proxy), e.g. `just storage-memory-s3 --write docs/reports/storage-memory-s3.md`
+# The same as storage-memory, with the files in an S3 store, versitygw (built by the Go proxy), e.g. `just storage-memory-s3 --write docs/reports/storage-memory-s3.md`
 storage-memory-s3 *ARGS: setup
     cargo build --locked --bin ferrobase
     UPLOAD_FILE_SIZE_LIMIT=5000000000 tools/with-versitygw.sh bash -c 'STORAGE_BACKEND=s3 STORAGE_S3_BUCKET=files \
@@ -130,17 +130,17 @@ storage-memory-s3 *ARGS: setup
 fuzz SECONDS="60" *TARGETS:
     tools/fuzz.sh {{SECONDS}} {{TARGETS}}
 
-# Random requests in number: 20,000 valid ones and as many that mean nothing
+# Send random requests: 20,000 valid ones and as many meaningless ones
 random: setup
     RANDOM_CASES=20000 cargo test -p ferrobase --test all rest::random -- --nocapture
 
-# Measure `rest`, `auth`, `storage`, `realtime` or `test` (copies for tests) beside its limit, or `app` with a million requests, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
+# Measure `rest`, `auth`, `storage`, `realtime` or `test` (copies for tests) against its limit, or `app` with a million requests, on a quiet machine (needs psql and pgbench), e.g. `just bench rest --write docs/reports/bench-rest.md`
 bench API *ARGS:
     @command -v psql >/dev/null && command -v pgbench >/dev/null || { echo "bench: psql and pgbench must be on PATH (Debian: apt-get install postgresql-contrib)" >&2; exit 1; }
     cargo build --release --locked --bin ferrobase --example load --example sockets
     node tools/bench/{{API}}.mjs {{ARGS}}
 
-# Load `rest` with everything at once for so many minutes, e.g. `just soak 60 --write docs/reports/soak-rest.md` (needs psql and pgbench)
+# Load `rest` with everything at once for the given minutes, e.g. `just soak 60 --write docs/reports/soak-rest.md` (needs psql and pgbench)
 soak MINUTES="60" *ARGS:
     cargo build --release --locked --bin ferrobase --example load
     node tools/bench/soak.mjs --minutes {{MINUTES}} {{ARGS}}
