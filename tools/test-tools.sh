@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Third-party programs against a development server, including behaviour that their documentation does not mention.
 #   tools/test-tools.sh [NAME…]      names: boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing contract
-#                                    supabase-cli postgres postgres-meta; without a name all of them
+#                                    supabase-cli postgres postgres-meta prometheus unit instances pgbouncer failover; without a name all of them
 # Downloaded into a cache (TOOLS_DIR, default ~/.cache/ferrobase-tools): from PyPI and npm; versitygw and a missing
 # rclone through the Go proxy; nats-server from Debian unless it is on PATH or NATS_SERVER names it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 dir=${TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ferrobase-tools}
-[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing contract supabase-cli postgres postgres-meta
+[ $# -gt 0 ] || set -- boto3 aws-cli supabase-py rclone tus uppy versitygw nats testing contract supabase-cli postgres postgres-meta prometheus unit instances pgbouncer failover
 
 # environment NAME PACKAGE…: a virtual environment with these packages.
 environment() {
@@ -18,6 +18,66 @@ environment() {
     "$dir/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
     touch "$dir/$name/ready"
   fi
+}
+
+# debian PACKAGE…: these packages, unpacked into a folder of their own, which is printed. Without root nothing can be installed.
+debian() {
+  local folder=$dir/debian/$1
+  if [ ! -e "$folder/.ready" ]; then
+    command -v apt-get >/dev/null || { echo "test-tools: $1 is missing, and it is fetched on Debian only" >&2; exit 2; }
+    mkdir -p "$folder"
+    (cd "$folder" && apt-get download "$@" >/dev/null && for package in ./*.deb; do dpkg-deb -x "$package" .; done && rm ./*.deb)
+    touch "$folder/.ready"
+  fi
+  echo "$folder"
+}
+
+# promtool reads the alerts, runs their tests, and reads what the dashboard asks, as the expressions of rules.
+prometheus() {
+  local promtool
+  promtool=$(command -v promtool || echo "$(debian prometheus)/usr/bin/promtool")
+  "$promtool" check config packaging/monitoring/prometheus.yml
+  "$promtool" test rules packaging/monitoring/alerts.test.yml
+  node tools/dashboard-rules.mjs packaging/monitoring/grafana-dashboard.json >"$dir/dashboard-rules.yml"
+  "$promtool" check rules "$dir/dashboard-rules.yml"
+}
+
+# debian_program FOLDER PROGRAM: a script that runs a program of such a folder with the libraries beside it. Servers give up root, and
+# then cannot read a home directory.
+debian_program() {
+  local copy=/tmp/ferrobase-tools-$(id -u)/$(basename "$1")
+  [ -e "$copy" ] || { mkdir -p "$(dirname "$copy")"; cp -r "$1" "$copy"; chmod -R a+rX "$(dirname "$copy")"; }
+  printf '#!/bin/sh\nLD_LIBRARY_PATH=%s/usr/lib/%s exec %s/%s "$@"\n' "$copy" "$(uname -m)-linux-gnu" "$copy" "$2" >"$copy/run"
+  chmod 755 "$copy/run"
+  echo "$copy/run"
+}
+
+# Instances behind haproxy and nginx with the files of packaging/: what crosses them, and a rolling restart under load.
+instances() {
+  local binary=${FERROBASE_BIN:-target/debug/ferrobase} haproxy nginx
+  haproxy=$(command -v haproxy || debian_program "$(debian haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1)" usr/sbin/haproxy)
+  nginx=$(command -v nginx || debian_program "$(debian nginx)" usr/sbin/nginx)
+  tools/with-server.sh node --experimental-websocket tools/clients/instances.mjs "$binary" haproxy "$haproxy" 2
+  tools/with-server.sh node --experimental-websocket tools/clients/instances.mjs "$binary" nginx "$nginx" 3
+}
+
+# Requests through PgBouncer in transaction mode.
+pgbouncer() {
+  local program
+  program=$(command -v pgbouncer || debian_program "$(debian pgbouncer libevent-2.1-7 libc-ares2)" usr/sbin/pgbouncer)
+  tools/with-server.sh node --experimental-websocket tools/clients/pgbouncer.mjs "${FERROBASE_BIN:-target/debug/ferrobase}" "$program"
+}
+
+# PostgreSQL under Patroni, whose primary is killed. POSTGRES_BIN is the folder of a PostgreSQL that everybody may run, Debian's if it is
+# not set; Patroni's modules are for Debian's own Python.
+failover() {
+  local folder postgres
+  folder=$(debian patroni etcd-server python3-etcd python3-urllib3 python3-psycopg2 python3-click python3-yaml python3-dateutil \
+    python3-prettytable python3-psutil python3-dnspython python3-wcwidth python3-six python3-cdiff)
+  folder=$(dirname "$(debian_program "$folder" usr/bin/patroni)")
+  postgres=${POSTGRES_BIN:-$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)}
+  [ -x "$postgres/postgres" ] || { echo "test-tools: no PostgreSQL server in /usr/lib/postgresql (Debian: apt-get install postgresql); or set POSTGRES_BIN" >&2; exit 2; }
+  node tools/clients/failover.mjs "${FERROBASE_BIN:-target/debug/ferrobase}" "$folder" "$postgres"
 }
 
 # A server with its files in a third-party S3 store.
@@ -129,6 +189,8 @@ for name; do
     supabase-cli) supabase_cli; continue ;;
     postgres) postgres; continue ;;
     postgres-meta) postgres_meta; continue ;;
+    unit) tools/test-unit.sh; continue ;;
+    prometheus | instances | pgbouncer | failover) "$name"; continue ;;
     *) echo "test-tools: unknown program $name" >&2; exit 2 ;;
   esac
   tools/with-server.sh "${run[@]}"

@@ -8,23 +8,27 @@ use std::sync::Arc;
 use actix_server::Server;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use actix_web::http::header::{AUTHORIZATION, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use actix_web::http::{ConnectionType, Method};
 use actix_web::middleware::{DefaultHeaders, Next, from_fn};
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{App as ActixApp, Error, HttpResponse};
 use serde_json::json;
 
 use crate::admin::{self, Traffic};
+use crate::audit::{self, Audit};
 use crate::auth::{self, Auth, Delivery};
 use crate::config::{
-    AuthConfig, AuthMode, DEVELOPMENT_JWT_SECRET, DEVELOPMENT_S3_KEYS, DEVELOPMENT_SIGNING_KEY, Problems, Reader,
+    self, AuthConfig, AuthMode, DEVELOPMENT_JWT_SECRET, DEVELOPMENT_S3_KEYS, DEVELOPMENT_SIGNING_KEY, Problems, Reader,
     RestConfig, Secret, ServerConfig, Source, SqlSource, TrustedProxies,
 };
 use crate::db::{Pool, PoolOptions, Pulse};
 use crate::functions::{self, Edge, EdgeConfig, Functions, PlatformValues};
 use crate::gateway::{self, ApiKeys};
 use crate::http::bodies::Bodies;
-use crate::http::context::id_of;
+use crate::http::client::client_address;
+use crate::http::context::{self, id_of};
+use crate::http::draining::Draining;
 use crate::http::listen::{self, Listener};
 use crate::http::patience;
 use crate::http::span;
@@ -58,6 +62,7 @@ impl Settings {
         let mut reader = Reader::new(source);
         let server = ServerConfig::read(&mut reader);
         telemetry::Settings::read(&mut reader);
+        config::slow_query(&mut reader);
         let mut problems = reader.into_problems();
         lay_defaults(source, &server);
         let mut reader = Reader::new(source);
@@ -100,6 +105,10 @@ pub struct App {
     pub trusted_proxies: TrustedProxies,
     /// Figures for the admin listener.
     pub traffic: Traffic,
+    /// Where changes by administrators are noted.
+    pub audit: Audit,
+    /// Whether this server is about to stop.
+    pub draining: Draining,
     /// Where texts of the outbox go.
     pub texts: Way,
     /// What people answer to texts, where a provider tells it.
@@ -117,17 +126,24 @@ impl App {
         let key_set = Arc::new(KeySet::parse(shared_jwt_secret(source, config).as_bytes())?);
         let keys = if config.development { keys.vouched_for_by(Arc::clone(&key_set)) } else { keys };
         let tokens = Bearer::new(Arc::clone(&key_set));
-        let requests = PoolOptions { size: config.connections.requests, ..PoolOptions::default() };
-        let requests = Pool::new(&urls.rest_url, &requests)?;
+        let pooled = urls.pooled.as_ref();
+        let requests =
+            PoolOptions { size: config.connections.requests, prepare: pooled.is_none(), ..PoolOptions::default() };
+        let requests = Pool::new(pooled.map_or(&urls.rest_url, |pooled| &pooled.rest_url), &requests)?;
+        // The schema is loaded where a session stays what it is; a pooler hands connections on between transactions.
+        let direct = match pooled {
+            Some(_) => Pool::new(&urls.rest_url, &PoolOptions { size: 1, ..PoolOptions::default() })?,
+            None => requests.clone(),
+        };
         // One server, one pulse.
-        let pulse = requests.pulse().clone();
+        let pulse = direct.pulse().clone();
         // For a start and for the few who answer a text.
         let own = PoolOptions { size: 1, pulse: Some(pulse.clone()), ..PoolOptions::default() };
         let own = Pool::new(&urls.service_url, &own)?;
         let texts = Way::of(&auth.sms, &settings.mail, reqwest::Client::new());
         texts.announce(&own).await?;
         let app = Self {
-            rest: build_rest(source, urls, requests.clone()).await?,
+            rest: build_rest(source, urls, direct).await?,
             realtime: build_realtime(source, settings, urls, key_set, &pulse)?,
             functions: Functions::new(requests.clone(), tokens.clone(), build_edge(source, settings, &keys)?),
             storage: Storage::new(&settings.storage, requests.clone(), tokens, &config.jwt_secret)?
@@ -135,6 +151,8 @@ impl App {
             health: requests,
             trusted_proxies: config.trusted_proxies.clone(),
             traffic: Traffic::default(),
+            audit: Audit::default(),
+            draining: Draining::default(),
             reset: None,
             settings: config.web.then(|| AppSettings {
                 api_url: String::new(),
@@ -171,6 +189,8 @@ impl App {
             .app_data(web::Data::new(self.keys))
             .app_data(web::Data::new(self.trusted_proxies))
             .app_data(web::Data::new(self.traffic))
+            .app_data(web::Data::new(self.audit))
+            .app_data(web::Data::new(self.draining))
             .app_data(web::Data::new(self.health))
             .app_data(web::Data::new(self.functions))
             .app_data(web::Data::new(self.storage))
@@ -206,7 +226,8 @@ async fn build_rest(source: &Source, urls: &PlatformUrls, pool: Pool) -> anyhow:
     source.set("PGRST_DB_URI", urls.rest_url.as_str());
     let live = Live::new(source, pool)?;
     live.start().await?;
-    Ok(Rest::new(live, "/rest/v1")?)
+    let pooler = urls.pooled.as_ref().map(|pooled| pooled.rest_url.as_str());
+    Ok(Rest::new(live, "/rest/v1", pooler)?)
 }
 
 /// The edge functions of the project that is served, if it has any.
@@ -257,7 +278,10 @@ async fn build_auth(
     urls: &PlatformUrls,
     pulse: &Pulse,
 ) -> anyhow::Result<Auth> {
-    let pool = auth::pool(&urls.auth_url, auth.max_pool_size, Some(pulse))?;
+    let pool = match &urls.pooled {
+        Some(pooled) => auth::pool(&pooled.auth_url, auth.max_pool_size, None, true)?,
+        None => auth::pool(&urls.auth_url, auth.max_pool_size, Some(pulse), false)?,
+    };
     Auth::new(auth, pool, Delivery::Outbox, "/auth/v1", config.trusted_proxies.clone()).await
 }
 
@@ -348,7 +372,10 @@ pub fn serve_realtime(
 }
 
 /// `GET /health`: whether the process answers and reaches its database.
-async fn health(pool: web::Data<Pool>) -> HttpResponse {
+async fn health(pool: web::Data<Pool>, draining: web::Data<Draining>) -> HttpResponse {
+    if draining.has_begun() {
+        return HttpResponse::ServiceUnavailable().json(json!({ "status": "stopping" }));
+    }
     match pool.answers().await {
         Ok(()) => HttpResponse::Ok().json(json!({ "status": "ok", "database": "ok" })),
         Err(error) => {
@@ -362,6 +389,8 @@ async fn health(pool: web::Data<Pool>) -> HttpResponse {
 /// request's span.
 async fn log_request(
     traffic: web::Data<Traffic>,
+    audit: web::Data<Audit>,
+    draining: web::Data<Draining>,
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
@@ -371,19 +400,70 @@ async fn log_request(
     if let Some(value) = value.clone() {
         request.headers_mut().insert(X_REQUEST_ID, value);
     }
-    let started = std::time::Instant::now();
-    let path = request.path().to_owned();
+    let change = Change::of(&audit, &request);
+    let begun = traffic.begin(request.path());
     let mut response = next.call(request).await?;
     if let Some(value) = value {
         response.headers_mut().insert(X_REQUEST_ID, value);
     }
     let status = response.status().as_u16();
-    let took = started.elapsed();
-    traffic.record(&path, status, took);
-    let ms = took.as_secs_f64() * 1000.0;
+    let ms = begun.answered(status).as_secs_f64() * 1000.0;
     span::answered(status);
     tracing::info!(ms, "request answered");
+    if let Some(change) = change {
+        change.note(&audit, status, &id);
+    }
+    if draining.has_begun() {
+        // The next request finds its way to another server.
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+    }
     Ok(response)
+}
+
+/// A request that may change something, of which the audit log wants to know if a service key made it.
+struct Change {
+    key: Option<HeaderValue>,
+    method: Method,
+    path: String,
+    address: String,
+}
+
+impl Change {
+    fn of(audit: &Audit, request: &ServiceRequest) -> Option<Self> {
+        let method = request.method();
+        // A message on a channel changes nothing that stays.
+        if !audit.is_on()
+            || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+            || request.path().starts_with("/realtime/v1/")
+        {
+            return None;
+        }
+        let headers = request.headers();
+        let key = headers.get(AUTHORIZATION).or_else(|| headers.get("apikey"));
+        let proxies = request.app_data::<web::Data<TrustedProxies>>();
+        let address = proxies.and_then(|proxies| client_address(request.request(), proxies));
+        Some(Self {
+            key: key.cloned(),
+            method: method.clone(),
+            path: request.path().to_owned(),
+            address: address.map(|address| address.to_string()).unwrap_or_default(),
+        })
+    }
+
+    fn note(self, audit: &Audit, status: u16, request_id: &str) {
+        if context::current().is_none_or(|request| request.role() != Some("service_role")) {
+            return;
+        }
+        let entry = audit::Entry {
+            minute: chrono::Utc::now().timestamp() / 60,
+            actor: audit::actor_of(self.key.as_ref().and_then(|key| key.to_str().ok())),
+            address: self.address,
+            action: self.method.to_string(),
+            target: audit::target_of(&self.path),
+            outcome: format!("{}xx", status / 100),
+        };
+        audit.note(entry, request_id);
+    }
 }
 
 /// The keys under which REST, functions and storage take the tokens of the authentication API.

@@ -8,10 +8,10 @@
 //!
 //! [`project`] reads a folder made for the Supabase CLI.
 //!
-//! Around the request path: [`admin`] reports health and metrics, [`embedded_pg`] runs PostgreSQL if no database is
-//! configured, [`migrate`] brings a database up to date, [`jobs`] runs what the database queues (HTTP requests,
-//! scheduled commands), [`backup`] makes and restores backups, [`cli`] holds the commands and [`telemetry`] the logs
-//! and traces.
+//! Around the request path: [`admin`] reports health and metrics, [`audit`] records changes by administrators,
+//! [`embedded_pg`] runs PostgreSQL if no database is configured, [`migrate`] brings a database up to date, [`jobs`] runs
+//! what the database queues (HTTP requests, scheduled commands), [`backup`] makes and restores backups, [`cli`] holds
+//! the commands and [`telemetry`] the logs and traces.
 //!
 //! The large APIs, and the modules that they share, are separate crates (`server/crates`), so that they compile in
 //! parallel. Their sources are in this folder, and every module has the same path in each crate: `crate::db` works in
@@ -25,6 +25,7 @@ pub use ferrobase_storage::storage;
 
 pub mod admin;
 pub mod app;
+pub mod audit;
 pub mod backup;
 pub mod cli;
 pub mod embedded_pg;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Each room and the rooms it may import, beside itself. The APIs (auth, rest, storage, functions, realtime, web) never import
 /// one another: what two of them need lies below them.
-const ROOMS: [(&str, &[&str]); 24] = [
+const ROOMS: [(&str, &[&str]); 25] = [
     ("secret", &[]),
     ("jwt", &["secret"]),
     ("config", &["jwt", "secret"]), // keys and the role's path are read into their types
@@ -24,15 +24,33 @@ const ROOMS: [(&str, &[&str]); 24] = [
     ("gateway", &["config", "http", "jwt"]),
     ("embedded_pg", &[]),
     ("project", &["config"]),
-    ("jobs", &["db"]),
+    ("jobs", &["db", "http"]),
+    ("audit", &["db", "http"]),
     ("migrate", &["config", "db"]),
     ("telemetry", &["config", "http"]),
-    ("backup", &["config", "embedded_pg", "storage"]),
-    ("admin", &["backup", "config", "http", "db", "auth", "realtime", "rest", "storage", "functions"]),
+    ("backup", &["config", "embedded_pg", "http", "storage"]),
+    (
+        "admin",
+        &[
+            "audit",
+            "auth",
+            "backup",
+            "config",
+            "db",
+            "functions",
+            "http",
+            "jobs",
+            "mail",
+            "realtime",
+            "rest",
+            "storage",
+        ],
+    ),
     (
         "app",
         &[
             "admin",
+            "audit",
             "auth",
             "config",
             "db",
@@ -56,6 +74,7 @@ const ROOMS: [(&str, &[&str]); 24] = [
         &[
             "admin",
             "app",
+            "audit",
             "auth",
             "backup",
             "config",

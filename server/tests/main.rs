@@ -27,3 +27,4 @@ mod sms;
 mod storage_crash;
 mod telemetry;
 mod types;
+mod watching;

@@ -10,14 +10,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 
 /// A temporary folder and free ports; its processes end with it.
-struct House {
-    root: PathBuf,
-    ports: [u16; 4],
+pub struct House {
+    pub root: PathBuf,
+    pub ports: [u16; 4],
     child: Option<Child>,
 }
 
 impl House {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let root = std::env::temp_dir().join(format!("ferrobase-process-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&root).expect("a temporary directory");
         let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
@@ -25,7 +25,7 @@ impl House {
         Self { root, ports, child: None }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[&str]) -> Command {
         self.command_of(env!("CARGO_BIN_EXE_ferrobase"), arguments)
     }
 
@@ -56,18 +56,27 @@ impl House {
     }
 
     fn serve_with(&mut self, stdout: Stdio) {
+        self.serve_as(stdout, &[]);
+    }
+
+    /// The same with further settings.
+    pub fn serve_set(&mut self, settings: &[(&str, &str)]) {
+        self.serve_as(Stdio::null(), settings);
+    }
+
+    fn serve_as(&mut self, stdout: Stdio, settings: &[(&str, &str)]) {
         let log = std::fs::File::create(self.root.join("log")).expect("a log");
         let mut command = self.command(&["serve"]);
-        command.env("FERROBASE_DEV", "true").env("FERROBASE_MIGRATIONS", "none");
+        command.env("FERROBASE_DEV", "true").env("FERROBASE_MIGRATIONS", "none").envs(settings.iter().copied());
         self.child = Some(command.stdout(stdout).stderr(log).spawn().expect("the binary runs"));
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         let pid = self.child.as_ref().expect("a server").id();
         kill_process(pid_of(pid).expect("a process id"), signal).expect("it runs");
     }
 
-    fn exit_code(&mut self) -> Option<i32> {
+    pub fn exit_code(&mut self) -> Option<i32> {
         let mut child = self.child.take().expect("a server");
         let mut status = None;
         until("the server ends", || {
@@ -77,20 +86,41 @@ impl House {
         status.and_then(|status| status.code())
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         std::fs::read_to_string(self.root.join("log")).unwrap_or_default()
     }
 
     /// Status and body of a GET on one of our ports; 0 without an answer.
-    fn get(&self, port: u16, path: &str) -> (u16, String) {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return (0, String::new()) };
+    pub fn get(&self, port: u16, path: &str) -> (u16, String) {
+        let (head, body) = self.exchange(port, path, "close");
+        (head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), body)
+    }
+
+    /// Head and body of a GET whose client would keep the connection; the body may be cut short.
+    pub fn ask(&self, port: u16, path: &str) -> (String, String) {
+        self.exchange(port, path, "keep-alive")
+    }
+
+    fn exchange(&self, port: u16, path: &str, connection: &str) -> (String, String) {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return Default::default() };
         let mut text = Vec::new();
         // A server that goes away in the middle has not answered.
-        let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
-        let _ = stream.read_to_end(&mut text);
+        let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: {connection}\r\n\r\n");
+        if connection == "close" {
+            let _ = stream.read_to_end(&mut text);
+        } else {
+            let mut piece = [0; 4096];
+            while let Ok(count) = stream.read(&mut piece)
+                && count > 0
+            {
+                text.extend_from_slice(&piece[..count]);
+                if text.windows(4).any(|four| four == b"\r\n\r\n") {
+                    break;
+                }
+            }
+        }
         let text = String::from_utf8_lossy(&text).into_owned();
-        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        (status, text.split_once("\r\n\r\n").map_or_else(String::new, |(_, body)| body.to_owned()))
+        text.split_once("\r\n\r\n").map_or_else(Default::default, |(head, body)| (head.to_owned(), body.to_owned()))
     }
 
     /// Where the cluster may lie: in the data folder, or where a private home moved it.
@@ -144,7 +174,7 @@ fn hangup_is_ignored() -> bool {
     u64::from_str_radix(mask.trim(), 16).expect("a mask") & 1 == 1
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !is_so() {
         assert!(Instant::now() < deadline, "it never came about: {what}");

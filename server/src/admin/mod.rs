@@ -9,6 +9,8 @@
 //!
 //! It listens on a separate address (`FERROBASE_ADMIN_LISTEN`), because its answers are not public.
 
+mod census;
+mod process;
 mod traffic;
 
 use std::net::TcpListener;
@@ -17,11 +19,18 @@ use std::path::PathBuf;
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpResponse, HttpServer, web};
 
-use crate::backup::State;
-use crate::db::Pool;
+use crate::audit;
+use crate::backup::{self, State};
+use crate::db::{Pool, PoolFigures, slow};
+use crate::http::draining::Draining;
 use crate::http::listen::KEEP_ALIVE;
+use crate::http::prometheus::{self, Metrics};
+use crate::jobs;
+use crate::mail::outbox;
 use crate::realtime::Realtime;
 use crate::rest::{self, Rest};
+use crate::storage;
+pub use census::Census;
 pub use traffic::{Traffic, count};
 
 /// The state of the routes.
@@ -34,12 +43,38 @@ pub struct Admin {
     /// In development, requests from this machine need no key for the inspector.
     pub is_development: bool,
     pub traffic: Traffic,
+    /// Pools beside that of the REST API, by what they serve.
+    pub pools: Vec<(&'static str, Pool)>,
+    /// What only the database knows; absent where one API runs alone.
+    pub census: Option<Census>,
+    /// Folders whose disk must not fill up, by what they hold.
+    pub folders: Vec<(&'static str, PathBuf)>,
+    pub draining: Draining,
     /// The data folder, which knows of the last backups; absent where the database is somebody else's.
     pub data_dir: Option<PathBuf>,
 }
 
+impl Admin {
+    /// For one API that is served alone.
+    pub fn alone(api: &'static str, database: Pool, traffic: Traffic) -> Self {
+        Self {
+            rest: None,
+            realtime: None,
+            is_development: false,
+            traffic,
+            pools: vec![(api, database.clone())],
+            database,
+            census: None,
+            folders: Vec::new(),
+            draining: Draining::default(),
+            data_dir: None,
+        }
+    }
+}
+
 /// Serves on `listener` until the handle is told to stop. Call from an actix runtime.
 pub fn spawn(listener: TcpListener, admin: Admin) -> std::io::Result<ServerHandle> {
+    process::started();
     let server = HttpServer::new(move || App::new().configure(configure(admin.clone())))
         .workers(1)
         .keep_alive(KEEP_ALIVE)
@@ -66,6 +101,9 @@ pub fn configure(admin: Admin) -> impl FnOnce(&mut web::ServiceConfig) {
 }
 
 async fn ready(admin: web::Data<Admin>) -> HttpResponse {
+    if admin.draining.has_begun() {
+        return HttpResponse::ServiceUnavailable().finish();
+    }
     let knows_schema = admin.rest.as_ref().is_none_or(|rest| rest.live.is_loaded());
     if knows_schema && admin.database.answers().await.is_ok() {
         HttpResponse::Ok().finish()
@@ -75,16 +113,51 @@ async fn ready(admin: web::Data<Admin>) -> HttpResponse {
 }
 
 async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
-    let mut text = admin.traffic.as_text();
+    let mut metrics = Metrics::default();
+    let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    metrics.gauge("ferrobase_build_info", "Which version runs", [(version, 1)]);
+    process::write(&mut metrics, &admin.folders);
+    metrics.append(&admin.traffic.as_text());
+    let is_up = admin.database.answers().await.is_ok();
+    metrics.single("ferrobase_database_up", "Whether the database answers", u8::from(is_up));
+    let rest_pool = admin.rest.as_ref().map(|rest| ("rest", rest.pool.figures()));
+    let pools = admin.pools.iter().map(|(name, pool)| (*name, pool.figures()));
+    write_pools(&mut metrics, &rest_pool.into_iter().chain(pools).collect::<Vec<_>>());
+    metrics.single("ferrobase_db_slow_queries_total", "Queries that were logged as slow", slow::seen());
+    if let Some(census) = &admin.census {
+        metrics.append(&census.metrics().await);
+        metrics.append(&outbox::metrics());
+        metrics.append(&jobs::metrics());
+        metrics.append(&audit::metrics());
+    }
+    metrics.append(&storage::metrics::as_text());
     if let Some(rest) = &admin.rest {
-        text.push_str(&rest::admin::metrics(rest));
+        metrics.append(&rest::admin::metrics(rest));
     }
     if let Some(realtime) = &admin.realtime {
-        text.push_str(&realtime.metrics());
+        metrics.append(&realtime.metrics());
     }
     if let Some(data_dir) = admin.data_dir.clone() {
         // Blocking, because it reads a file.
-        text.push_str(&web::block(move || State::read(&data_dir).metrics()).await.unwrap_or_default());
+        metrics.append(&web::block(move || State::read(&data_dir).metrics()).await.unwrap_or_default());
+        let failed = "Backups by the schedule that failed";
+        metrics.single("ferrobase_backup_failures_total", failed, backup::FAILED.get());
     }
-    HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
+    HttpResponse::Ok().content_type(prometheus::CONTENT_TYPE).body(metrics.into_text())
+}
+
+/// The connections of each pool, and who waits for them.
+fn write_pools(metrics: &mut Metrics, pools: &[(&str, PoolFigures)]) {
+    let each = |value: fn(&PoolFigures) -> u64| {
+        pools.iter().map(move |(name, figures)| (format!("{{pool=\"{name}\"}}"), value(figures)))
+    };
+    metrics.gauge("ferrobase_db_pool_max", "Most connections of a pool", each(|pool| pool.max as u64));
+    metrics.gauge(
+        "ferrobase_db_pool_in_use",
+        "Connections that a request holds",
+        each(|pool| pool.max.saturating_sub(pool.available) as u64),
+    );
+    metrics.gauge("ferrobase_db_pool_waiting", "Requests that wait for a connection", each(|pool| pool.waiting as u64));
+    let timeouts = "Requests that got no connection in time";
+    metrics.counter("ferrobase_db_pool_timeouts_total", timeouts, each(|pool| pool.timeouts));
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use actix_web::Error;
@@ -16,6 +16,9 @@ const APIS: [&str; 6] = ["auth", "rest", "storage", "functions", "realtime", "we
 
 /// Upper bounds of the histogram's buckets, seconds.
 const BOUNDS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// Statuses that say that there was too much: of one client, or of all.
+const REFUSALS: [u16; 2] = [429, 503];
 
 /// Counters since the start. Cheap to clone; clones count together.
 #[derive(Clone, Default)]
@@ -32,6 +35,34 @@ struct Counters {
     /// Answered within each of [`BOUNDS`], and later than all.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
+    /// Begun and not answered yet.
+    in_flight: AtomicI64,
+    /// Answered with 429 and 503.
+    refused: [AtomicU64; 2],
+}
+
+/// A request that is being answered. Dropped, it is no more, whether it was answered or its client has gone.
+pub struct InFlight {
+    traffic: Traffic,
+    api: usize,
+    since: Instant,
+}
+
+impl InFlight {
+    /// Counts the answer.
+    pub fn answered(self, status: u16) -> Duration {
+        let took = self.since.elapsed();
+        self.traffic.note(self.api, status, took);
+        took
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Some(counters) = self.traffic.apis.get(self.api) {
+            counters.in_flight.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Traffic {
@@ -40,11 +71,22 @@ impl Traffic {
         Self { alone: Some(api), ..Self::default() }
     }
 
-    /// Counts one answer.
-    pub fn record(&self, path: &str, status: u16, took: Duration) {
+    /// Begins a request.
+    pub fn begin(&self, path: &str) -> InFlight {
+        let api = self.api_of(path);
+        if let Some(counters) = self.apis.get(api) {
+            counters.in_flight.fetch_add(1, Ordering::Relaxed);
+        }
+        InFlight { traffic: self.clone(), api, since: Instant::now() }
+    }
+
+    fn api_of(&self, path: &str) -> usize {
         let name = self.alone.unwrap_or_else(|| path.split('/').nth(1).unwrap_or_default());
         let is_api = self.alone.is_some() || path.split('/').nth(2) == Some("v1");
-        let api = APIS.iter().position(|api| is_api && *api == name).unwrap_or(APIS.len() - 1);
+        APIS.iter().position(|api| is_api && *api == name).unwrap_or(APIS.len() - 1)
+    }
+
+    fn note(&self, api: usize, status: u16, took: Duration) {
         let Some(counters) = self.apis.get(api) else { return };
         let class = usize::from(status / 100).saturating_sub(1).min(4);
         let bucket = BOUNDS.iter().position(|bound| took.as_secs_f64() <= *bound).unwrap_or(BOUNDS.len());
@@ -53,6 +95,9 @@ impl Traffic {
             [(&counters.statuses[class], 1), (&counters.buckets[bucket], 1), (&counters.micros, micros)]
         {
             counter.fetch_add(by, Ordering::Relaxed);
+        }
+        if let Some(at) = REFUSALS.iter().position(|refusal| *refusal == status) {
+            counters.refused[at].fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -71,6 +116,18 @@ impl Traffic {
                     load(counter)
                 );
             }
+        }
+        let name = "ferrobase_http_refusals_total";
+        let _ = writeln!(text, "# HELP {name} Answers 429 and 503\n# TYPE {name} counter");
+        for (api, counters) in APIS.iter().zip(self.apis.iter()) {
+            for (status, counter) in REFUSALS.iter().zip(&counters.refused) {
+                let _ = writeln!(text, "{name}{{api=\"{api}\",status=\"{status}\"}} {}", load(counter));
+            }
+        }
+        let name = "ferrobase_http_requests_in_flight";
+        let _ = writeln!(text, "# HELP {name} Requests without an answer yet\n# TYPE {name} gauge");
+        for (api, counters) in APIS.iter().zip(self.apis.iter()) {
+            let _ = writeln!(text, "{name}{{api=\"{api}\"}} {}", counters.in_flight.load(Ordering::Relaxed));
         }
         let name = "ferrobase_http_request_duration_seconds";
         let _ = writeln!(text, "# HELP {name} Time until the head of the answer\n# TYPE {name} histogram");
@@ -94,16 +151,34 @@ pub async fn count(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let started = Instant::now();
-    let path = request.path().to_owned();
+    let request_begun = traffic.begin(request.path());
     let response = next.call(request).await?;
-    traffic.record(&path, response.status().as_u16(), started.elapsed());
+    request_begun.answered(response.status().as_u16());
     Ok(response)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Traffic {
+        fn record(&self, path: &str, status: u16, took: Duration) {
+            self.note(self.api_of(path), status, took);
+        }
+    }
+
+    #[test]
+    fn requests_in_flight_are_those_that_nobody_answered_or_gave_up() {
+        let traffic = Traffic::default();
+        let (answered, abandoned) = (traffic.begin("/rest/v1/a"), traffic.begin("/rest/v1/b"));
+        assert!(traffic.as_text().contains("in_flight{api=\"rest\"} 2"));
+        answered.answered(503);
+        drop(abandoned);
+        let text = traffic.as_text();
+        assert!(text.contains("in_flight{api=\"rest\"} 0"), "{text}");
+        assert!(text.contains("refusals_total{api=\"rest\",status=\"503\"} 1"), "{text}");
+        assert!(text.contains("duration_seconds_count{api=\"rest\"} 1"), "{text}");
+    }
 
     #[test]
     fn answers_are_counted_by_api_status_and_time() {

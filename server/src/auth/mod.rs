@@ -130,6 +130,11 @@ impl Auth {
         })
     }
 
+    /// The API's connections.
+    pub fn connections(&self) -> &Pool {
+        &self.pool
+    }
+
     /// The number of password comparisons since the start, for tests of enumeration.
     pub fn password_verifications(&self) -> u64 {
         self.hasher.verifications()

@@ -31,7 +31,11 @@ pub use restore::{Restored, Target, restore};
 pub use state::{Backup, FOLDER as STATE_FOLDER, State};
 pub use verify::{Proof, verify};
 
+use crate::http::prometheus::Counter;
 use crate::storage::hold_removals;
+
+/// Backups by the schedule that failed, since the start.
+pub static FAILED: Counter = Counter::new();
 
 /// What belongs to a backup.
 #[derive(Clone, Debug)]

@@ -72,14 +72,14 @@ impl State {
         write().map_err(BackupError::io("cannot write", &path))
     }
 
-    /// For Prometheus: the moments that the last backups hold.
+    /// For Prometheus: the moments that the last backups hold; 0 where there is none.
     pub fn metrics(&self) -> String {
         let gauges = [("made", "made", &self.made), ("proved", "proved by 'ferrobase backup verify'", &self.proved)];
-        let known = gauges.into_iter().filter_map(|(name, help, backup)| Some((name, help, backup.as_ref()?)));
-        known
+        gauges
+            .into_iter()
             .map(|(name, help, backup)| {
                 let name = format!("ferrobase_backup_last_{name}_timestamp_seconds");
-                let seconds = backup.made_at.timestamp();
+                let seconds = backup.as_ref().map_or(0, |backup| backup.made_at.timestamp());
                 format!(
                     "# HELP {name} The moment that the last backup holds that was {help}.\n# TYPE {name} gauge\n{name} {seconds}\n"
                 )

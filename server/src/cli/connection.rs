@@ -12,7 +12,13 @@ pub fn settle(source: &mut Source, only: Option<Api>) -> anyhow::Result<()> {
         Some(Api::Auth) => &["GOTRUE_DB_DATABASE_URL", "DATABASE_URL"],
         Some(Api::Realtime) => &["DATABASE_URL", "FERROBASE_REPLICATION_URL"],
         Some(Api::Storage) => &["DATABASE_URL", "DATABASE_POOL_URL"],
-        None => &["DATABASE_URL", "PGRST_DB_URI", "GOTRUE_DB_DATABASE_URL", "FERROBASE_REPLICATION_URL"],
+        None => &[
+            "DATABASE_URL",
+            "PGRST_DB_URI",
+            "GOTRUE_DB_DATABASE_URL",
+            "FERROBASE_REPLICATION_URL",
+            "FERROBASE_POOLER_URL",
+        ],
     };
     let mut settled: Option<DatabaseTls> = None;
     for name in names {

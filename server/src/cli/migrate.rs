@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::database::{Database, block_on};
+use crate::audit::note_command;
 use crate::config::{Reader, Source as Settings};
 use crate::migrate::{self, GivenUrls, Seeded, Source};
 
@@ -33,7 +34,9 @@ pub fn migrate(args: MigrateArgs, settings: &Settings) -> anyhow::Result<()> {
     let logins = Logins::read(settings);
     let applied = block_on(Database::with(settings, async |database| {
         up_to_date(&database.admin_url, &logins).await?;
-        Ok(migrate::dir(&database.url, &source).await?)
+        let applied = migrate::dir(&database.url, &source).await;
+        note_command(&database.admin_url, "migrate", &source.to_string(), applied.is_ok()).await;
+        Ok(applied?)
     }))?;
     let mut text: String = applied.files.iter().map(|file| format!("applied {file}\n")).collect();
     text.push_str(&format!("{} applied, {} were there already\n", applied.files.len(), applied.unchanged));
@@ -49,7 +52,9 @@ pub fn seed(args: SeedArgs, settings: &Settings) -> anyhow::Result<()> {
     let logins = Logins::read(settings);
     let seeded = block_on(Database::with(settings, async |database| {
         up_to_date(&database.admin_url, &logins).await?;
-        Ok(migrate::seed(&database.url, &source).await?)
+        let seeded = migrate::seed(&database.url, &source).await;
+        note_command(&database.admin_url, "seed", &source.to_string(), seeded.is_ok()).await;
+        Ok(seeded?)
     }))?;
     super::print_all(&match seeded {
         Seeded::Loaded(files) => format!("loaded {} file(s)\n", files.len()),

@@ -1,5 +1,6 @@
 //! The commands of the binary. Exit codes: 0 success, 1 failure, 2 wrong usage. Errors are one line on stderr.
 
+mod audit;
 mod backup;
 mod card;
 mod connection;
@@ -55,7 +56,9 @@ enum Command {
     /// Bring a backup back into an empty data folder
     Restore(restore::RestoreArgs),
     /// Look for what is missing or too open in configuration and database
-    Doctor,
+    Doctor(doctor::DoctorArgs),
+    /// Show who changed something with a service key or by a command
+    Audit(audit::AuditArgs),
     /// Ask the running server whether it is well; for containers
     Healthcheck,
     /// Serve the project of this folder (supabase/) in the background, as 'supabase start' does
@@ -157,7 +160,8 @@ pub fn run() -> ExitCode {
             Command::Storage(command) => storage::run(command, &source),
             Command::Backup(args) => backup::run(args, &source),
             Command::Restore(args) => restore::run(&args, &source),
-            Command::Doctor => doctor::run(&source),
+            Command::Doctor(args) => doctor::run(&args, &source),
+            Command::Audit(args) => audit::run(&args, &source),
             Command::Healthcheck => healthcheck::run(&source),
             Command::Start(args) => project::start(&args),
             Command::Stop(args) => project::stop(&args),

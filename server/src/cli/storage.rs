@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::database::Database;
+use crate::audit::note_command;
 use crate::config::{Reader, Secret, Source};
 use crate::db::{Pool, PoolOptions};
 use crate::jwt::KeySet;
@@ -58,7 +59,11 @@ async fn migrate(args: &MigrateArgs, source: &Source) -> anyhow::Result<()> {
         let tell = |moved: &Moved| {
             eprintln!("{} copied, {} there already, {} bytes", moved.copied, moved.already_there, moved.bytes);
         };
-        Ok(move_files(&pool, &from, &to, tell).await?)
+        let moved = move_files(&pool, &from, &to, tell).await;
+        let target = format!("{} to {}", args.from, args.to);
+        let is_whole = moved.as_ref().is_ok_and(Moved::is_whole);
+        note_command(&logins.admin_url, "storage migrate", &target, is_whole).await;
+        Ok(moved?)
     })
     .await?;
     let mut text = format!(
@@ -103,7 +108,9 @@ async fn sweep_once(args: &SweepArgs, source: &Source) -> anyhow::Result<()> {
         let secret = Secret::new(uuid::Uuid::new_v4().simple().to_string());
         let tokens = Bearer::new(Arc::new(KeySet::parse(secret.reveal().as_bytes())?));
         let storage = Storage::new(&config, pool, tokens, &secret)?;
-        Ok(sweep::sweep(&storage, Duration::from_secs(args.min_age)).await?)
+        let swept = sweep::sweep(&storage, Duration::from_secs(args.min_age)).await;
+        note_command(&logins.admin_url, "storage sweep", "", swept.is_ok()).await;
+        Ok(swept?)
     })
     .await?;
     super::print_all(&format!("{removed} files without a row were removed\n"))

@@ -23,6 +23,6 @@ pub use reader::{Problems, Reader};
 pub use rest::{RestConfig, bodies};
 pub use server::{
     Api, DEVELOPMENT_JWT_SECRET, DEVELOPMENT_PUBLISHABLE_KEY, DEVELOPMENT_S3_KEYS, DEVELOPMENT_SECRET_KEY,
-    DEVELOPMENT_SIGNING_KEY, ServerConfig, SqlSource, TrustedProxies, trusted_proxies,
+    DEVELOPMENT_SIGNING_KEY, ServerConfig, SqlSource, TrustedProxies, slow_query, trusted_proxies,
 };
 pub use source::Source;

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use super::{Connections, Reader, Secret};
+use super::{Connections, Reader, Secret, parse_go_duration};
 
 /// An API that can be served alone, as named by `serve --only`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,6 +96,31 @@ pub struct ServerConfig {
     /// `FERROBASE_WEB`, default true: whether the web app that the binary carries is served.
     pub web: bool,
     pub trusted_proxies: TrustedProxies,
+    /// `FERROBASE_DRAIN`, default 0: how long the server goes on serving once it was asked to stop, while it tells load balancers
+    /// to send nobody any more.
+    pub drain: Duration,
+    /// `FERROBASE_AUDIT_DAYS`, default 400: how long entries of the audit log stay; with 0 there is no log.
+    pub audit_days: u32,
+}
+
+/// `FERROBASE_SLOW_QUERY`, default 1 s: from when on a query is logged as slow; `off` for never.
+pub fn slow_query(reader: &mut Reader<'_>) -> Option<Duration> {
+    match reader.find(&["FERROBASE_SLOW_QUERY"]) {
+        Some((_, "off")) => None,
+        _ => Some(duration(reader, "FERROBASE_SLOW_QUERY", Duration::from_secs(1))),
+    }
+}
+
+/// A duration such as `500ms` or `5s`.
+fn duration(reader: &mut Reader<'_>, name: &'static str, default: Duration) -> Duration {
+    let Some((_, text)) = reader.find(&[name]) else { return default };
+    match parse_go_duration(text).and_then(|nanoseconds| u64::try_from(nanoseconds).ok()) {
+        Some(nanoseconds) => Duration::from_nanos(nanoseconds),
+        None => {
+            reader.problem(format!("{name} must be a duration such as 500ms or 5s"));
+            default
+        }
+    }
 }
 
 /// Whose forwarded headers count.
@@ -151,6 +177,12 @@ impl ServerConfig {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             reader.problem(format!("DATABASE_URL is no connection string of PostgreSQL{cause}"));
         }
+        if reader.find(&["FERROBASE_POOLER_URL"]).is_some() && database_url.is_none() {
+            reader.problem(
+                "FERROBASE_POOLER_URL is for requests alone: DATABASE_URL has to name the PostgreSQL server itself, for \
+                 migrations, locks, LISTEN and replication",
+            );
+        }
         let trusted_proxies = trusted_proxies(reader);
         let migrations = SqlSource::read(reader, "FERROBASE_MIGRATIONS", SqlSource::Embedded);
         // The demo data is the embedded application's: beside other migrations there is nothing that it fits.
@@ -193,6 +225,8 @@ impl ServerConfig {
             migrations,
             seed,
             trusted_proxies,
+            drain: duration(reader, "FERROBASE_DRAIN", Duration::ZERO),
+            audit_days: reader.parse_or(&["FERROBASE_AUDIT_DAYS"], "a number of days", 400),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! A connection of a [`Pool`](super::Pool) that counts its unanswered statements.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use foldhash::HashMap;
 use parking_lot::Mutex;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Error, Row, Statement, ToStatement};
+use tokio_postgres::{Error, Row};
 
 use super::cancel::Registration;
-use super::replaced;
 use super::socket::Watch;
+use super::statement::{self, Ask, Statement};
+use super::{replaced, slow};
 
 /// The number of prepared statements kept per connection. When it is exceeded, all are dropped. The server's own are a
 /// few hundred.
@@ -26,6 +28,8 @@ pub struct Client {
     registration: Option<Registration>,
     /// [`replaced::times`] when it was opened.
     database: u64,
+    /// Whether what is prepared is still there later: not behind a pooler that hands connections on between transactions.
+    prepares: bool,
     /// Statements without an answer, including those whose caller no longer waits.
     unanswered: AtomicUsize,
     in_transaction: AtomicBool,
@@ -44,6 +48,7 @@ impl Client {
     pub(super) fn new(inner: tokio_postgres::Client, watch: Watch, registration: Registration, database: u64) -> Self {
         Self {
             inner,
+            prepares: true,
             prepared: Mutex::default(),
             watch,
             registration: Some(registration),
@@ -53,17 +58,24 @@ impl Client {
         }
     }
 
+    /// Prepares nothing from now on.
+    pub(super) fn prepare_nothing(&mut self) {
+        self.prepares = false;
+    }
+
     /// Whether its database has been replaced by another of the same name.
     pub(super) fn is_of_former_database(&self) -> bool {
         self.database != replaced::times()
     }
 
-    async fn ask<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    async fn ask<T>(&self, text: &str, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
         self.watch.raise();
         let on_its_way = Asked(self);
+        let since = Instant::now();
         let answer = asked.await;
         on_its_way.answered();
+        slow::note(since.elapsed(), text);
         if answer.as_ref().err().and_then(Error::as_db_error).is_some_and(|error| error.code().code() == "0A000") {
             // A statement that no longer fits the schema is prepared again next time.
             self.prepared.lock().clear();
@@ -73,6 +85,9 @@ impl Client {
 
     /// The statement of `sql`, prepared once on this connection.
     pub async fn prepare_cached(&self, sql: &str) -> Result<Statement, Error> {
+        if !self.prepares {
+            return Ok(Statement::unprepared(sql));
+        }
         if let Some(statement) = self.prepared.lock().get(sql) {
             return Ok(statement.clone());
         }
@@ -85,8 +100,11 @@ impl Client {
         Ok(statement)
     }
 
-    /// Statements that are all prepared already.
+    /// Statements that are all prepared already, or need not be.
     pub fn prepared_each<const N: usize>(&self, statements: [&str; N]) -> Option<[Statement; N]> {
+        if !self.prepares {
+            return Some(statements.map(Statement::unprepared));
+        }
         let known = self.prepared.lock();
         let found: Option<Vec<Statement>> = statements.iter().map(|sql| known.get(*sql).cloned()).collect();
         found.and_then(|found| found.try_into().ok())
@@ -104,47 +122,57 @@ impl Client {
         }
     }
 
+    /// Prepares a statement that is not kept.
     pub async fn prepare(&self, sql: &str) -> Result<Statement, Error> {
-        self.ask(self.inner.prepare(sql)).await
+        Ok(Statement::prepared(sql, self.ask(sql, self.inner.prepare(sql)).await?))
     }
 
-    pub async fn query<T>(&self, statement: &T, params: &[Value<'_>]) -> Result<Vec<Row>, Error>
-    where
-        T: ?Sized + ToStatement,
-    {
-        self.ask(self.inner.query(statement, params)).await
+    pub async fn query(&self, statement: &(impl Ask + ?Sized), params: &[Value<'_>]) -> Result<Vec<Row>, Error> {
+        let text = statement.text();
+        match statement.prepared() {
+            Some(prepared) => self.ask(text, self.inner.query(prepared, params)).await,
+            None if self.prepares => self.ask(text, self.inner.query(text, params)).await,
+            None => self.ask(text, statement::unprepared(&self.inner, text, params)).await,
+        }
     }
 
-    pub async fn query_opt<T>(&self, statement: &T, params: &[Value<'_>]) -> Result<Option<Row>, Error>
-    where
-        T: ?Sized + ToStatement,
-    {
-        self.ask(self.inner.query_opt(statement, params)).await
+    /// The only row, or none. Several are an error, as they are to tokio-postgres.
+    pub async fn query_opt(&self, statement: &(impl Ask + ?Sized), params: &[Value<'_>]) -> Result<Option<Row>, Error> {
+        let text = statement.text();
+        match statement.prepared() {
+            Some(prepared) => self.ask(text, self.inner.query_opt(prepared, params)).await,
+            None if self.prepares => self.ask(text, self.inner.query_opt(text, params)).await,
+            None => self.ask(text, self.inner.query_typed_opt(text, &statement::typed(params))).await,
+        }
     }
 
-    pub async fn query_one<T>(&self, statement: &T, params: &[Value<'_>]) -> Result<Row, Error>
-    where
-        T: ?Sized + ToStatement,
-    {
-        self.ask(self.inner.query_one(statement, params)).await
+    pub async fn query_one(&self, statement: &(impl Ask + ?Sized), params: &[Value<'_>]) -> Result<Row, Error> {
+        let text = statement.text();
+        match statement.prepared() {
+            Some(prepared) => self.ask(text, self.inner.query_one(prepared, params)).await,
+            None if self.prepares => self.ask(text, self.inner.query_one(text, params)).await,
+            None => self.ask(text, self.inner.query_typed_one(text, &statement::typed(params))).await,
+        }
     }
 
     /// One round trip, nothing prepared.
     pub async fn query_typed(&self, sql: &str, params: &[(Value<'_>, Type)]) -> Result<Vec<Row>, Error> {
-        self.ask(self.inner.query_typed(sql, params)).await
+        self.ask(sql, self.inner.query_typed(sql, params)).await
     }
 
     /// One round trip, nothing prepared.
     pub async fn query_typed_one(&self, sql: &str, params: &[(Value<'_>, Type)]) -> Result<Row, Error> {
-        self.ask(self.inner.query_typed_one(sql, params)).await
+        self.ask(sql, self.inner.query_typed_one(sql, params)).await
     }
 
     /// Runs a statement and returns the number of affected rows.
-    pub async fn execute<T>(&self, statement: &T, params: &[Value<'_>]) -> Result<u64, Error>
-    where
-        T: ?Sized + ToStatement,
-    {
-        self.ask(self.inner.execute(statement, params)).await
+    pub async fn execute(&self, statement: &(impl Ask + ?Sized), params: &[Value<'_>]) -> Result<u64, Error> {
+        let text = statement.text();
+        match statement.prepared() {
+            Some(prepared) => self.ask(text, self.inner.execute(prepared, params)).await,
+            None if self.prepares => self.ask(text, self.inner.execute(text, params)).await,
+            None => self.ask(text, self.inner.execute_typed(text, &statement::typed(params))).await,
+        }
     }
 
     /// Runs statements without parameters. One that begins with `begin` opens a transaction, `commit` and `rollback` end
@@ -153,7 +181,7 @@ impl Client {
         if sql.starts_with("begin") {
             self.in_transaction.store(true, Ordering::Relaxed);
         }
-        let answer = self.ask(self.inner.batch_execute(sql)).await;
+        let answer = self.ask(sql, self.inner.batch_execute(sql)).await;
         if answer.is_ok() && (sql.starts_with("commit") || sql.starts_with("rollback")) {
             self.in_transaction.store(false, Ordering::Relaxed);
         }

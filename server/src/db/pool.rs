@@ -1,5 +1,6 @@
 //! A bounded pool of connections to one database as one login role.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::Runtime;
@@ -9,7 +10,8 @@ use tokio_postgres::Config;
 
 use super::limits::{ACQUIRE, OPEN};
 use super::open::{OpenError, open};
-use super::{Client, Lease, Pulse, Refusal, with_causes};
+use super::{Client, Lease, PoolFigures, Pulse, Refusal, with_causes};
+use crate::http::prometheus::Counter;
 
 /// How a pool behaves; defaults are PostgREST's.
 #[derive(Clone)]
@@ -22,6 +24,8 @@ pub struct PoolOptions {
     pub application_name: String,
     /// A statement that each new connection begins with.
     pub prelude: Option<&'static str>,
+    /// Whether connections keep what they have prepared. Behind a transaction pooler they do not, and no prelude is run.
+    pub prepare: bool,
     /// Shared with another pool on the same server: one connection is enough.
     pub pulse: Option<Pulse>,
 }
@@ -33,6 +37,7 @@ impl Default for PoolOptions {
             acquire_timeout: ACQUIRE,
             application_name: "ferrobase".to_owned(),
             prelude: None,
+            prepare: true,
             pulse: None,
         }
     }
@@ -111,13 +116,16 @@ pub struct Pool {
     inner: managed::Pool<Opener>,
     config: Config,
     acquire_timeout: Duration,
+    prepare: bool,
     pulse: Pulse,
+    timeouts: Arc<Counter>,
 }
 
 /// Opens connections for a pool and checks returned ones.
 pub(super) struct Opener {
     config: Config,
     prelude: Option<&'static str>,
+    prepare: bool,
     pulse: Pulse,
 }
 
@@ -126,8 +134,10 @@ impl Manager for Opener {
     type Error = OpenError;
 
     async fn create(&self) -> Result<Client, OpenError> {
-        let client = open(&self.config, Some(&self.pulse)).await?.into_client();
-        if let Some(prelude) = self.prelude {
+        let mut client = open(&self.config, Some(&self.pulse)).await?.into_client();
+        if !self.prepare {
+            client.prepare_nothing();
+        } else if let Some(prelude) = self.prelude {
             match timeout(OPEN, client.batch_execute(prelude)).await {
                 Ok(begun) => begun.map_err(OpenError::Refused)?,
                 Err(_) => return Err(OpenError::Silent("a new connection does not answer".to_owned())),
@@ -148,36 +158,44 @@ impl Pool {
         let mut config: Config = url.parse().map_err(|e: tokio_postgres::Error| DbError::Url(with_causes(&e)))?;
         let pulse = options.pulse.clone().unwrap_or_else(|| Pulse::new(named(config.clone(), "ferrobase health")));
         config = named(config, &options.application_name);
-        Self::of(config, options.size, options.acquire_timeout, options.prelude, pulse)
+        Self::of(config, options, pulse)
     }
 
     /// Another pool to the same database and role, with at most `size` connections. For work that a request does
     /// while it holds a transaction, which would deadlock if it waited for the same pool, or that needs its own
     /// `prelude`.
     pub fn beside(&self, size: usize, prelude: Option<&'static str>) -> Result<Self, DbError> {
-        Self::of(self.config.clone(), size, self.acquire_timeout, prelude, self.pulse.clone())
+        let (acquire_timeout, prepare) = (self.acquire_timeout, self.prepare);
+        let options = PoolOptions { size, acquire_timeout, prelude, prepare, ..PoolOptions::default() };
+        Self::of(self.config.clone(), &options, self.pulse.clone())
     }
 
-    fn of(
-        config: Config,
-        size: usize,
-        acquire_timeout: Duration,
-        prelude: Option<&'static str>,
-        pulse: Pulse,
-    ) -> Result<Self, DbError> {
-        let opener = Opener { config: config.clone(), prelude, pulse: pulse.clone() };
+    fn of(config: Config, options: &PoolOptions, pulse: Pulse) -> Result<Self, DbError> {
+        let PoolOptions { size, acquire_timeout, prelude, prepare, .. } = *options;
+        let opener = Opener { config: config.clone(), prelude, prepare, pulse: pulse.clone() };
         let inner = managed::Pool::builder(opener)
             .max_size(size)
             .timeouts(Timeouts { wait: Some(acquire_timeout), create: None, recycle: None })
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|e| DbError::Url(e.to_string()))?;
-        Ok(Self { inner, config, acquire_timeout, pulse })
+        Ok(Self { inner, config, acquire_timeout, prepare, pulse, timeouts: Arc::default() })
     }
 
     /// Most connections open at once.
     pub fn max_size(&self) -> usize {
         self.inner.status().max_size
+    }
+
+    pub fn figures(&self) -> PoolFigures {
+        let status = self.inner.status();
+        let used = status.size.saturating_sub(status.available);
+        PoolFigures {
+            max: status.max_size,
+            available: status.max_size.saturating_sub(used),
+            waiting: status.waiting,
+            timeouts: self.timeouts.get(),
+        }
     }
 
     /// Closes all idle connections. If one was found dead, the others may be dead too.
@@ -198,7 +216,10 @@ impl Pool {
     pub async fn lease(&self) -> Result<Lease, DbError> {
         match self.inner.get().await {
             Ok(held) => Ok(Lease::new(held)),
-            Err(PoolError::Timeout(_)) => Err(DbError::PoolTimeout),
+            Err(PoolError::Timeout(_)) => {
+                self.timeouts.increment();
+                Err(DbError::PoolTimeout)
+            }
             Err(PoolError::Backend(error)) => Err(error.into()),
             Err(other) => Err(DbError::Connect(other.to_string())),
         }

@@ -7,11 +7,10 @@ use std::error::Error as StdError;
 
 use bytes::BytesMut;
 use futures_util::join;
-use tokio_postgres::Statement;
 use tokio_postgres::error::{DbError as DbRefusal, SqlState};
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
-use super::{Client, DbError, Lease, Param, Pool, Query, Value};
+use super::{Client, DbError, Lease, Param, Pool, Query, Statement, Value};
 use crate::jwt::caller::Caller;
 
 /// An open transaction on a connection of its own.

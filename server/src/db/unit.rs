@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::exclusive::{Asker, Held};
 use super::wire::{Refusal, Row};
-use super::{DbError, ExclusivePool};
+use super::{DbError, ExclusivePool, slow};
 
 /// A parameter of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,13 @@ pub struct Unit<'a> {
     pub end: End,
 }
 
+impl Unit<'_> {
+    /// The text that says most of what the transaction does: its settings are short.
+    fn longest_text(&self) -> &str {
+        self.steps.iter().map(|step| step.text).max_by_key(|text| text.len()).unwrap_or_default()
+    }
+}
+
 /// A transaction whose end is held back. If dropped, it is rolled back by closing its connection.
 pub struct OpenUnit {
     held: Held,
@@ -103,7 +110,9 @@ impl ExclusivePool {
             result => result?,
         };
         let open = (unit.end == End::Decide).then_some(OpenUnit { held });
-        Ok(Answers { rows, took: started.elapsed(), open })
+        let took = started.elapsed();
+        slow::note(took, unit.longest_text());
+        Ok(Answers { rows, took, open })
     }
 }
 

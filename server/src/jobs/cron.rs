@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Timelike, Utc};
@@ -13,6 +14,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::JobsConfig;
 use super::listen::{self, stopped};
+use super::metrics::{HAS_SCHEDULE, RUNS};
 use super::schedule::Schedule;
 use crate::db::replaced;
 
@@ -43,6 +45,7 @@ pub async fn run(config: JobsConfig, mut stop: watch::Receiver<bool>) {
             outcome = serve(&config, database) => outcome,
             () = stopped(&mut stop) => return,
         };
+        HAS_SCHEDULE.store(false, Ordering::Relaxed);
         if replaced::times() != database {
             continue;
         }
@@ -63,6 +66,7 @@ async fn serve(config: &JobsConfig, database: u64) -> anyhow::Result<()> {
     while !client.query_one("select pg_try_advisory_lock($1)", &[&LOCK]).await?.get::<_, bool>(0) {
         tokio::time::sleep(ASK_EVERY).await;
     }
+    HAS_SCHEDULE.store(true, Ordering::Relaxed);
     let runner =
         Runner { config: config.clone(), database, busy: Arc::default(), places: Arc::new(Semaphore::new(AT_ONCE)) };
     let (mut jobs, mut asked): (Vec<Job>, Option<Instant>) = (Vec::new(), None);
@@ -182,7 +186,9 @@ async fn record_and_run(config: &JobsConfig, job: &Job, database: u64) -> anyhow
         )
         .await?
         .get(0);
-    let (status, message) = match execute(config, job, database).await {
+    let outcome = execute(config, job, database).await;
+    RUNS.note(outcome.is_ok());
+    let (status, message) = match outcome {
         Ok(message) => ("succeeded", message),
         Err(error) => {
             tracing::warn!(job = job.id, error, "a job failed");

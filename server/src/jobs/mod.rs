@@ -6,6 +6,7 @@
 
 mod cron;
 mod listen;
+mod metrics;
 mod net;
 mod outbound;
 mod schedule;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+pub use metrics::as_text as metrics;
 pub use outbound::Outbound;
 
 /// How often to look for work without a notification.

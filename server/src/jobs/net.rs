@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio_postgres::Client;
 
 use super::listen::{self, stopped};
+use super::metrics::REQUESTS;
 use super::outbound::{self, Outbound, PublicOnly};
 use super::{JobsConfig, LOOK_EVERY};
 use crate::db::replaced;
@@ -173,6 +174,7 @@ async fn take(
 
 /// Stores an answer. One that a project's trigger or constraint refuses is lost, without affecting others.
 async fn record(client: &Client, id: i64, answer: &Answer) -> anyhow::Result<()> {
+    REQUESTS.note(answer.status.is_some());
     let insert =
         "insert into net._http_response (id, status_code, content_type, headers, content, timed_out, error_msg)
                   values ($1, $2, $3, $4, $5, $6, $7)";

@@ -16,6 +16,7 @@ use tokio_postgres::AsyncMessage;
 
 use super::{MailError, Message, SEND_DEADLINE, Sender};
 use crate::db::{self, DbError, Pool, replaced};
+use crate::http::prometheus::{Counter, Metrics};
 
 /// How often to look for due retries, for which there are no notifications.
 const POLL: Duration = Duration::from_secs(2);
@@ -40,6 +41,13 @@ impl Channel {
         }
     }
 
+    fn figures(self) -> &'static Figures {
+        match self {
+            Self::Mail => &MAILS,
+            Self::Sms => &TEXTS,
+        }
+    }
+
     /// How many are sent at the same time. Workers are independent, so a slow mail server blocks only one.
     fn lanes(self) -> usize {
         match self {
@@ -56,6 +64,38 @@ impl Channel {
             Self::Sms => 12,
         }
     }
+}
+
+/// Attempts to deliver since the start, by what came of them.
+#[derive(Debug)]
+struct Figures {
+    sent: Counter,
+    /// To be tried again.
+    put_off: Counter,
+    given_up: Counter,
+}
+
+impl Figures {
+    const fn new() -> Self {
+        Self { sent: Counter::new(), put_off: Counter::new(), given_up: Counter::new() }
+    }
+}
+
+static MAILS: Figures = Figures::new();
+static TEXTS: Figures = Figures::new();
+
+/// What was delivered, for Prometheus.
+pub fn metrics() -> String {
+    let samples = [Channel::Mail, Channel::Sms].into_iter().flat_map(|channel| {
+        let figures = channel.figures();
+        let outcomes = [("sent", &figures.sent), ("retry", &figures.put_off), ("failed", &figures.given_up)];
+        outcomes.map(|(outcome, counter)| {
+            (format!("{{channel=\"{}\",outcome=\"{outcome}\"}}", channel.as_str()), counter.get())
+        })
+    });
+    let mut metrics = Metrics::default();
+    metrics.counter("ferrobase_mail_deliveries_total", "Attempts to deliver mails and texts", samples);
+    metrics.into_text()
 }
 
 /// The running delivery.
@@ -157,7 +197,10 @@ async fn deliver(
         }
     };
     match sent {
-        Ok(()) => delete(pool, &mail).await?,
+        Ok(()) => {
+            channel.figures().sent.increment();
+            delete(pool, &mail).await?;
+        }
         Err(error) => put_off(pool, &mail, channel, &error).await?,
     }
     Ok(true)
@@ -218,6 +261,8 @@ async fn put_off(pool: &Pool, mail: &Leased, channel: Channel, error: &MailError
     let reason = error.to_string().replace('\0', " ");
     let gives_up =
         matches!(error, MailError::Unusable(_) | MailError::Rejected(_)) || attempts >= channel.max_attempts();
+    let figures = channel.figures();
+    if gives_up { &figures.given_up } else { &figures.put_off }.increment();
     tracing::warn!(mail = mail.id, ?channel, attempts, gives_up, %error, "a message was not delivered");
     pool.lease()
         .await?

@@ -53,6 +53,10 @@ pub enum MigrateError {
         "the database URL has no password: set JWT_SECRET, from which those of the server's roles are then derived"
     )]
     NoKey,
+    #[error(
+        "the pooler of FERROBASE_POOLER_URL does not let role {role} in, which the server made at DATABASE_URL: {cause}"
+    )]
+    Pooler { role: String, cause: String },
     #[error("{0}")]
     Database(String),
 }

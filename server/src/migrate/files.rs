@@ -1,6 +1,7 @@
 //! Sources of SQL files: folders, and files compiled into the binary.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rust_embed::RustEmbed;
@@ -37,6 +38,16 @@ pub enum Source {
     Folder(PathBuf),
     /// A folder of demo data, `*.sql`, or a project with `supabase/seed.sql`.
     SeedFolder(PathBuf),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::App => f.write_str("the migrations of this binary"),
+            Self::Demo => f.write_str("the demo data of this binary"),
+            Self::Folder(path) | Self::SeedFolder(path) => path.display().fmt(f),
+        }
+    }
 }
 
 /// One file of SQL.

@@ -32,6 +32,15 @@ pub struct PlatformUrls {
     /// Logs in as `supabase_replication_admin`, for realtime, which follows the database's log; or as the owner
     /// if that role is not ours or may not replicate.
     pub replication_url: String,
+    /// Where requests go instead, if there is a pooler that hands connections on between transactions.
+    pub pooled: Option<PooledUrls>,
+}
+
+/// The logins of requests at a transaction pooler such as PgBouncer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PooledUrls {
+    pub rest_url: String,
+    pub auth_url: String,
 }
 
 /// URLs given by an operator. The server does not manage the roles of these.
@@ -43,6 +52,8 @@ pub struct GivenUrls {
     pub auth: Option<String>,
     /// `FERROBASE_REPLICATION_URL`.
     pub replication: Option<String>,
+    /// `FERROBASE_POOLER_URL`.
+    pub pooler: Option<String>,
 }
 
 impl GivenUrls {
@@ -51,6 +62,7 @@ impl GivenUrls {
             rest: reader.text(&["PGRST_DB_URI"]),
             auth: reader.text(&["GOTRUE_DB_DATABASE_URL"]),
             replication: reader.text(&["FERROBASE_REPLICATION_URL"]),
+            pooler: reader.text(&["FERROBASE_POOLER_URL"]),
         }
     }
 }
@@ -102,7 +114,40 @@ pub async fn prepare(owner_url: &str, secret: &str, given: &GivenUrls) -> Result
         Some(url) => url.clone(),
         None => replication_login(owner_url, &key, &mut session).await?,
     };
-    Ok(PlatformUrls { rest_url, auth_url, service_url, replication_url })
+    let pooled = match &given.pooler {
+        Some(pooler) => Some(at_pooler(pooler, &rest_url, &auth_url).await?),
+        None => None,
+    };
+    Ok(PlatformUrls { rest_url, auth_url, service_url, replication_url, pooled })
+}
+
+/// The logins of requests at the pooler that `given` names, as [`prepare`] comes to them; nothing is changed.
+pub async fn pooled(owner_url: &str, secret: &str, given: &GivenUrls) -> Result<PooledUrls, MigrateError> {
+    let owner: Config = owner_url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
+    let key = owner.get_password().map_or_else(|| secret.as_bytes().to_vec(), <[u8]>::to_vec);
+    let url = |given: &Option<String>, role: &str| {
+        given.clone().unwrap_or_else(|| with_login(owner_url, role, &derive(&key, role)))
+    };
+    let (rest_url, auth_url) = (url(&given.rest, "authenticator"), url(&given.auth, "supabase_auth_admin"));
+    at_pooler(given.pooler.as_deref().unwrap_or(owner_url), &rest_url, &auth_url).await
+}
+
+/// The same logins at the pooler, which has to let them in.
+async fn at_pooler(pooler: &str, rest_url: &str, auth_url: &str) -> Result<PooledUrls, MigrateError> {
+    let mut urls = [rest_url, auth_url].map(str::to_owned);
+    for url in &mut urls {
+        let config: Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
+        let (user, password) = (config.get_user().unwrap_or_default(), config.get_password().unwrap_or_default());
+        let escape =
+            |text: &[u8]| percent_encoding::percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
+        *url = with_login(pooler, &escape(user.as_bytes()), &escape(password));
+        let config: Config = url.parse().map_err(|e| MigrateError::Url(describe(&e)))?;
+        if let Err(error) = db::connect(&config).await {
+            return Err(MigrateError::Pooler { role: user.to_owned(), cause: error.to_string() });
+        }
+    }
+    let [rest_url, auth_url] = urls;
+    Ok(PooledUrls { rest_url, auth_url })
 }
 
 /// The login that follows the database's log: the owner, if it may not create a replicating role.

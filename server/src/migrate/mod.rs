@@ -26,7 +26,7 @@ pub use application::dir;
 pub use auth::auth;
 pub use error::MigrateError;
 pub use files::{Source, SqlFile};
-pub use logins::{GivenUrls, PlatformUrls, prepare};
+pub use logins::{GivenUrls, PlatformUrls, PooledUrls, pooled, prepare};
 pub use platform::platform;
 pub use runner::Applied;
 pub use seed::{Seeded, has_demo_accounts, seed};

@@ -23,7 +23,7 @@ use super::sql::builder::Sql;
 use super::sql::settings::{TransactionSettings, begin, pre_request_query, settings_query};
 use super::sql::{RowFormat, StreamStatements, statements, stream_statements};
 use super::state::Rest;
-use crate::db::{Asker, DbError, End, Piece, Pool, Query, Row, RowStream, StreamUnit, Unit};
+use crate::db::{Asker, DbError, End, Piece, Pool, Query, Row, RowStream, StreamUnit, Unit, slow};
 use crate::schema_cache::{IsolationLevel, SchemaCache};
 
 /// The single row of the main statement.
@@ -111,6 +111,8 @@ async fn execute_streaming(
         rows.restart(&unit).await.map_err(&fault)?;
         piece = rows.next(encode).await;
     }
+    // How long the rest takes is up to the client as well.
+    slow::note(started.elapsed(), statements.rows.text());
     let mut body = BytesMut::new();
     let mut long: Option<(Sink, Spool, u64)> = None;
     loop {

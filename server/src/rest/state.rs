@@ -32,8 +32,9 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// `live` loaded or loading; nothing is connected here.
-    pub fn new(live: Arc<Live>, mount: &str) -> Result<Self, DbError> {
+    /// `live` loaded or loading; nothing is connected here. `pooler` is the login of requests at a pooler that hands connections on
+    /// between transactions, if they go there.
+    pub fn new(live: Arc<Live>, mount: &str, pooler: Option<&str>) -> Result<Self, DbError> {
         let settings = live.settings();
         let config: &RestConfig = &settings.config;
         let (spools, bodies) = (Spools::new(&config.spill), Bodies::new(config.bodies));
@@ -44,11 +45,12 @@ impl Rest {
                 max_lifetime: config.pool.max_lifetime,
                 max_idle: config.pool.max_idle_time,
                 application_name: format!("PostgREST {COMPATIBLE_VERSION}"),
-                prepare: config.prepared_statements,
-                pulse: Some(live.pool().pulse().clone()),
+                prepare: config.prepared_statements && pooler.is_none(),
+                // The pooler may be gone while the server is there.
+                pulse: pooler.is_none().then(|| live.pool().pulse().clone()),
                 ..ExclusiveOptions::default()
             };
-            ExclusivePool::new(config.db_uri.reveal(), options)?
+            ExclusivePool::new(pooler.unwrap_or(config.db_uri.reveal()), options)?
         };
         let mount = mount.trim_end_matches('/').into();
         let costs = Arc::default();

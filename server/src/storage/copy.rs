@@ -5,7 +5,6 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
-use tokio_postgres::Statement;
 use uuid::Uuid;
 
 use super::backend::{Place, StoredFile};
@@ -17,7 +16,7 @@ use super::queries::{self, Bucket, Destination, NewObject, Object};
 use super::receive::{self, check_mime, metadata_in_header};
 use super::upload::{Landing, is_unknown, wants_upsert};
 use super::{Scope, Storage, header_text, sniff};
-use crate::db::Client;
+use crate::db::{Client, Statement};
 use crate::jwt::caller::Caller;
 
 /// How often a copy or a move begins anew because its source was replaced meanwhile.

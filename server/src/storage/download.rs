@@ -6,7 +6,6 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use tokio_postgres::Statement;
 
 use super::backend::Place;
 use super::error::StorageError;
@@ -15,7 +14,7 @@ use super::queries::{self, Bucket, Object};
 use super::signed::Scope as UrlScope;
 use super::upload::token_in_query;
 use super::{Scope, Storage, bucket_and_key, header_text};
-use crate::db::Client;
+use crate::db::{Client, Statement};
 
 /// What `encodeURIComponent` encodes.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC

@@ -12,6 +12,7 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde_json::json;
 use tokio_postgres::error::SqlState;
 
+use super::metrics;
 use crate::db::DbError;
 
 #[derive(Debug, thiserror::Error)]
@@ -251,6 +252,9 @@ impl StorageError {
 
     /// Tells the log what the answer does not.
     pub fn log(&self) {
+        if matches!(self, Self::Database { .. } | Self::File(_) | Self::Internal(_) | Self::Unavailable(_)) {
+            metrics::FAILED.increment();
+        }
         match self {
             Self::Database { cause, .. } => tracing::error!(%cause, "a storage request failed in the database"),
             Self::File(cause) => tracing::error!(%cause, "a storage request failed at the file store"),

@@ -8,14 +8,14 @@
 use futures_util::TryStreamExt;
 use md5::{Digest, Md5};
 use serde_json::Value;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
 use super::backend::{Place, Store};
 use super::config::BackendConfig;
 use super::error::StorageError;
-use crate::db::{Client, DbError, Pool};
+use crate::db::{Client, DbError, Pool, Statement};
 use crate::jwt::caller::Caller;
 
 /// Rows that are read at a time.

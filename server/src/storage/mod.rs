@@ -14,6 +14,7 @@ mod error;
 mod fields;
 mod key;
 mod list;
+pub mod metrics;
 pub mod migrate;
 mod queries;
 mod receive;
@@ -29,10 +30,9 @@ pub mod sweep;
 mod upload;
 
 use actix_web::HttpRequest;
-use tokio_postgres::Statement;
 
 use crate::config::Secret;
-use crate::db::{Client, Pool, Transaction};
+use crate::db::{Client, Pool, Statement, Transaction};
 use crate::http::span;
 use crate::jwt::bearer::{Bearer, BearerError, token_of};
 use crate::jwt::caller::Caller;

@@ -2,11 +2,11 @@
 
 use futures_util::join;
 use serde_json::Value;
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Row, Statement};
 
 use super::error::StorageError;
-use crate::db::{Client, Transaction, Value as Param};
+use crate::db::{Client, Statement, Transaction, Value as Param};
 
 /// What a bucket allows.
 #[derive(Clone, Debug)]

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
-use tokio_postgres::Statement;
 
 use super::error::StorageError;
 use super::fields::Fields;
@@ -13,7 +12,7 @@ use super::receive::metadata_in_header;
 use super::signed::SignedUrl;
 use super::upload::{Trial, wants_upsert};
 use super::{Scope, Storage, bucket_and_key, bucket_in, header_text};
-use crate::db::Client;
+use crate::db::{Client, Statement};
 
 /// Most paths of one call.
 const MAX_PATHS: usize = 1000;

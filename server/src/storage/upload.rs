@@ -6,7 +6,6 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::join;
 use serde_json::{Value, json};
-use tokio_postgres::Statement;
 use uuid::Uuid;
 
 use super::backend::{Place, StoredFile};
@@ -16,7 +15,7 @@ use super::queries::{self, Bucket, NewObject, Object};
 use super::receive::Incoming;
 use super::signed::Scope as UrlScope;
 use super::{Scope, Storage, bucket_and_key, header_text};
-use crate::db::{Client, DbError};
+use crate::db::{Client, DbError, Statement};
 use crate::jwt::caller::Caller;
 
 /// `POST`: a new object, or any with `x-upsert: true`. Answers `{Id, Key}`.

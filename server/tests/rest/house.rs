@@ -106,7 +106,7 @@ impl House {
         let pool = Pool::new(config.db_uri.reveal(), &options).expect("pool");
         let live = Live::new(source, pool).expect("settings");
         live.start().await.expect("configuration");
-        let rest = Rest::new(live.clone(), "").expect("state");
+        let rest = Rest::new(live.clone(), "", None).expect("state");
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("free port");
         let address = listener.local_addr().expect("address").to_string();
         let server = app::serve_rest(rest, vec![Listener::Tcp(listener)], 1).expect("listening");

@@ -69,7 +69,7 @@ impl Fixture {
                 let pool = Pool::new(&uri, &PoolOptions::default()).expect("pool");
                 let live = Live::new(source, pool).expect("settings");
                 live.start().await.expect("started");
-                let rest = Rest::new(live, "").expect("rest");
+                let rest = Rest::new(live, "", None).expect("rest");
                 let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("port");
                 address.send(listener.local_addr().expect("address")).expect("told");
                 let server = app::serve_rest(rest, vec![Listener::Tcp(listener)], 1).expect("server");

@@ -159,6 +159,7 @@ impl Cluster {
             auth_url: with_database(&self.urls.auth_url, name),
             service_url: with_database(&self.urls.service_url, name),
             replication_url: with_database(&self.urls.replication_url, name),
+            pooled: None,
         }
     }
 

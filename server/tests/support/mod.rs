@@ -90,6 +90,7 @@ impl TestApp {
             auth_url: valve.url(&logins.auth_url),
             service_url: valve.url(&logins.service_url),
             replication_url: valve.url(&logins.replication_url),
+            pooled: None,
         };
         let served = Self::try_serve_on(database.cluster, &database.name, urls, settings).await;
         let mut app = served.expect("the server builds");

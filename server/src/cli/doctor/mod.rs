@@ -1,10 +1,13 @@
-//! `doctor`: checks configuration and database and prints a line for each thing that is missing or too open.
+//! `doctor`: checks configuration and database and prints a line for each thing that is missing or too open, or all as JSON.
 
 mod database;
+mod pooler;
 
 use std::path::Path;
 
 use chrono::Utc;
+use clap::Args;
+use serde_json::json;
 
 use super::database::{Database, block_on};
 use crate::app::Settings;
@@ -21,25 +24,66 @@ pub enum Finding {
     Problem(String),
 }
 
-pub fn run(source: &Source) -> anyhow::Result<()> {
+impl Finding {
+    /// Its level in JSON and at the beginning of its line, and what it says.
+    fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Self::Good(text) => ("ok", text),
+            Self::Note(text) => ("note", text),
+            Self::Problem(text) => ("problem", text),
+        }
+    }
+}
+
+#[derive(Args)]
+pub struct DoctorArgs {
+    /// Print one JSON object, for programs that watch
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &DoctorArgs, source: &Source) -> anyhow::Result<()> {
     let mut findings = configuration(source);
     let schemas = Reader::new(source)
         .list(&["PGRST_DB_SCHEMAS", "PGRST_DB_SCHEMA"])
         .unwrap_or_else(|| vec!["public".to_owned(), "graphql_public".to_owned()]);
     match block_on(Database::with(source, async |found| database::examine(&found.admin_url, &schemas).await)) {
-        Ok(found) => findings.extend(found),
+        Ok(found) => {
+            findings.extend(found);
+            findings.extend(
+                block_on(pooler::examine(source)).unwrap_or_else(|error| vec![Finding::Problem(format!("{error:#}"))]),
+            );
+        }
         Err(error) => findings.push(Finding::Problem(format!("{error:#}"))),
     }
     findings.extend(backups(source));
-    let lines = findings.iter().map(|finding| match finding {
-        Finding::Good(text) => format!("ok       {text}\n"),
-        Finding::Note(text) => format!("note     {text}\n"),
-        Finding::Problem(text) => format!("problem  {text}\n"),
-    });
-    super::print_all(&lines.collect::<String>())?;
+    super::print_all(&if args.json { as_json(&findings) } else { as_lines(&findings) })?;
     let problems = findings.iter().filter(|finding| matches!(finding, Finding::Problem(_))).count();
     anyhow::ensure!(problems == 0, "{problems} problem(s) found");
     Ok(())
+}
+
+fn as_lines(findings: &[Finding]) -> String {
+    let line = |finding: &Finding| {
+        let (level, text) = finding.parts();
+        format!("{level:<8} {text}\n")
+    };
+    findings.iter().map(line).collect()
+}
+
+fn as_json(findings: &[Finding]) -> String {
+    let count = |wanted: &str| findings.iter().filter(|finding| finding.parts().0 == wanted).count();
+    let each = findings.iter().map(|finding| {
+        let (level, text) = finding.parts();
+        json!({ "level": level, "text": text })
+    });
+    let report = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "problems": count("problem"),
+        "notes": count("note"),
+        "findings": each.collect::<Vec<_>>(),
+    });
+    format!("{report:#}\n")
 }
 
 /// A proof that is older than this is no comfort.
@@ -84,4 +128,19 @@ fn configuration(source: &Source) -> Vec<Finding> {
     findings.extend(reader.into_problems().into_iter().map(Finding::Problem));
     findings.extend(source.unread().iter().map(|name| Finding::Note(format!("nothing reads the setting {name}"))));
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_lines_for_people_and_an_object_for_programs() {
+        let findings =
+            [Finding::Good("fine".to_owned()), Finding::Note("limited".to_owned()), Finding::Problem("bad".to_owned())];
+        assert_eq!(as_lines(&findings), "ok       fine\nnote     limited\nproblem  bad\n");
+        let report: serde_json::Value = serde_json::from_str(&as_json(&findings)).expect("JSON");
+        assert_eq!((&report["problems"], &report["notes"]), (&json!(1), &json!(1)));
+        assert_eq!(report["findings"][2], json!({ "level": "problem", "text": "bad" }));
+    }
 }

@@ -37,12 +37,12 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         MailConfig::Inbox(_) | MailConfig::Drop => Arc::new(mail::Drop),
     };
     let (host, port) = (config.host.clone(), config.port);
-    let pool = auth::pool(&url, config.max_pool_size, None)?;
+    let pool = auth::pool(&url, config.max_pool_size, None, false)?;
     let traffic = Traffic::of("auth");
     let admin = match admin_listen {
         Some(address) => {
             let (database, traffic) = (pool.clone(), traffic.clone());
-            let admin = Admin { database, rest: None, realtime: None, is_development: false, traffic, data_dir: None };
+            let admin = Admin::alone("auth", database, traffic);
             Some(admin::spawn(listen::bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
         }
         None => None,

@@ -87,6 +87,7 @@ async fn keep_on(plan: &Plan, every: Duration, folder: PathBuf) {
                 }
             }
             Err(error) => {
+                backup::FAILED.increment();
                 tracing::error!(%error, "the backup that was due could not be made");
                 tokio::time::sleep(every.min(RETRY)).await;
             }

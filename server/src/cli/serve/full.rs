@@ -9,10 +9,11 @@ use actix_web::dev::ServerHandle;
 use anyhow::Context;
 
 use super::backups::{Backups, Plan};
-use super::listen::{DRAIN_SECONDS, bind, until_stopped};
+use super::listen::{DRAIN_SECONDS, bind, until_drained};
 use super::rights::{self, Belongings};
-use crate::admin::{self, Admin};
+use crate::admin::{self, Admin, Census};
 use crate::app::{self, App, Settings};
+use crate::audit::{self, Audit};
 use crate::backup::{self, BackupConfig, Contents};
 use crate::cli::card;
 use crate::cli::stop::Stop;
@@ -176,43 +177,48 @@ pub async fn serve(
     stop: &Stop,
     ready: impl AsyncFnOnce(&ApiKeys),
 ) -> anyhow::Result<()> {
-    let Started { app, listeners } = started;
+    let Started { mut app, listeners } = started;
     let mail = Mail::start(&settings.mail, &app.texts, urls, listeners.inbox, app.health.pulse())?;
     let jobs = Jobs::start(JobsConfig {
         service_url: urls.service_url.clone(),
         owner_url: logins.url.clone(),
         outbound: Outbound { reaches_private: settings.server.development, api: settings.server.listen },
     })?;
+    let auditing =
+        (settings.server.audit_days > 0).then(|| Audit::start(mail.pool.clone(), settings.server.audit_days));
+    let writing = auditing.map(|(audit, writing)| {
+        app.audit = audit;
+        writing
+    });
     let (keys, rest) = (app.keys.clone(), app.rest.clone());
     crate::storage::sweep::spawn(app.storage.clone());
-    let admin = Admin {
-        database: app.health.clone(),
-        rest: Some(app.rest.clone()),
-        realtime: Some(app.realtime.clone()),
-        is_development: settings.server.development,
-        traffic: app.traffic.clone(),
-        data_dir: settings.server.database_url.is_none().then(|| settings.server.data_dir.clone()),
-    };
-    let realtime = app.realtime.clone();
-    let admin = admin::spawn(listeners.admin, admin)?;
+    let admin = admin::spawn(listeners.admin, admin_of(&app, &mail, settings))?;
+    let (realtime, draining, drain) = (app.realtime.clone(), app.draining.clone(), settings.server.drain);
     let server = app::serve(app, vec![Listener::Tcp(listeners.api)], DRAIN_SECONDS)?;
 
     for name in source.unread() {
         tracing::warn!("nothing reads the setting {name}");
     }
-    let asked = stop.clone();
-    actix_web::rt::spawn(async move {
-        asked.asked().await;
+    let urged = stop.clone();
+    let drained = async move || {
+        draining.begin();
+        if !drain.is_zero() {
+            tracing::info!(seconds = drain.as_secs_f64(), "stopping soon: load balancers are told first");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(drain) => {}
+            () = urged.urged() => {}
+        }
         // Sockets never end by themselves.
         realtime.stop();
-    });
+    };
     // The workers answer from now on.
-    let served = actix_web::rt::spawn(until_stopped(server, stop.clone()));
+    let served = actix_web::rt::spawn(until_drained(server, stop.clone(), drained));
     ready(&keys).await;
     let outcome = served.await.map_err(anyhow::Error::from).and_then(|outcome| outcome);
     rest.live.stop();
     tokio::select! {
-        ((), ()) = async { futures_util::join!(mail.stop(), jobs.stop()) } => {}
+        ((), (), ()) = async { futures_util::join!(mail.stop(), jobs.stop(), ended(writing)) } => {}
         () = stop.urged() => {}
     }
     admin.stop(false).await;
@@ -221,8 +227,37 @@ pub async fn serve(
     outcome
 }
 
+/// What the admin listener looks at.
+fn admin_of(app: &App, mail: &Mail, settings: &Settings) -> Admin {
+    let files = settings.storage.backend.folder().to_owned();
+    Admin {
+        database: app.health.clone(),
+        rest: Some(app.rest.clone()),
+        realtime: Some(app.realtime.clone()),
+        is_development: settings.server.development,
+        traffic: app.traffic.clone(),
+        pools: vec![
+            ("auth", app.auth.connections().clone()),
+            ("storage_and_functions", app.health.clone()),
+            ("mail", mail.pool.clone()),
+        ],
+        census: Some(Census::new(mail.pool.clone())),
+        folders: vec![("data", settings.server.data_dir.clone()), ("files", files)],
+        draining: app.draining.clone(),
+        data_dir: settings.server.database_url.is_none().then(|| settings.server.data_dir.clone()),
+    }
+}
+
+async fn ended(writing: Option<audit::Writing>) {
+    if let Some(writing) = writing {
+        writing.stop().await;
+    }
+}
+
 /// Delivery of the outbox, by mail and by text, and, where mail is caught instead of sent, the inbox that shows it.
 struct Mail {
+    /// Logs in as `ferrobase_admin`.
+    pool: Pool,
     outbox: Outbox,
     /// Where texts are sent.
     texts: Option<Outbox>,
@@ -258,7 +293,8 @@ impl Mail {
             let outgoing = Outgoing::new(pool.clone(), way.clone(), Arc::clone(&sender));
             outbox::spawn(pool.clone(), urls.service_url.clone(), Arc::new(outgoing), Channel::Sms)
         });
-        Ok(Self { outbox: outbox::spawn(pool, urls.service_url.clone(), sender, Channel::Mail), texts, inbox })
+        let outbox = outbox::spawn(pool.clone(), urls.service_url.clone(), sender, Channel::Mail);
+        Ok(Self { pool, outbox, texts, inbox })
     }
 
     async fn stop(self) {

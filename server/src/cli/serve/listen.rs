@@ -18,10 +18,16 @@ pub fn bind(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
 
 /// Serves until asked to stop and the requests in flight are answered, or until asked again.
 pub async fn until_stopped(server: Server, stop: Stop) -> anyhow::Result<()> {
+    until_drained(server, stop, async || {}).await
+}
+
+/// The same, but first `drained` is waited for, while requests are still taken.
+pub async fn until_drained(server: Server, stop: Stop, drained: impl AsyncFnOnce() + 'static) -> anyhow::Result<()> {
     let handle = server.handle();
     let asked = stop.clone();
     actix_web::rt::spawn(async move {
         asked.asked().await;
+        drained().await;
         tracing::info!("stopping: requests in flight are finished first");
         handle.stop(true).await;
     });

@@ -16,7 +16,8 @@ use clap::Args;
 pub use full::{Database, Listeners, Started, serve};
 
 use crate::cli::stop::Stop;
-use crate::config::{Api, Reader, Source};
+use crate::config::{self, Api, Reader, Source};
+use crate::db;
 use crate::telemetry;
 
 #[derive(Args, Default)]
@@ -61,6 +62,7 @@ pub fn run(args: ServeArgs, source: Source) -> anyhow::Result<()> {
     // What is wrong with it is told together with all other problems.
     let telemetry = telemetry::init("info", &telemetry::Settings::read(&mut Reader::new(&source)));
     raise_descriptors();
+    db::slow::set_threshold(config::slow_query(&mut Reader::new(&source)));
     // TLS for SMTP, hooks and providers; a second installation changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = actix_web::rt::System::new().block_on(async {

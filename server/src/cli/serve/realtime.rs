@@ -56,7 +56,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
         Some(address) => {
             let database = Pool::new(&url, &PoolOptions { size: 1, ..PoolOptions::default() })?;
             let (realtime, traffic) = (Some(realtime.clone()), traffic.clone());
-            let admin = Admin { database, rest: None, realtime, is_development: false, traffic, data_dir: None };
+            let admin = Admin { realtime, ..Admin::alone("realtime", database, traffic) };
             Some(admin::spawn(listen::bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
         }
         None => None,

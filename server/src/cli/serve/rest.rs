@@ -47,7 +47,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
             () = stop.asked() => return Ok(()),
         }
     }
-    let rest = Rest::new(live.clone(), "")?;
+    let rest = Rest::new(live.clone(), "", None)?;
     let (listener, socket) = bind(&listen.host, listen.port, listen.unix_socket.as_ref(), listen.reuse_port)?;
     let server = app::serve_rest(rest.clone(), vec![listener], DRAIN_SECONDS)?;
     let admin = if listen.admin_port.is_some() || listen.admin_unix_socket.is_some() {

@@ -70,8 +70,7 @@ pub async fn run(source: Source, stop: &Stop) -> anyhow::Result<()> {
     let admin = match admin_listen {
         Some(address) => {
             let traffic = traffic.clone();
-            let admin =
-                Admin { database: pool, rest: None, realtime: None, is_development: false, traffic, data_dir: None };
+            let admin = Admin::alone("storage", pool, traffic);
             Some(admin::spawn(listen::bind(address, "FERROBASE_ADMIN_LISTEN")?, admin)?)
         }
         None => None,

@@ -13,13 +13,14 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, TryStreamExt};
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
 use super::config::BackendConfig;
 use super::error::StorageError;
 use super::key::ObjectKey;
+use super::metrics;
 use super::sniff::{self, HEAD_BYTES};
 use folder::{Folder, FolderFile};
 pub use hold::hold_removals;
@@ -148,10 +149,11 @@ impl Store {
     /// The bytes from `first` to `last`, or all; `None` if there is no such file. Both must lie inside.
     pub async fn open(&self, place: &Place, range: Option<(u64, u64)>) -> Result<Option<OpenFile>, StorageError> {
         inside(place)?;
-        match self {
+        let opened = match self {
             Self::Folder(folder) => folder.open(place, range).await,
             Self::S3(store) => store.open(place, range).await,
-        }
+        };
+        Ok(opened?.map(|file| OpenFile { bytes: Box::pin(file.bytes.inspect_ok(metrics::sent)), ..file }))
     }
 
     /// Gives a file a second place; false if there is no such file.
@@ -237,6 +239,7 @@ impl NewFile {
 
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StorageError> {
         self.size += bytes.len() as u64;
+        metrics::RECEIVED.add(bytes.len() as u64);
         let wanted = HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..wanted]);
         match &mut self.writer {
@@ -250,6 +253,7 @@ impl NewFile {
 
     /// Makes the file durable under its name.
     pub async fn finish(self) -> Result<StoredFile, StorageError> {
+        metrics::FILES.increment();
         let (place, md5) = match self.writer {
             Writer::Folder(file) => file.finish().await?,
             Writer::S3(file, digest) => {

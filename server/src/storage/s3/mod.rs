@@ -22,6 +22,7 @@ use super::error::StorageError;
 use super::key::{ObjectKey, is_bucket_name};
 use super::receive::{hand_on, unreadable};
 use super::{Scope, Storage, decoded, header_text, tail};
+use crate::http::span;
 use crate::jwt::caller::Caller;
 
 /// Longest XML of a request, bytes: a thousand keys, ten thousand parts.
@@ -115,6 +116,7 @@ async fn answer(
     }
     let signature = Signature::of_request(&request, &query)?;
     let (secret, caller) = storage.s3_caller(&signature)?;
+    span::acts_as(caller.role.as_str().into());
     storage.check_region(&signature)?;
     let key = signature.signing_key(&secret);
     let hosts = storage.s3_hosts(&request);

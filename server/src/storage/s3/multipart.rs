@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use md5::{Digest, Md5};
 use serde_json::{Value, json};
-use tokio_postgres::{Row, Statement};
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::body::Body;
@@ -14,7 +14,7 @@ use super::listing::time;
 use super::objects::Said;
 use super::xml::{self, Xml};
 use super::{Call, copy_source, refused};
-use crate::db::Client;
+use crate::db::{Client, Statement};
 use crate::storage::StorageError;
 use crate::storage::backend::{Place, StoredFile};
 use crate::storage::download::parse_range;

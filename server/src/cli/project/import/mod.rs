@@ -24,6 +24,7 @@ use super::serve::Extent;
 use super::start::in_background;
 use super::target::{configuration, logins};
 use super::{find, say, source};
+use crate::audit::note_command;
 use crate::cli::database::Database;
 use crate::config::{Reader, Source};
 use crate::db;
@@ -91,7 +92,11 @@ pub fn import(args: &ImportArgs, settings: &Source) -> anyhow::Result<()> {
         Ok(project) => {
             let logins = logins(&project)?;
             let store = store(&source(&project)?)?;
-            let outcome = system.block_on(bring_all(args, &logins, &store, files, &keys));
+            let outcome = system.block_on(async {
+                let outcome = bring_all(args, &logins, &store, files, &keys).await;
+                note_command(&logins.admin_url, "import", "", outcome.is_ok()).await;
+                outcome
+            });
             // What has arrived is served, also where files are missing.
             if matches!(outcome, Ok(_) | Err(Failure::Files(_))) {
                 serve_anew(&project, &keys)?;
@@ -106,7 +111,9 @@ pub fn import(args: &ImportArgs, settings: &Source) -> anyhow::Result<()> {
             system.block_on(Database::with(settings, async |logins| {
                 let urls = migrate::prepare(&logins.admin_url, &secret, &given).await?;
                 migrate::auth(&urls.auth_url).await?;
-                Ok(bring_all(args, &logins, &store, files, &keys).await?)
+                let outcome = bring_all(args, &logins, &store, files, &keys).await;
+                note_command(&logins.admin_url, "import", "", outcome.is_ok()).await;
+                Ok(outcome?)
             }))?;
             if !keys.is_empty() {
                 say("Start the server with the same JWT_SECRET and GOTRUE_JWT_KEYS that the project had.");

@@ -1,0 +1,208 @@
+//! What an operator watches: every metric that the dashboard, the alerts and the manual speak of, slow queries with their request,
+//! the audit log of administrators, `doctor --json`, and a server that tells load balancers before it stops.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use ferrobase::config::DEVELOPMENT_SECRET_KEY;
+use reqwest::Method;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::process::{House, until};
+use crate::support::cluster::{Database, Template, connect};
+
+/// A file of the repository.
+fn file(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Names of metrics in a text of any kind.
+fn metrics_in(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let is_name = |word: &&str| {
+        let prefixed = ["ferrobase_", "process_", "pgrst_"].iter().any(|prefix| word.starts_with(prefix));
+        prefixed && word.matches('_').count() > 1
+    };
+    words.filter(is_name).map(str::to_owned).collect()
+}
+
+/// The families of an answer of `/metrics`.
+fn families(figures: &str) -> BTreeSet<String> {
+    let lines = figures.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    lines.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// A histogram's series belong to it.
+fn family_of(name: &str, families: &BTreeSet<String>) -> bool {
+    let stems = ["", "_bucket", "_sum", "_count"].iter().filter_map(|suffix| name.strip_suffix(suffix));
+    stems.into_iter().any(|stem| families.contains(stem))
+}
+
+async fn send(method: Method, house: &House, path: &str, id: &str, body: Value) -> u16 {
+    let url = format!("http://127.0.0.1:{}{path}", house.ports[0]);
+    let request = reqwest::Client::new().request(method, url).header("apikey", DEVELOPMENT_SECRET_KEY);
+    request.header("x-request-id", id).json(&body).send().await.expect("an answer").status().as_u16()
+}
+
+/// What a command prints.
+fn printed(house: &House, arguments: &[&str]) -> (bool, String) {
+    let output = house.command(arguments).env("FERROBASE_DEV", "true").output().expect("the binary runs");
+    (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[actix_web::test]
+async fn everything_that_is_watched_is_exported_and_everything_exported_is_explained() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut house = House::new("watched");
+    house.serve_set(&[("FERROBASE_SLOW_QUERY", "0s")]);
+    let [api, _, _, admin] = house.ports;
+    until("the server is ready", || house.get(admin, "/ready").0 == 200);
+    assert_eq!(house.get(api, "/health").0, 200);
+
+    let user = json!({ "email": "watched@example.com", "password": "correct-Horse-7" });
+    assert_eq!(send(Method::POST, &house, "/auth/v1/admin/users", "made-1", user).await, 200);
+    for id in ["bucket-1", "bucket-2"] {
+        let bucket = json!({ "name": id, "id": id });
+        assert_eq!(send(Method::POST, &house, "/storage/v1/bucket", id, bucket).await, 200);
+    }
+    assert_eq!(send(Method::GET, &house, "/auth/v1/admin/users", "read-1", json!({})).await, 200);
+
+    let (status, figures) = house.get(admin, "/metrics");
+    assert_eq!(status, 200);
+    let exported = families(&figures);
+    let dashboard = file("packaging/monitoring/grafana-dashboard.json");
+    let alerts = file("packaging/monitoring/alerts.yml");
+    for (place, text) in [("the dashboard", &dashboard), ("alerts.yml", &alerts)] {
+        let asked = metrics_in(text);
+        assert!(asked.len() > 10, "{place} asks for {asked:?}");
+        let unknown: Vec<_> = asked.iter().filter(|name| !family_of(name, &exported)).collect();
+        assert!(unknown.is_empty(), "{place} asks for what is not exported: {unknown:?}\n{figures}");
+    }
+    let explained = metrics_in(&file("docs/monitoring.md"));
+    let silent: Vec<_> = exported.iter().filter(|name| !explained.contains(*name)).collect();
+    assert!(silent.is_empty(), "docs/monitoring.md does not explain {silent:?}");
+    let gone: Vec<_> = explained.iter().filter(|name| !family_of(name, &exported)).collect();
+    assert!(gone.iter().all(|name| name.as_str() == "ferrobase_jobs_requests_waiting"), "not exported: {gone:?}");
+
+    for line in [
+        "ferrobase_http_requests_total{api=\"storage\",status=\"2xx\"} 2",
+        "ferrobase_http_requests_in_flight{api=\"auth\"} 0",
+        "ferrobase_database_up 1",
+        "ferrobase_database_is_replica 0",
+        "ferrobase_mail_waiting{channel=\"mail\"} 0",
+        "ferrobase_db_pool_waiting{pool=\"auth\"} 0",
+    ] {
+        assert!(figures.lines().any(|known| known == line), "{line} is missing in\n{figures}");
+    }
+    let alerts_in_manual = file("docs/monitoring.md");
+    for alert in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(
+            alerts_in_manual.contains(&format!("`{alert}`")),
+            "docs/monitoring.md does not say what to do at {alert}"
+        );
+    }
+
+    // Every query is slow today: each line names its request.
+    let log = house.log();
+    let slow = |id: &str, query: &str| {
+        let of_request = format!("request{{id=\"{id}\"");
+        log.lines().any(|line| line.contains(&of_request) && line.contains("a query was slow") && line.contains(query))
+    };
+    assert!(slow("made-1", "auth.users") || slow("made-1", "users"), "{log}");
+    assert!(slow("bucket-1", "storage.buckets"), "{log}");
+    assert!(!log.contains("correct-Horse-7") && !log.contains("watched@example.com"), "no values are logged");
+
+    // Two buckets within a minute are one entry (two at the turn of a minute); the read is none.
+    let entries = || -> Vec<Value> {
+        let (done, text) = printed(&house, &["audit", "--json"]);
+        assert!(done, "{text}");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let counted = |target: &str| -> i64 {
+        let entries = entries();
+        let of_target = entries.iter().filter(|entry| entry["target"] == target && entry["action"] == "POST");
+        of_target.map(|entry| entry["count"].as_i64().expect("a count")).sum()
+    };
+    until("the audit log is written", || counted("/storage/v1/bucket") == 2);
+    assert_eq!(counted("/auth/v1/admin/users"), 1);
+    let all = entries();
+    assert!(all.iter().all(|entry| entry["action"] != "GET"), "{all:?}");
+    let made = all.iter().find(|entry| entry["target"] == "/auth/v1/admin/users").expect("an entry");
+    assert_eq!(
+        (&made["outcome"], &made["request_id"], &made["address"]),
+        (&json!("2xx"), &json!("made-1"), &json!("127.0.0.1"))
+    );
+    assert!(made["actor"].as_str().is_some_and(|actor| actor.starts_with("key ") && !actor.contains("secret")));
+
+    let folder = house.root.join("migrations");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("1_notes.sql"), "create table notes (id int)").expect("a file");
+    assert!(printed(&house, &["migrate", "--dir", folder.to_str().expect("a path")]).0);
+    let command = entries().into_iter().find(|entry| entry["action"] == "migrate").expect("the command is noted");
+    assert_eq!(command["outcome"], "ok");
+    assert!(command["actor"].as_str().is_some_and(|actor| actor.starts_with("user ")), "{command}");
+
+    let (_, text) = printed(&house, &["doctor", "--json"]);
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let findings = report["findings"].as_array().expect("findings");
+    let problems = findings.iter().filter(|finding| finding["level"] == "problem").count();
+    assert_eq!(report["problems"], json!(problems));
+    assert!(findings.iter().any(|finding| finding["text"].as_str().is_some_and(|text| text.contains("PostgreSQL"))));
+
+    house.signal(Signal::TERM);
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+}
+
+#[tokio::test]
+async fn the_servers_own_login_adds_to_the_audit_log_and_cannot_rewrite_it() {
+    let database = Database::new(Template::Platform).await;
+    let server = connect(&database.logins().service_url).await;
+    let entry = |at: i64| {
+        json!([{ "at": at, "instance": "i", "actor": "key a", "address": "", "action": "POST", "target": "/x", "outcome": "2xx",
+                 "count": 2, "request_id": "r" }])
+    };
+    let now = chrono::Utc::now().timestamp() / 60 * 60;
+    for at in [now, now, now - 40 * 86_400] {
+        server.execute("select ferrobase.note_admin_actions($1::jsonb)", &[&entry(at)]).await.expect("noted");
+    }
+    for statement in [
+        "select * from ferrobase.admin_audit",
+        "update ferrobase.admin_audit set actor = 'nobody'",
+        "delete from ferrobase.admin_audit",
+        "truncate ferrobase.admin_audit",
+    ] {
+        let refused = server.batch_execute(statement).await.expect_err(statement);
+        assert_eq!(refused.code().map(|code| code.code().to_owned()).as_deref(), Some("42501"), "{statement}");
+    }
+    let owner = connect(&database.url).await;
+    let counts = async || -> Vec<i64> {
+        let rows = owner.query("select count from ferrobase.admin_audit order by at", &[]).await.expect("rows");
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    assert_eq!(counts().await, [2, 4]);
+    // What is older than 30 days goes, and nothing younger, whatever is asked for.
+    server.execute("select ferrobase.sweep_admin_audit(0)", &[]).await.expect("swept");
+    assert_eq!(counts().await, [4]);
+}
+
+#[test]
+fn a_server_that_stops_tells_load_balancers_first_and_serves_meanwhile() {
+    let mut house = House::new("drained");
+    house.serve_set(&[("FERROBASE_DRAIN", "3s")]);
+    let [api, _, _, admin] = house.ports;
+    until("the server is ready", || house.get(admin, "/ready").0 == 200);
+    let (head, _) = house.ask(api, "/auth/v1/.well-known/jwks.json");
+    assert!(!head.to_ascii_lowercase().contains("connection: close"), "{head}");
+    let asked = std::time::Instant::now();
+    house.signal(Signal::TERM);
+    until("load balancers are told", || house.get(admin, "/ready").0 == 503);
+    assert_eq!(house.get(api, "/health").0, 503);
+    let (head, _) = house.ask(api, "/auth/v1/.well-known/jwks.json");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(head.to_ascii_lowercase().contains("connection: close"), "{head}");
+    assert_eq!(house.exit_code(), Some(0), "{}", house.log());
+    assert!(asked.elapsed() >= Duration::from_secs(3), "it went at once");
+}
