@@ -5,7 +5,7 @@ import react from "@vitejs/plugin-react";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
-import { comesFirst, inMailsAlone } from "./src/messages/parts.ts";
+import { inMailsAlone, partOf } from "./src/messages/parts.ts";
 import { poFormat } from "./src/messages/po-format.ts";
 
 /** `Features.Colors` of Lightning CSS, a package of Vite's and not ours. */
@@ -14,16 +14,16 @@ const LIGHTNINGCSS_COLORS = 1113088;
 const backend = process.env.FERROBASE_URL ?? "http://127.0.0.1:54321";
 const proxied = ["/auth", "/rest", "/storage", "/realtime", "/functions", "/app-config.json"];
 
-/** A part of a language's catalogue (`es.po?first`, `es.po?rest`) as a module: what is translated, compiled by Lingui. */
+/** A part of a language's catalogue (`es.po?ask`, `?first`, `?rest`) as a module: what is translated, compiled by Lingui. */
 const catalogues = (): Plugin => ({
   name: "catalogues",
   async transform(text, id) {
-    const [, filename, part] = /^(.*\.po)\?(first|rest)$/.exec(id) ?? [];
+    const [, filename, part] = /^(.*\.po)\?(ask|first|rest)$/.exec(id) ?? [];
     if (!filename) return null;
     const entries = Object.entries(await poFormat.parse(text, { locale: null, sourceLocale: "en", filename }));
     const messages = Object.fromEntries(
       entries
-        .filter(([key]) => !inMailsAlone(key) && comesFirst(key) === (part === "first"))
+        .filter(([key]) => !inMailsAlone(key) && partOf(key) === part)
         .flatMap(([key, { translation }]) => (translation ? [[key, compileMessage(translation)]] : [])),
     );
     return { code: `export const messages = JSON.parse(${JSON.stringify(JSON.stringify(messages))});`, map: null };

@@ -1,4 +1,4 @@
-/** Prerendered pages, before the app's code has loaded. */
+/** Pages that people arrive at, as the server has them in each language, before the app's code has come. */
 import { bare as test, expect } from "./fixtures/test";
 
 const pages = [
@@ -31,6 +31,42 @@ test("a page that people arrive at is readable before the app's code has come, a
     const after = page.getByRole("heading", { level: 1, name: heading });
     await expect(after).toBeVisible();
     await expect.poll(() => after.boundingBox(), { message: address }).toEqual(stood);
+  }
+});
+
+test("they stand in the reader's language: the browser's, the address', or the one chosen here before", async ({
+  browser,
+  baseURL,
+}) => {
+  const scripts = /\/assets\/.*\.js$/;
+  for (const [locale, address, heading, chosen] of [
+    ["fr-CA", "/request-submission", "Choisissez le type d’aide", "fr"],
+    ["es-419", "/request-status", "Estado de la solicitud", "es"],
+    ["en-US", "/request-submission?lang=ht", "Chwazi kalite èd la", "ht"],
+  ] as const) {
+    const context = await browser.newContext({ locale, baseURL });
+    const page = await context.newPage();
+    await page.route(scripts, (route) => route.abort());
+    await page.goto(address);
+    const stands = page.locator(".before-app").filter({ visible: true }).getByRole("heading", { level: 1 });
+    await expect(stands).toHaveText(heading);
+    await expect(page.locator("html")).toHaveAttribute("lang", chosen);
+    // the app says the same, in the same language
+    await page.unroute(scripts);
+    await page.goto(address);
+    await expect(page.locator(".before-app")).toHaveCount(0);
+    await expect(page.getByRole("heading", { level: 1 })).toHaveText(heading);
+    await expect(page.locator("html")).toHaveAttribute("lang", chosen);
+    // what was asked for once is kept
+    await page.route(scripts, (route) => route.abort());
+    await page.goto(new URL(address, baseURL).pathname);
+    await expect(stands).toHaveText(heading);
+    // another one that the server does not know of: nothing is shown that would change under the reader's eyes
+    await context.clearCookies();
+    await page.evaluate(() => localStorage.setItem("aidbridge-language", "en"));
+    await page.reload();
+    if (locale !== "en-US") await expect(stands).toHaveCount(0);
+    await context.close();
   }
 });
 

@@ -1,8 +1,10 @@
 /** The language of a visit, of a person and of the mails they get; the journey of a guest by mail in each. */
 import { randomUUID } from "node:crypto";
-import { apiKey, mailTo, rpc, tokenOf } from "./fixtures/api";
+import type { Page } from "@playwright/test";
+import { mailTo, rpc, tokenOf } from "./fixtures/api";
 import { answersOf } from "./fixtures/staff";
 import { expect, test } from "./fixtures/test";
+import { holds, startsWith, wordsOf } from "./fixtures/words";
 
 test("a language asked for by the address is kept, read by all pages and spoken by mails", async ({
   page,
@@ -61,59 +63,119 @@ test("a person's language is chosen once: the next device and the notifications 
   await other.close();
 });
 
-const journeys = [
-  [
-    "es",
-    "Una foto de la carta",
-    /^REQ-\d+: envía una cosa más/,
-    "Te escriben",
-    /tu solicitud está aprobada$/,
-    "Aprobada",
-  ],
-  [
-    "fr",
-    "Une photo de la lettre",
-    /encore une chose, s’il vous plaît$/,
-    "On vous écrit",
-    /votre demande est acceptée$/,
-    "Acceptée",
-  ],
-  ["ht", "Yon foto lèt la", /tanpri voye yon lòt bagay$/, "Y ap ekri ou", /yo dakò ak demann ou$/, "Dakò"],
-] as const;
+const PHOTO = { name: "letter.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4 letter") };
 
-for (const [lang, question, asked, next, approved, badge] of journeys) {
-  test(`from a guest to the decision by mail in ${lang}, on a second phone`, async ({
+/** Few browsers offer Creole: who reads it asks for it once. */
+const browserOf = { en: "en-US", es: "es-419", fr: "fr", ht: "en-US" } as const;
+
+/** Whose page, and that it says nothing in another language than the chosen one. */
+async function inLanguage(page: Page, lang: keyof typeof browserOf) {
+  await expect(page.locator("html")).toHaveAttribute("lang", lang);
+}
+
+for (const lang of ["en", "es", "fr", "ht"] as const) {
+  test(`from a guest's first question to the decision by mailed code on a second phone, in ${lang}`, async ({
     browser,
     request,
     accessible,
   }) => {
+    const say = await wordsOf(lang);
     const email = `guest-${randomUUID()}@test.example`;
-    const sent = await request.post("/rest/v1/rpc/submit_request", {
-      headers: { apikey: await apiKey(request), "Accept-Language": lang },
-      data: { input: { ...answersOf({ email }, [{ id: "np-001" }]), key: randomUUID() } },
-    });
-    const { id, request_number: number } = (await sent.json()) as { id: string; request_number: string };
-    const staff = await tokenOf(request, "manager@demo.aidbridge.test");
-    await rpc(request, staff, "request_more_info", { request_id: id, nonprofit_id: "np-001", notes: question });
-    const mail = await mailTo(request, email, asked);
-    expect(mail.text).toContain(`"${question}"`);
+    const phoneOf = () =>
+      browser.newContext({ locale: browserOf[lang], viewport: { width: 390, height: 844 }, hasTouch: true });
+    const press = (page: Page, name: string | RegExp) =>
+      page
+        .getByRole("main")
+        .getByRole("button", { name, exact: typeof name === "string" })
+        .click();
+    const write = (page: Page, label: string, text: string) =>
+      page
+        .getByRole("main")
+        .getByLabel(startsWith(say(label)))
+        .and(page.locator("input, textarea"))
+        .fill(text);
+    const title = (page: Page, key: string) =>
+      expect(page.getByRole("heading", { level: 1, name: say(key), exact: true })).toBeVisible();
 
-    const link = /https?:\/\/\S+\/open-request\?number=\S+/.exec(mail.text)?.[0] ?? "";
-    const context = await browser.newContext({ locale: lang === "ht" ? "en-US" : lang });
-    const phone = await context.newPage();
-    // the browser's language is enough; Creole, which few browsers offer, is asked for
-    await phone.goto(`${new URL(link).pathname}${new URL(link).search}${lang === "ht" ? "&lang=ht" : ""}`);
-    await phone.getByRole("main").getByRole("button").last().click();
-    const code = await mailTo(request, email, new RegExp(` ${number}$`));
-    await phone.getByRole("textbox").fill(/\b\d{6}\b/.exec(code.subject)?.[0] ?? "");
-    await phone.getByRole("main").locator("button[type=submit]").click();
-    await expect(phone.getByText(question).first()).toBeVisible();
-    await accessible(phone);
-
-    await rpc(request, staff, "approve_request", { request_id: id, nonprofit_id: "np-001", amount: 250 });
-    expect((await mailTo(request, email, approved)).text).toContain(next);
-    await phone.reload();
-    await expect(phone.getByText(badge).first()).toBeVisible();
+    // the first phone: from the first question to the number
+    const context = await phoneOf();
+    const page = await context.newPage();
+    await page.goto(lang === "ht" ? "/request-submission?lang=ht" : "/request-submission");
+    await inLanguage(page, lang);
+    await title(page, "requestForm.categoryTitle");
+    await press(page, startsWith(say("names.Food Assistance")));
+    await title(page, "requestForm.nonprofitsTitle");
+    await page.getByRole("checkbox", { name: /^Harbor Relief Fund/ }).check();
+    await press(page, say("common.continue"));
+    await title(page, "requestForm.infoTitle");
+    await write(page, "requestForm.firstName", "Marie");
+    await write(page, "requestForm.lastName", "Désir");
+    await write(page, "requestForm.email", email);
+    await write(page, "requestForm.phone", "+1 207 555 0142");
+    await press(page, say("requestForm.next"));
+    await page.getByRole("checkbox", { name: say("common.noAddress") }).check();
+    await write(page, "requestForm.city", "Portland");
+    await write(page, "requestForm.state", "ME");
+    await press(page, say("common.continue"));
+    await title(page, "requestForm.detailsTitle");
+    // a mistake is said in the language, at the field
+    await write(page, "requestForm.description", "x");
+    await press(page, say("common.continue"));
+    await expect(page.getByText(say("requestForm.descriptionDetails")).first()).toBeVisible();
+    await write(page, "requestForm.description", "Nou bezwen manje jiskaske travay la kòmanse.");
+    await press(page, say("common.continue"));
+    await title(page, "requestForm.reviewTitle");
+    await page.getByRole("checkbox", { name: say("requestForm.consent") }).check();
+    await accessible(page);
+    await press(page, say("requestForm.submit"));
+    await title(page, "requestForm.sentTitle");
+    const number = (await page.getByTestId("request-number").innerText()).trim();
+    await accessible(page);
+    const sent = await mailTo(request, email, holds(say("mail.sent.subject", { number })));
+    expect(sent.text).toContain(say("mail.never"));
+    // who has no account needs none: the page leads to the way by code
+    const opener = page.getByRole("main").getByRole("link", { name: say("requestForm.openWithCode") });
+    await expect(opener).toHaveAttribute("href", `/open-request?number=${number}`);
     await context.close();
+
+    // the nonprofit ticks what is missing, in English
+    const staff = await tokenOf(request, "manager@demo.aidbridge.test");
+    const about = { request_id: number, nonprofit_id: "np-001" };
+    await rpc(request, staff, "request_more_info", { ...about, items: ["rent"] });
+    const asked = await mailTo(request, email, holds(say("mail.asked.subject", { number })));
+    expect(asked.text).toContain(say("mail.missing.rent"));
+
+    // the second phone, whose browser speaks English: the mail's link brings the language along
+    const link = new URL(/https?:\/\/\S+\/open-request\?number=\S+/.exec(asked.text)?.[0] ?? "");
+    const second = await browser.newContext({ locale: "en-US", viewport: { width: 390, height: 844 }, hasTouch: true });
+    const phone = await second.newPage();
+    await phone.goto(link.pathname + link.search);
+    await inLanguage(phone, lang);
+    await title(phone, "openRequest.title");
+    await press(phone, say("openRequest.send"));
+    await expect(phone.getByText(say("openRequest.sent", { number }))).toBeVisible();
+    await accessible(phone);
+    const { subject } = await mailTo(request, email, new RegExp(`^\\d{6} .*${number}$`));
+    await write(phone, "addressCode.code", subject.slice(0, 6));
+    await press(phone, say("openRequest.open"));
+    await title(phone, "names.Food Assistance");
+    await expect(phone.getByText(say("mail.missing.rent")).first()).toBeVisible();
+    await expect(phone.getByText(say("common.status.needs_more_proof")).first()).toBeVisible();
+    await accessible(phone);
+    await phone.locator("input[type=file]").setInputFiles(PHOTO);
+    await write(phone, "myRequests.message", "Men li.");
+    await press(phone, say("myRequests.sendDocuments"));
+    await expect(phone.getByText(PHOTO.name)).toBeVisible();
+    await expect(phone.getByText(say("common.status.pending")).first()).toBeVisible();
+
+    // the decision: by mail, and on the phone that is open at the request
+    await rpc(request, staff, "approve_request", { ...about, amount: 250 });
+    const approved = await mailTo(request, email, holds(say("mail.approved.subject", { number })));
+    expect(approved.text).toContain(say("mail.approved.p2"));
+    await phone.reload();
+    await expect(phone.getByText(say("common.status.approved")).first()).toBeVisible();
+    await expect(phone.getByText(say("myRequests.approvedBody")).first()).toBeVisible();
+    await accessible(phone);
+    await second.close();
   });
 }

@@ -113,7 +113,7 @@ async function look(page: Page, route: string, accessible: (page: Page) => Promi
   await expect(page, route).toHaveURL(addressOf(route));
   if (route !== "/404") await expect(heading.first(), route).not.toHaveText("Page not found");
   await expect(page, route).toHaveTitle(/AidBridge/);
-  await expect(page.locator("main .skeleton"), route).toHaveCount(0);
+  await expect(page.locator("main span.sk"), route).toHaveCount(0);
   const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   expect(wider, `${route} scrolls sideways`).toBeLessThanOrEqual(0);
   if ((page.viewportSize()?.width ?? 0) < 768) expect.soft(await smallTargets(page), route).toEqual([]);

@@ -53,7 +53,7 @@ for (const who of [null, "requester", "manager", "donor"]) {
         await page.goto(base + path);
         // on a busy machine the network is idle long before the page is rendered
         await page.getByRole("main").getByRole("heading", { level: 1 }).first().waitFor();
-        await page.waitForFunction(() => !document.querySelector("main .sk, main [aria-busy=true]"));
+        await page.waitForFunction(() => !document.querySelector("main span.sk, main [aria-busy=true]"));
         await page.waitForLoadState("networkidle");
         await page.waitForTimeout(300);
         await page.screenshot({ path: `${folder}${name}-${width}${colorScheme === "dark" ? "-dark" : ""}.png` });

@@ -1,68 +1,18 @@
 /**
- * Entry pages as markup for `scripts/prerender.mjs`: what a signed-out visitor sees before the first script has run.
- * `public/theme.js` decides which one is shown, and the app replaces it. Until then fields are not editable, because
- * the input would be lost.
+ * Pages that people arrive at, as markup, for `scripts/prerender.mjs`: what a visitor sees before the first script has run.
+ * The screens come after the language, because they read words while they load.
  */
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { NuqsAdapter } from "nuqs/adapters/react-router/v7";
-import type { ComponentType } from "react";
-import { renderToStaticMarkup } from "react-dom/server";
-import { StaticRouter } from "react-router-dom";
-import { SessionContext, type Session } from "@/lib/session";
-import "@/messages/en/shell";
-import { SiteFooter } from "./app/layouts/site-footer";
-import { SiteHeader } from "./app/layouts/site-header";
-import { paths } from "./app/paths";
-import { Component as Home } from "./app/routes/public/home";
-import { Component as Login } from "./app/routes/public/login";
-import { Component as RequestForm } from "./app/routes/public/request-form";
-import { Component as RequestStatus } from "./app/routes/public/request-status";
+import { speakLocale, type Locale } from "@/messages/locale";
 
-const nothing = () => Promise.resolve();
-const visitor: Session = {
-  status: "signed-out",
-  error: null,
-  ended: null,
-  user: null,
-  organization: null,
-  selectedNonprofit: null,
-  refresh: nothing,
-  signOut: nothing,
-  selectNonprofit: nothing,
-  forgetEnd: () => undefined,
-};
+export { locales } from "@/messages/locale";
 
-/** By the name that `public/theme.js` gives the address. */
-const pages: Record<string, [path: string, Screen: ComponentType]> = {
-  home: [paths.home, Home],
-  ask: [paths.requestSubmission, RequestForm],
-  login: [paths.login, Login],
-  lookup: [paths.requestStatusLookup, RequestStatus],
-};
-
-function markup(name: string, path: string, Screen: ComponentType): string {
-  // no requests, because there is no server during the build
-  const queries = new QueryClient({ defaultOptions: { queries: { enabled: false, retry: false } } });
-  const page = renderToStaticMarkup(
-    <StaticRouter location={path}>
-      <SessionContext value={visitor}>
-        <QueryClientProvider client={queries}>
-          <NuqsAdapter>
-            <SiteHeader />
-            <div className="flex flex-1 flex-col">
-              <Screen />
-            </div>
-            <SiteFooter />
-          </NuqsAdapter>
-        </QueryClientProvider>
-      </SessionContext>
-    </StaticRouter>,
-    { identifierPrefix: `${name}-` },
-  );
-  return page.replaceAll("<form ", "<form inert ").replaceAll("<input ", "<input readonly ");
+/** The pages in one language, by the name that `public/theme.js` gives their address. */
+export async function landings(locale: Locale): Promise<Record<string, string>> {
+  await speakLocale(locale);
+  if (locale !== "en") {
+    const { translateMore } = await import("@/messages/translate");
+    await Promise.all([translateMore(locale, "first"), translateMore(locale, "rest")]);
+  }
+  const { markups } = await import("./prerender-screens");
+  return markups();
 }
-
-export const landings = (): string =>
-  Object.entries(pages)
-    .map(([name, [path, Screen]]) => `<div class="before-app" data-at="${name}">${markup(name, path, Screen)}</div>`)
-    .join("");

@@ -61,7 +61,7 @@ begin
   perform tests.act('manager', format('select public.request_more_info(%L, ''x'', items => array[''bill''])', sent ->> 'id'));
   perform tests.same('list alone', (select pending_notes from public.requests where id = sent ->> 'id'), '– La facture à payer. Une photo suffit.');
   perform tests.check('manager', format('select public.request_more_info(%L, ''x'', ''x'', array[''password''])', sent ->> 'id'), 'hint:validation_failed');
-  perform tests.same('the button leads to the code', t like '%/open-request?number=' || (sent ->> 'request_number') || '%', true);
+  perform tests.same('the button leads to the code', t like '%/open-request?number=' || (sent ->> 'request_number') || E'&lang=fr\n%', true);
   perform tests.act('manager', format('select public.approve_request(%L, ''x'', 250)', sent ->> 'id'));
   perform tests.same('approved', tests.mails(a, '%votre demande est acceptée'), 1);
   select * into n from public.notifications where request_id = sent ->> 'id' and user_id = tests.id('manager') and code like 'newRequest%';

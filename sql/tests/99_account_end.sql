@@ -58,9 +58,31 @@ begin
 end $$;
 
 -- What time takes.
+-- By the address that a request was sent with.
+create table pg_temp.guests (label text, id text);
+create function pg_temp.left_of(p_label text) returns text language sql as $$
+  select coalesce((select case when r.email = 'erased@closed.invalid' then 'the books' else 'whole' end
+    from public.requests r where r.id = coalesce((select g.id from pg_temp.guests g where g.label = p_label), p_label)), 'nothing')
+$$;
+
 do $$
+declare old record; sent text;
 begin
   insert into public.requests (id, status, description, updated_at) values ('old-draft', 'draft', 'x', now());
+  -- guests' requests, by what became of them and how many months ago
+  for old in select * from (values ('denied', 13), ('denied', 11), ('withdrawn', 13), ('approved', 25), ('approved', 23), ('pending', 25)) t (what, months)
+  loop
+    sent := tests.act('anon', 'select public.submit_request(' || tests.answers('{"email": "gaston@tests.example"}') || ')') ->> 'id';
+    insert into pg_temp.guests values (old.what || ' ' || old.months, sent);
+    alter table public.requests disable trigger guard;
+    update public.requests r set status = case old.what when 'denied' then 'declined' else old.what end,
+      decided_at = case when old.what <> 'pending' then now() - make_interval(months => old.months) end,
+      denial_reason = case when old.what = 'denied' then 'No money' end, denial_reason_code = case when old.what = 'denied' then 'funding_limit' end,
+      amount_approved = case when old.what = 'approved' then 10 end where r.id = sent;
+    alter table public.requests enable trigger guard;
+  end loop;
+  insert into public.request_documents (request_id, name, path, mime_type, size_bytes)
+  select g.id, 'p.pdf', g.id || '/p.pdf', 'application/pdf', 1 from pg_temp.guests g where g.label = 'denied 13';
   alter table public.requests disable trigger guard;
   update public.requests set updated_at = now() - interval '13 months' where id = 'old-draft';
   update public.requests set user_id = null, decided_at = now() - interval '3 years', status = 'approved', amount_approved = 10 where id = 'r-by';
@@ -70,6 +92,14 @@ begin
     ('00000000-0000-4000-8000-0000000000a2', tests.id('bob'), 'info', 'old and new', 'x', false, now() - interval '2 years');
   perform tests.check('bob', 'select private.retain()', 'refused');
   perform tests.act('service', 'select to_jsonb(private.retain()::text)');
+  perform tests.same('a guest who was denied, a year ago', pg_temp.left_of('denied 13'), 'nothing');
+  perform tests.same('with their papers', (select count(*)::int from public.request_documents d join pg_temp.guests g on g.id = d.request_id and g.label = 'denied 13'), 0);
+  perform tests.same('and one of this year', pg_temp.left_of('denied 11'), 'whole');
+  perform tests.same('a guest who withdrew, a year ago', pg_temp.left_of('withdrawn 13'), 'nothing');
+  perform tests.same('a guest who got money, two years ago', pg_temp.left_of('approved 25'), 'the books');
+  perform tests.same('and one of two months less', pg_temp.left_of('approved 23'), 'whole');
+  perform tests.same('one that waits', pg_temp.left_of('pending 25'), 'whole');
+  perform tests.same('of an account that was closed', pg_temp.left_of('r-by'), 'the books');
   perform tests.same('a draft that nobody touches', (select count(*)::int from public.requests x where x.id = 'old-draft'), 0);
   perform tests.same('an old message that was read, and no other', (select string_agg(n.title, ', ') from public.notifications n where n.title like 'old and%'), 'old and new');
 end $$;

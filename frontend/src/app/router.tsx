@@ -2,7 +2,7 @@
 import { createBrowserRouter, Navigate, type RouteObject } from "react-router-dom";
 import { LoadingView } from "@/components/loading-view";
 import { SiteLayout } from "./layouts/site";
-import { allWords } from "@/messages/locale";
+import { allWords, firstWords } from "@/messages/locale";
 import type { Access } from "./guard";
 import { paths } from "./paths";
 import { RouteError } from "./route-error";
@@ -24,9 +24,11 @@ export const audiences: Record<
   donor: { routes: donorRoutes, access: { roles: ["donor"] } },
 };
 
-/** The route's module, after the texts that it reads while loading. */
-const worded = (route: AppRoute): AppRoute["lazy"] =>
-  route.firstWords ? route.lazy : () => allWords().then(route.lazy);
+/** The route's module, after the words that it reads while it loads. */
+function worded({ words, lazy }: AppRoute): AppRoute["lazy"] {
+  if (words === "ask") return lazy;
+  return () => (words === "first" ? firstWords() : allWords()).then(lazy);
+}
 
 const open = (route: AppRoute): RouteObject => ({ path: route.path, lazy: worded(route) });
 

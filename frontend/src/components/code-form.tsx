@@ -50,7 +50,7 @@ export function CodeForm<Proof extends { ok: true }>(props: CodeFormProps<Proof>
       <p className="mt-2 mb-6 break-words text-soft" role="status">
         {props.sent}
       </p>
-      <Form form={form} onSubmit={({ code }) => check.mutate(code)}>
+      <Form form={form} error={check.error} onSubmit={({ code }) => check.mutate(code)}>
         <Field name="code" label={t("addressCode.code")} hint={t("addressCode.hint")}>
           {(control) => (
             <Input

@@ -35,9 +35,12 @@ class UploadRefused extends Error {
   }
 }
 
-/** The server could not be reached, or could not answer just now. */
+/**
+ * The server could not be reached, could not answer just now, or has more of the file than was said (409): a browser sends a request
+ * again by itself when its connection broke, and what the first one brought is there by then.
+ */
 const mayPass = (error: unknown) =>
-  !(error instanceof UploadRefused) || error.status >= 500 || error.status === 423 || error.status === 429;
+  !(error instanceof UploadRefused) || error.status >= 500 || [409, 423, 429].includes(error.status);
 
 interface Answer {
   status: number;

@@ -1,5 +1,6 @@
 /** The language of this visit: asked for in the address (`?lang=es`), chosen here before, or the browser's. */
 import { readStored, removeStored, store } from "@/lib/stored";
+import type { Part } from "./parts";
 
 export const locales = ["en", "es", "fr", "ht"] as const;
 export type Locale = (typeof locales)[number];
@@ -60,12 +61,16 @@ let ownDays: ((date: string) => string) | null = null;
 /** Translates a date formatted by `Intl` into a language that it does not know. */
 export const dayWords = (date: string): string => (ownDays ? ownDays(date) : date);
 
-/**
- * Stores a choice in this browser, and marks it for the signed-in person's profile. If storage is unavailable, the URL
- * carries it.
- */
+const YEAR_S = 31_536_000;
+/** Keeps a language in this browser; the cookie lets the server answer the next visit's first page in it. */
+function keep(locale: Locale): boolean {
+  document.cookie = `${KEPT}=${locale}; path=/; max-age=${YEAR_S}; samesite=lax`;
+  return store("browser", KEPT, locale);
+}
+
+/** Keeps a choice in this browser, and for the profile of whoever is signed in here. Where storage is closed the address says it. */
 export function keepLocale(locale: Locale): void {
-  store("browser", KEPT, locale);
+  keep(locale);
   store("browser", NEWS, "1");
 }
 
@@ -77,26 +82,41 @@ export async function settleWithPerson(kept: string | null, save: (locale: Local
   const theirs = knownLocale(kept);
   const news = readStored("browser", NEWS) !== null;
   if (!news && theirs && theirs !== current) {
-    // only if it can be stored: otherwise the page would reload forever
-    if (store("browser", KEPT, theirs) && readStored("browser", KEPT) === theirs) window.location.reload();
+    // only where it can be kept: the page would load for ever
+    if (keep(theirs) && readStored("browser", KEPT) === theirs) window.location.reload();
     return;
   }
   if (current !== theirs && (news || current !== "en")) await save(current);
   removeStored("browser", NEWS);
 }
 
-let rest: Promise<void> | null = null;
+const coming: Partial<Record<Part, Promise<void>>> = {};
 
-/**
- * Resolves when all texts are loaded in the visit's language. Pages outside of `parts.ts` wait for it, because many
- * texts are read while modules load. A part that fails to load is requested again by the next page; until then it is
- * English.
- */
-export function allWords(): Promise<void> {
+/** A part that does not come is asked for again by the next page; until then it is English. */
+function words(part: Part): Promise<void> {
   const locale = current;
   if (locale === "en") return Promise.resolve();
-  rest ??= import("./translate").then(({ translateRest }) => translateRest(locale)).catch(() => void (rest = null));
-  return rest;
+  return (coming[part] ??= import("./translate")
+    .then(({ translateMore }) => translateMore(locale, part))
+    .catch(() => void delete coming[part]));
+}
+
+/**
+ * Resolves when the words of the part `first` are here in the language of the visit: its pages wait for it, because many words are
+ * read while modules load.
+ */
+export const firstWords = (): Promise<void> => words("first");
+
+/** The same of every page's words. */
+export const allWords = (): Promise<void> => Promise.all([words("first"), words("rest")]).then(() => undefined);
+
+/** Speaks a language from here on, with the words that come first. */
+export async function speakLocale(locale: Locale): Promise<void> {
+  if (locale === "en") return;
+  const { translate, daysOf } = await import("./translate");
+  await translate(locale);
+  current = locale;
+  ownDays = daysOf(locale);
 }
 
 /** Determines the language before anything is shown; other languages than English load their catalogue. */
@@ -111,14 +131,11 @@ export async function startLocale(): Promise<void> {
   const locale = chooseLocale({ search, kept: readStored("browser", KEPT), browser: navigator.languages ?? [] });
   if (knownLocale(new URLSearchParams(search).get("lang")) && readStored("browser", KEPT) !== locale)
     keepLocale(locale);
-  if (locale === "en") return;
   try {
-    const { translate, daysOf } = await import("./translate");
-    await translate(locale);
-    current = locale;
-    ownDays = daysOf(locale);
+    await speakLocale(locale);
     document.documentElement.lang = locale;
   } catch {
-    // the catalogue failed to load: stay with English
+    // the catalogue did not come: English is at hand
+    document.documentElement.lang = "en";
   }
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, it } from "vitest";
-import { FIRST } from "./parts";
+import { partOf, type Part } from "./parts";
 
 const root = resolve(import.meta.dirname, "..");
 const files = new Set(
@@ -32,23 +32,32 @@ function wordsOf(file: string, seen = new Set<string>()): string[] {
 }
 
 const table = readFileSync(join(root, "app/routes/public.ts"), "utf8");
-const routes = [...table.matchAll(/import\("\.\/(public\/[\w-]+)"\)[^}]*firstWords: true/g)].map(
-  ([, name]) => name ?? "",
+const routes = [...table.matchAll(/import\("\.\/(public\/[\w-]+)"\)[^}]*words: "(ask|first)"/g)].map(
+  ([, name = "", part]) => [name, part as Part] as const,
 );
 
+/** Features that a file reads words of, and that come after `part`. */
+function later(file: string, part: Part): string[] {
+  const there: readonly Part[] = part === "ask" ? ["ask"] : ["ask", "first"];
+  return [...new Set(wordsOf(join(root, file)))].filter((feature) => !there.includes(partOf(`${feature}.`)));
+}
+
 it("finds the request form among the pages that do not wait for all words", () => {
-  expect(routes).toContain("public/request-form");
+  expect(routes).toContainEqual(["public/request-form", "ask"]);
+  expect(routes).toContainEqual(["public/home", "first"]);
   expect(wordsOf(join(root, "app/routes/public/request-form.tsx"))).toContain("requestForm");
 });
 
-it.each([...routes, "public/home"])("%s reads only words that come first", (route) => {
-  const words = [...new Set(wordsOf(join(root, `app/routes/${route}.tsx`)))];
-  expect(words.filter((feature) => !FIRST.includes(feature))).toEqual([]);
+it.each(routes)("%s reads only words that come with '%s'", (route, part) => {
+  expect(later(`app/routes/${route}.tsx`, part)).toEqual([]);
 });
 
 it("the header, footer and session around these pages do, too", () => {
-  const words = ["app/layouts/site.tsx", "features/session/session-provider.tsx", "app/layouts/data.tsx"].flatMap(
-    (file) => wordsOf(join(root, file)),
-  );
-  expect(words.filter((feature) => !FIRST.includes(feature))).toEqual([]);
+  for (const file of ["app/layouts/site.tsx", "features/session/session-provider.tsx", "app/layouts/data.tsx"])
+    expect([file, later(file, "ask")]).toEqual([file, []]);
+});
+
+it("the rest of the request form waits for the part 'first' and reads no words beyond it", () => {
+  expect(later("features/request-form/components/whole-form.tsx", "first")).toEqual([]);
+  expect(later("features/request-form/components/account-match.tsx", "first")).toEqual([]);
 });

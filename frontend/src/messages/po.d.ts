@@ -1,4 +1,8 @@
-/** Catalogues of Lingui in two parts (`parts.ts`), compiled by vite.config.ts. */
+/** Catalogues of Lingui in three parts (`parts.ts`), compiled by vite.config.ts. */
+declare module "*.po?ask" {
+  import type { Messages } from "@lingui/core";
+  export const messages: Messages;
+}
 declare module "*.po?first" {
   import type { Messages } from "@lingui/core";
   export const messages: Messages;

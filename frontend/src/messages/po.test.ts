@@ -8,7 +8,7 @@ import "./en/requestForm";
 import { chooseLocale, locales, type Locale } from "./locale";
 import { poFormat } from "./po-format";
 import { formsOf, wordsSql } from "../../scripts/words.mjs";
-import { daysOf, translate, translateRest } from "./translate";
+import { daysOf, translate, translateMore } from "./translate";
 
 const read = async (locale: Locale) => {
   const filename = new URL(`./po/${locale}.po`, import.meta.url).pathname;
@@ -81,9 +81,9 @@ it("speaks the reader's language, with plurals and places, and English where it 
   expect(t("requestForm.sentMail")).toContain("{email}");
   await translate("ht");
   expect(t("requestForm.answersIn", { count: 2 })).toBe("reponn souvan nan 2 jou");
-  // the other pages' words come in a second part
+  // the other pages' words come in parts of their own
   expect(t("auth.login")).toBe("Login");
-  await translateRest("ht");
+  await translateMore("ht", "rest");
   expect(t("auth.login")).toBe("Konekte");
   expect(t("requestForm.answersIn", { count: 2 })).toBe("reponn souvan nan 2 jou");
   await translate("en");

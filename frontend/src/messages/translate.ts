@@ -1,22 +1,31 @@
 /**
- * Translations by Lingui. Loaded on demand, in two parts (`parts.ts`); untranslated texts stay English.
+ * Words in another language than English, by Lingui. Loaded only when one is wanted, in three parts (`parts.ts`); what is not
+ * translated stays English.
  */
 import { setupI18n, type Messages } from "@lingui/core";
 import { setTranslator } from "./catalogue";
 import type { Locale } from "./locale";
+import type { Part } from "./parts";
 
 type Foreign = Exclude<Locale, "en">;
-type Part = () => Promise<{ messages: Messages }>;
+type Load = () => Promise<{ messages: Messages }>;
 
-const first: Record<Foreign, Part> = {
-  es: () => import("./po/es.po?first"),
-  fr: () => import("./po/fr.po?first"),
-  ht: () => import("./po/ht.po?first"),
-};
-const rest: Record<Foreign, Part> = {
-  es: () => import("./po/es.po?rest"),
-  fr: () => import("./po/fr.po?rest"),
-  ht: () => import("./po/ht.po?rest"),
+const parts: Record<Part, Record<Foreign, Load>> = {
+  ask: {
+    es: () => import("./po/es.po?ask"),
+    fr: () => import("./po/fr.po?ask"),
+    ht: () => import("./po/ht.po?ask"),
+  },
+  first: {
+    es: () => import("./po/es.po?first"),
+    fr: () => import("./po/fr.po?first"),
+    ht: () => import("./po/ht.po?first"),
+  },
+  rest: {
+    es: () => import("./po/es.po?rest"),
+    fr: () => import("./po/fr.po?rest"),
+    ht: () => import("./po/ht.po?rest"),
+  },
 };
 
 /** Not every engine has plural rules for Haitian Creole, whose nouns do not change with the number. */
@@ -67,14 +76,14 @@ function speak(locale: Foreign, more: Messages): void {
   });
 }
 
-/** Activates a language with the first part of its texts. */
+/** Speaks a language from here on, with the words of the request form's first question. */
 export async function translate(locale: Locale): Promise<void> {
   words = {};
   if (locale === "en") return setTranslator(null);
-  speak(locale, (await first[locale]()).messages);
+  await translateMore(locale, "ask");
 }
 
-/** Adds the texts of all other pages. */
-export async function translateRest(locale: Foreign): Promise<void> {
-  speak(locale, (await rest[locale]()).messages);
+/** Adds the words of another part. */
+export async function translateMore(locale: Foreign, part: Part): Promise<void> {
+  speak(locale, (await parts[part][locale]()).messages);
 }

@@ -15,6 +15,9 @@ struct Dist;
 /// The paths of the app's scripts. Nothing else on this origin may run, such as an uploaded file.
 const SCRIPTS: [&str; 2] = ["/assets/", "/theme.js"];
 
+/// Where the app keeps the language that was chosen (`frontend/src/messages/locale.ts`).
+const LANGUAGE_COOKIE: &str = "aidbridge-language";
+
 /// The app's service worker, the only one.
 const WORKER: &str = "/sw.js";
 
@@ -50,12 +53,16 @@ fn content_security_policy(request: &HttpRequest, site_url: &str) -> String {
 
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const REVALIDATE: &str = "no-cache";
+const BY_LANGUAGE: &str = "Accept-Encoding, Accept-Language, Cookie";
 
 pub(super) async fn serve(request: HttpRequest) -> HttpResponse {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return HttpResponse::MethodNotAllowed().insert_header((header::ALLOW, "GET, HEAD")).finish();
     }
     let path = request.path().trim_start_matches('/');
+    if let Some((page, encoding, file)) = arrival(path, &request) {
+        return answer(&request, &page, encoding, file);
+    }
     let wanted = if path.is_empty() { "index.html" } else { path };
     if let Some((encoding, file)) = find(wanted, &request) {
         return answer(&request, wanted, encoding, file);
@@ -72,7 +79,44 @@ pub(super) async fn serve(request: HttpRequest) -> HttpResponse {
     }
 }
 
-/// The best encoding of `path` that the client accepts: Brotli, then gzip, then none.
+/// The page that a build holds for an address, in the reader's language: `pages/<path>.<language>.html`.
+fn arrival(path: &str, request: &HttpRequest) -> Option<(String, Option<&'static str>, EmbeddedFile)> {
+    let name = if path.is_empty() { "index" } else { path };
+    if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') {
+        return None;
+    }
+    let header = |name| request.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let mut languages = languages(request.query_string(), header(header::COOKIE), header(header::ACCEPT_LANGUAGE));
+    languages.push("en".to_owned());
+    languages.into_iter().find_map(|language| {
+        let page = format!("pages/{name}.{language}.html");
+        find(&page, request).map(|(encoding, file)| (page, encoding, file))
+    })
+}
+
+/// The languages that are asked for, the dearest first: the address' `lang`, what was chosen here before, then `Accept-Language`.
+/// `fr-CA` is `fr`. Few browsers offer Haitian Creole, so the app keeps a choice in a cookie as well.
+fn languages(query: &str, cookies: &str, header: &str) -> Vec<String> {
+    let in_address = url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "lang");
+    let chosen = cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix(LANGUAGE_COOKIE)?.strip_prefix('='));
+    let mut listed: Vec<(f32, &str)> = header
+        .split(',')
+        .filter_map(|item| {
+            let mut parts = item.split(';').map(str::trim);
+            let tag = parts.next()?;
+            let weight = parts.find_map(|p| p.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok())?;
+            (weight > 0.0).then_some((weight, tag))
+        })
+        .collect();
+    listed.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let tags = in_address.iter().map(|(_, tag)| tag.as_ref()).chain(chosen).chain(listed.iter().map(|(_, tag)| *tag));
+    tags.map(|tag| tag.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase())
+        .filter(|language| (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase()))
+        .take(20)
+        .collect()
+}
+
+/// The best encoding of `path` that the client takes: Brotli, then gzip, then the file itself.
 fn find(path: &str, request: &HttpRequest) -> Option<(Option<&'static str>, EmbeddedFile)> {
     let accepted = request.headers().get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or("");
     for (token, suffix) in [("br", ".br"), ("gzip", ".gz")] {
@@ -100,7 +144,7 @@ fn answer(request: &HttpRequest, path: &str, encoding: Option<&'static str>, fil
     let mut response = HttpResponse::Ok();
     response
         .insert_header((header::ETAG, etag.clone()))
-        .insert_header((header::VARY, "Accept-Encoding"))
+        .insert_header((header::VARY, if path.starts_with("pages/") { BY_LANGUAGE } else { "Accept-Encoding" }))
         .insert_header((header::CACHE_CONTROL, if path.starts_with("assets/") { IMMUTABLE } else { REVALIDATE }))
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header((header::REFERRER_POLICY, "same-origin"))
@@ -137,7 +181,7 @@ fn content_type(path: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{accepts, content_security_policy};
+    use super::{accepts, content_security_policy, languages};
     use actix_web::test::TestRequest;
 
     #[test]
@@ -164,6 +208,17 @@ mod tests {
         assert_eq!(part("worker-src", "app.example", None), "worker-src app.example/sw.js");
         assert_eq!(part("worker-src", "127.0.0.1:54321", None), "worker-src 127.0.0.1:54321/sw.js app.example/sw.js");
         assert_eq!(part("worker-src", "[::1]:54321", None), "worker-src 'none'");
+    }
+
+    #[test]
+    fn the_language_of_the_address_comes_before_the_chosen_one_and_the_browsers() {
+        assert_eq!(languages("", "", "en;q=0.5, fr-CA, ht;q=0.8"), ["fr", "ht", "en"]);
+        assert_eq!(languages("id=1&lang=HT", "a=b; aidbridge-language=fr", "es-419"), ["ht", "fr", "es"]);
+        assert_eq!(
+            languages("lang=../../secret", "aidbridge-language-new=1", "*, de;q=0, fr;q=x"),
+            Vec::<String>::new()
+        );
+        assert_eq!(languages("", "", &"fr,".repeat(10_000)).len(), 20);
     }
 
     #[test]

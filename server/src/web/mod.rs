@@ -1,7 +1,8 @@
 //! The embedded web app and its run-time settings.
 //!
-//! `frontend/dist` is compiled into the binary together with its precompressed files (`.br`, `.gz`). A path without a file answers
-//! `index.html`, so that the app's router handles it. A missing file below `/assets/` is a 404.
+//! `frontend/dist` is compiled into the binary together with its precompressed files (`.br`, `.gz`). Pages that people
+//! arrive at are there in each language (`pages/<path>.<language>.html`). A path without a file answers `index.html`, so that the app's
+//! router handles it. A missing file below `/assets/` is a 404.
 
 mod assets;
 mod settings;

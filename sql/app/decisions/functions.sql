@@ -104,7 +104,7 @@ begin
     'why', private.say(spoken, 'mail.whyRequest', params)) || p);
   if r.sms_consent and p_code in ('approved', 'declined', 'asked') then
     perform ferrobase.send_sms(private.sms_number(r.phone), private.say(spoken, case p_code when 'asked' then 'mail.sms.asked' else 'mail.sms.decided' end,
-      jsonb_build_object('number', r.request_number, 'link', private.site_link(case when r.user_id is null then '/open-request?number=' else '/request/' end || r.request_number))));
+      jsonb_build_object('number', r.request_number, 'link', case when r.user_id is null then private.guest_link(r) else private.site_link('/request/' || r.request_number) end)));
   end if;
 end $$;
 

@@ -155,10 +155,16 @@ begin
       'needs_more_proof', r.needs_more_proof, 'decided_at', r.decided_at));
 end $$;
 
--- Links in a guest's mails lead to the page that asks for the code.
+-- Where a guest's mails and texts lead: to where the code is asked for, in the language of the mail, because the phone at hand may speak
+-- another one. An account's pages know its language.
+create or replace function private.guest_link(r public.requests) returns text
+language sql stable security definer set search_path = '' as $$
+  select private.site_link('/open-request?number=' || r.request_number || case when private.language_of(r) <> 'en' then '&lang=' || private.language_of(r) else '' end)
+$$;
+
 create or replace function private.request_link(r public.requests) returns text
 language sql stable security definer set search_path = '' as $$
-  select private.site_link(case when r.user_id is not null then '/request/' || r.id else '/open-request?number=' || r.request_number end)
+  select case when r.user_id is not null then private.site_link('/request/' || r.id) else private.guest_link(r) end
 $$;
 
 create or replace function private.documents_of(p_request_id text) returns jsonb

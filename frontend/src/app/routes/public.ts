@@ -3,8 +3,8 @@ import type { AppRoute } from "./types";
 
 /** Open to everyone, inside header and footer. */
 export const publicRoutes: AppRoute[] = [
-  // `public/theme.js` preloads the files of the prerendered pages together with the app's
-  { path: paths.home, lazy: () => import("./public/home"), static: true, firstWords: true },
+  // `public/theme.js` asks for the files of pages that stand in index.html together with the app's
+  { path: paths.home, lazy: () => import("./public/home"), static: true, words: "first" },
   { path: paths.aboutUs, lazy: () => import("./public/about-us"), static: true },
   { path: paths.howItWorks, lazy: () => import("./public/how-it-works"), static: true },
   { path: paths.forNonprofits, lazy: () => import("./public/for-nonprofits"), static: true },
@@ -28,9 +28,9 @@ export const publicRoutes: AppRoute[] = [
   { path: paths.resetPassword, lazy: () => import("./public/reset-password") },
   { path: "/nonprofit/:id", lazy: () => import("./public/nonprofit-profile") },
   { path: paths.teamInvitation, lazy: () => import("./public/team-invitation") },
-  { path: paths.submitRequest, lazy: () => import("./public/request-form"), static: true, firstWords: true },
-  { path: paths.requestSubmission, lazy: () => import("./public/request-form"), static: true, firstWords: true },
-  { path: paths.requestStatusLookup, lazy: () => import("./public/request-status"), firstWords: true },
+  { path: paths.submitRequest, lazy: () => import("./public/request-form"), static: true, words: "ask" },
+  { path: paths.requestSubmission, lazy: () => import("./public/request-form"), static: true, words: "ask" },
+  { path: paths.requestStatusLookup, lazy: () => import("./public/request-status"), words: "first" },
   { path: paths.openRequest, lazy: () => import("./public/open-request") },
-  { path: paths.notFound, lazy: () => import("./public/not-found"), static: true, firstWords: true },
+  { path: paths.notFound, lazy: () => import("./public/not-found"), static: true, words: "first" },
 ];

@@ -13,6 +13,6 @@ export interface AppRoute {
   layout?: "site" | "shell";
   /** A public page without server data: it loads without the query cache. */
   static?: boolean;
-  /** All its texts are in the first part of a language's catalogue (`messages/parts.ts`), which a test checks. */
-  firstWords?: boolean;
+  /** The part of a language's catalogue in which all its words are (`messages/parts.ts`; a test holds it to that); else it waits for all. */
+  words?: "ask" | "first";
 }

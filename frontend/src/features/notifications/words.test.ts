@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import { translate, translateRest } from "@/messages/translate";
+import { translate, translateMore } from "@/messages/translate";
 import { notificationWords } from "./words";
 
 const approved = {
@@ -17,7 +17,7 @@ it("says in English what was written", () => {
 
 it("says what happened in the reader's language, money, kinds of help and numbers too", async () => {
   await translate("es");
-  await translateRest("es");
+  await translateMore("es", "rest");
   expect(notificationWords(approved).title).toBe("Solicitud aprobada");
   expect(notificationWords(approved).message).toContain("Harbor Relief Fund aprobó REQ-002 por ");
   const sent = { ...approved, code: "sent", params: { number: "REQ-009", category: "Rent Support" } };
@@ -29,7 +29,7 @@ it("says what happened in the reader's language, money, kinds of help and number
 
 it("leaves the words of a person, and what it does not know, as they are", async () => {
   await translate("fr");
-  await translateRest("fr");
+  await translateMore("fr", "rest");
   const words = { title: "Winter pantry", message: "It opens on Monday." };
   expect(notificationWords({ ...words, code: null, params: null })).toEqual(words);
   expect(notificationWords({ ...words, code: "unheardOf", params: [1] })).toEqual(words);

@@ -1,6 +1,7 @@
 /** Pledges: a promise of money to a nonprofit. No card data passes through here. */
-import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { reads } from "@/lib/query-keys";
+import { searchPatterns } from "@/lib/search";
 import { getSupabase } from "@/lib/supabase";
 
 export interface NonprofitName {
@@ -8,15 +9,30 @@ export interface NonprofitName {
   name: string;
 }
 
-/** Active nonprofits by name, to choose whom to give to. */
-export const nonprofitNamesQuery = () =>
+/** So many names make a list to choose from; more are searched. */
+export const MOST_NAMES = 50;
+
+export interface NonprofitNames {
+  names: NonprofitName[];
+  /** There are others, which a search finds. */
+  more: boolean;
+}
+
+/** Active nonprofits by name, for the choice of whom to give to. */
+export const nonprofitNamesQuery = (search: string) =>
   queryOptions({
-    queryKey: ["pledges", "nonprofits"],
-    queryFn: async (): Promise<NonprofitName[]> => {
+    queryKey: ["pledges", "nonprofits", search],
+    placeholderData: keepPreviousData,
+    queryFn: async (): Promise<NonprofitNames> => {
       const supabase = await getSupabase();
-      const { data, error } = await supabase.from("nonprofit_directory").select("id, name").order("name");
+      let query = supabase.from("nonprofit_directory").select("id, name");
+      for (const pattern of searchPatterns(search)) query = query.ilike("name", pattern);
+      const { data, error } = await query
+        .order("name")
+        .order("id")
+        .limit(MOST_NAMES + 1);
       if (error) throw error;
-      return data as NonprofitName[];
+      return { names: data.slice(0, MOST_NAMES) as NonprofitName[], more: data.length > MOST_NAMES };
     },
   });
 

@@ -1,10 +1,11 @@
 import { zodResolver } from "@hookform/resolvers/zod";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useForm } from "react-hook-form";
+import { useForm, useWatch } from "react-hook-form";
 import { z } from "zod";
 import { Field, Form } from "@/components/form";
 import { QueryView } from "@/components/query-view";
+import { SearchField } from "@/components/search-field";
 import { Button } from "@/components/ui/button";
 import { Dialog, DialogAnswers, DialogClose, DialogContent, DialogTrigger } from "@/components/ui/dialog";
 import { Input } from "@/components/ui/input";
@@ -17,7 +18,7 @@ import { t } from "@/messages";
 import "@/messages/en/marketing";
 import { optionalAmount, parseDollars } from "@/schemas/amount";
 import { email, text, upTo } from "@/schemas/atoms";
-import { nonprofitNamesQuery, usePledge, type NonprofitName } from "./api";
+import { MOST_NAMES, nonprofitNamesQuery, usePledge, type NonprofitName, type NonprofitNames } from "./api";
 
 const schema = z.object({
   nonprofit_id: text(1, t("marketing.pledgeNonprofitRequired")),
@@ -33,12 +34,60 @@ export interface KnownDonor {
   fullName: string;
 }
 
+interface Found extends NonprofitNames {
+  /** Null where all of them stand in the list. */
+  search: string | null;
+  onSearch: (words: string) => void;
+}
+
+/** Whom to give to: a list, and where that would be too long, a search above it. What was chosen stays in it. */
+function NonprofitField({ names, more, search, onSearch }: Found) {
+  const [known, setKnown] = useState<readonly NonprofitName[]>([]);
+  const chosen = useWatch<Values, "nonprofit_id">({ name: "nonprofit_id" });
+  const kept = known.filter(({ id }) => id === chosen && !names.some((one) => one.id === id));
+  const note = more
+    ? t("marketing.pledgeFirst", { count: MOST_NAMES })
+    : names.length === 0
+      ? t("marketing.pledgeNone")
+      : "";
+  return (
+    <>
+      {search === null ? null : (
+        <div className="field">
+          <SearchField
+            aria-label={t("marketing.pledgeSearch")}
+            placeholder={t("marketing.pledgeSearch")}
+            value={search}
+            autoComplete="off"
+            onSearch={onSearch}
+          />
+          <p className="hint" role="status">
+            {note}
+          </p>
+        </div>
+      )}
+      <Field name="nonprofit_id" label={t("marketing.pledgeNonprofit")}>
+        {(control) => (
+          <Select
+            options={[...kept, ...names].map(({ id, name }) => ({ value: id, label: name }))}
+            {...control}
+            onChange={(id) => {
+              setKnown(names);
+              control.onChange(id);
+            }}
+          />
+        )}
+      </Field>
+    </>
+  );
+}
+
 function PledgeForm({
   nonprofits,
   donor,
   onDirty,
 }: {
-  nonprofits: readonly NonprofitName[];
+  nonprofits: Found;
   donor?: KnownDonor;
   onDirty: (dirty: boolean) => void;
 }) {
@@ -88,9 +137,7 @@ function PledgeForm({
         )
       }
     >
-      <Field name="nonprofit_id" label={t("marketing.pledgeNonprofit")}>
-        {(control) => <Select options={nonprofits.map(({ id, name }) => ({ value: id, label: name }))} {...control} />}
-      </Field>
+      <NonprofitField {...nonprofits} />
       <Field name="amount" label={t("marketing.pledgeAmount")}>
         {(control) => (
           <span className="affix money block">
@@ -121,15 +168,21 @@ function PledgeForm({
 /** The dialog's content: a pledge, not a payment. */
 export function PledgeContent({ donor }: { donor?: KnownDonor }) {
   const [dirty, setDirty] = useState(false);
-  const nonprofits = useQuery(nonprofitNamesQuery());
+  const [search, setSearch] = useState<string | null>(null);
+  const nonprofits = useQuery(nonprofitNamesQuery(search ?? ""));
+  // from the first list that is too long on
+  if (search === null && nonprofits.data?.more) setSearch("");
   return (
     <DialogContent title={t("marketing.pledgeTitle")} description={t("marketing.pledgeBody")} dirty={dirty}>
       <QueryView
         query={nonprofits}
         failedTitle={t("marketing.pledgeNotLoaded")}
         empty={<Notice>{t("marketing.pledgeNoNonprofits")}</Notice>}
+        isEmpty={({ names }) => search === null && names.length === 0}
       >
-        {(data) => <PledgeForm nonprofits={data} donor={donor} onDirty={setDirty} />}
+        {(data) => (
+          <PledgeForm nonprofits={{ ...data, search, onSearch: setSearch }} donor={donor} onDirty={setDirty} />
+        )}
       </QueryView>
     </DialogContent>
   );

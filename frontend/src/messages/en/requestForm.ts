@@ -216,7 +216,9 @@ export const requestForm = define("requestForm", {
   toDashboard: "Go to Dashboard",
   returnHome: "Return to Home",
   guestNextTitle: "Follow it here",
-  guestNextBody: "Create an account with {email} to see every step, or check the status with your number.",
+  guestNextBody:
+    "You need no account. Your number and a code that we send to {email} open your request, on any phone. There you can answer, add papers and correct it.",
+  openWithCode: "Open it with a code",
   linkedNextBody:
     "This request is in the account of {name}. Sign in to see every step, or check the status with your number.",
   createAccount: "Create an account",

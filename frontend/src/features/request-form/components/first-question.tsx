@@ -8,6 +8,7 @@ import { fetchFonts, showFonts } from "@/lib/fonts";
 import { useSession } from "@/lib/session";
 import { getSupabase } from "@/lib/supabase";
 import { t } from "@/messages";
+import { firstWords } from "@/messages/locale";
 import "@/messages/en/requestForm";
 import { isBlank, type Chosen } from "../answers";
 import { readKept } from "../storage";
@@ -55,7 +56,9 @@ function useWholeForm(wanted: boolean) {
   const [Whole, setWhole] = useState<ComponentType<WholeFormProps> | null>(null);
   const [error, setError] = useState<unknown>(null);
   const load = useCallback(() => {
-    import("./whole-form").then((module) => setWhole(() => module.WholeForm), setError);
+    firstWords()
+      .then(() => import("./whole-form"))
+      .then((module) => setWhole(() => module.WholeForm), setError);
   }, []);
   useEffect(() => {
     if (wanted) load();

@@ -31,6 +31,13 @@ it("shares number and state where the phone can, and takes no answer for a fault
   });
 });
 
+it("tells a guest how to open the request without an account", () => {
+  open();
+  expect(screen.getByText(/You need no account/)).toHaveTextContent("marie@mail.example");
+  const way = screen.getByRole("link", { name: "Open it with a code" });
+  expect(way).toHaveAttribute("href", "/open-request?number=REQ-042");
+});
+
 it("offers no sharing where the browser has none", () => {
   open();
   expect(screen.queryByRole("button", { name: "Share" })).toBeNull();

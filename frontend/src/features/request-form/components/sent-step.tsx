@@ -86,9 +86,10 @@ export function SentStep({ sent, signedIn }: { sent: SentRequest; signedIn: bool
             {sent.account ? (
               <Link to={loginThen(paths.myRequests)}>{t("requestForm.signIn")}</Link>
             ) : (
-              <Link to={paths.signup}>{t("requestForm.createAccount")}</Link>
+              <Link to={paths.openRequestOf(sent.number)}>{t("requestForm.openWithCode")}</Link>
             )}
             <Link to={statusOf(sent.number)}>{t("requestForm.checkStatus")}</Link>
+            {sent.account ? null : <Link to={paths.signup}>{t("requestForm.createAccount")}</Link>}
           </p>
         </section>
       )}

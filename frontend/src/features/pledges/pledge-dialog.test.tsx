@@ -1,0 +1,66 @@
+import { screen } from "@testing-library/react";
+import { beforeEach, expect, it, vi } from "vitest";
+import { Dialog } from "@/components/ui/dialog";
+import { getSupabase } from "@/lib/supabase";
+import { renderScreen } from "@/testing/render";
+import { MOST_NAMES } from "./api";
+import { PledgeContent } from "./pledge-dialog";
+
+vi.mock("@/lib/supabase", () => ({ getSupabase: vi.fn() }));
+
+/** A directory of so many nonprofits, asked as supabase-js asks; what it was asked for. */
+function directory(size: number) {
+  const all = Array.from({ length: size }, (_, n) => ({
+    id: `np-${n}`,
+    name: `Nonprofit ${String(n).padStart(4, "0")}`,
+  }));
+  const asked: { patterns: readonly string[]; limit: number }[] = [];
+  const select = () => {
+    const patterns: string[] = [];
+    const query = {
+      ilike: (_column: string, pattern: string) => (patterns.push(pattern), query),
+      order: () => query,
+      limit: (limit: number) => {
+        asked.push({ patterns, limit });
+        const fits = ({ name }: { name: string }) =>
+          patterns.every((pattern) => name.toLowerCase().includes(pattern.replaceAll("%", "")));
+        return Promise.resolve({ data: all.filter(fits).slice(0, limit), error: null });
+      },
+    };
+    return query;
+  };
+  vi.mocked(getSupabase).mockResolvedValue({ from: () => ({ select }) } as never);
+  return asked;
+}
+
+const open = () =>
+  renderScreen(
+    <Dialog open>
+      <PledgeContent donor={{ email: "d@mail.example", fullName: "Daniel" }} />
+    </Dialog>,
+  );
+
+beforeEach(() => vi.mocked(getSupabase).mockReset());
+
+it("a short directory is a list", async () => {
+  directory(3);
+  open();
+  expect(await screen.findByRole("combobox", { name: "Nonprofit" })).toHaveTextContent("Nonprofit 0002");
+  expect(screen.queryByRole("searchbox")).not.toBeInTheDocument();
+});
+
+it("a long one is searched, is never read as a whole, and keeps what was chosen", async () => {
+  const asked = directory(5_000);
+  const { user } = open();
+  const list = await screen.findByRole("combobox", { name: "Nonprofit" });
+  expect(screen.getByText(/These are the first 50/)).toBeVisible();
+  await user.selectOptions(list, "Nonprofit 0007");
+  await user.type(screen.getByRole("searchbox", { name: "Search by name" }), "4321");
+  expect(await screen.findByRole("option", { name: "Nonprofit 4321" })).toBeInTheDocument();
+  expect(list).toHaveValue("np-7");
+  expect(list).toHaveTextContent("Nonprofit 0007");
+  await user.clear(screen.getByRole("searchbox"));
+  await user.type(screen.getByRole("searchbox"), "nobody");
+  expect(await screen.findByText("No nonprofit has this name.")).toBeVisible();
+  expect(new Set(asked.map(({ limit }) => limit))).toEqual(new Set([MOST_NAMES + 1]));
+});

@@ -1,0 +1,136 @@
+import { act, renderHook, waitFor } from "@testing-library/react";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { emptyAnswers, type Answers } from "./answers";
+import { saveDraft } from "./api";
+import { readKept, type Kept, type Slot } from "./storage";
+import { useAnswers } from "./use-answers";
+
+vi.mock("./api", () => ({ saveDraft: vi.fn() }));
+
+const guest: Slot = { userId: null, draftId: null };
+const account: Slot = { userId: "u1", draftId: null };
+const food = { id: "cat-001", name: "Food Assistance" };
+
+const kept = (patch: Partial<Answers> = {}): Kept => ({
+  answers: { ...emptyAnswers("k1"), ...patch },
+  dirty: false,
+  syncedAt: null,
+  sent: null,
+});
+const start = (slot: Slot, initial = kept()) =>
+  renderHook(() => useAnswers(slot, initial, slot.userId !== null)).result;
+
+/** Saves that wait to be ended by the test, in the order in which they began. */
+const saves: { answers: Answers; arrive: (id: string) => void; fail: (error: unknown) => void }[] = [];
+
+beforeEach(() => {
+  localStorage.clear();
+  sessionStorage.clear();
+  saves.length = 0;
+  vi.mocked(saveDraft).mockImplementation(
+    (answers) =>
+      new Promise((arrive, fail) => {
+        const row = (id: string) => arrive({ id, updated_at: "2026-11-20T10:00:00Z" } as never);
+        saves.push({ answers, arrive: row, fail });
+      }),
+  );
+});
+afterEach(() => vi.useRealTimers());
+
+it("a guest's words are in the browser with every change, and the page says so", () => {
+  const state = start(guest);
+  act(() => state.current.change({ category: food, description: "We need food." }));
+  expect(readKept(guest)?.answers).toMatchObject({ key: "k1", description: "We need food." });
+  expect(state.current.saving).toEqual({ state: "browser" });
+  expect(saveDraft).not.toHaveBeenCalled();
+});
+
+it("on somebody else's phone they are the tab's alone from then on", () => {
+  const state = start(guest);
+  act(() => state.current.change({ description: "We need food." }));
+  act(() => state.current.keepInTab());
+  act(() => state.current.change({ amount: "250" }));
+  expect(localStorage).toHaveLength(0);
+  expect(readKept(guest)?.answers).toMatchObject({ description: "We need food.", amount: "250" });
+  expect(state.current.tabOnly).toBe(true);
+});
+
+it("an account's are saved when typing rests, and what is typed meanwhile by the next save, as one draft", async () => {
+  vi.useFakeTimers();
+  const state = start(account);
+  act(() => state.current.change({ category: food }));
+  act(() => state.current.change({ description: "We need" }));
+  await act(() => vi.advanceTimersByTimeAsync(5_000));
+  expect(saves.map(({ answers }) => answers.description)).toEqual(["We need"]);
+  act(() => state.current.change({ description: "We need food." }));
+  await act(async () => saves[0]?.arrive("d1"));
+  await act(() => vi.advanceTimersByTimeAsync(5_000));
+  expect(saves[1]?.answers).toMatchObject({ description: "We need food.", draftId: "d1" });
+  await act(async () => saves[1]?.arrive("d1"));
+  expect(state.current.saving.state).toBe("account");
+  await act(() => vi.advanceTimersByTimeAsync(5_000));
+  expect(saves).toHaveLength(2);
+});
+
+it("two saves at once queue up: the second writes the draft that the first has made", async () => {
+  const state = start(account, kept({ category: food }));
+  let ids: Promise<string[]> = Promise.resolve([]);
+  act(() => void (ids = Promise.all([state.current.save(), state.current.save()])));
+  await waitFor(() => expect(saves).toHaveLength(1));
+  await act(async () => saves[0]?.arrive("d1"));
+  await waitFor(() => expect(saves).toHaveLength(2));
+  expect(saves[1]?.answers.draftId).toBe("d1");
+  await act(async () => saves[1]?.arrive("d1"));
+  expect(await ids).toEqual(["d1", "d1"]);
+});
+
+it("a save that fails says so, keeps the words, and goes again when there is a line", async () => {
+  vi.useFakeTimers();
+  const state = start(account);
+  act(() => state.current.change({ category: food, description: "We need food." }));
+  await act(() => vi.advanceTimersByTimeAsync(5_000));
+  await act(async () => saves[0]?.fail(new TypeError("Failed to fetch")));
+  expect(state.current.saving.state).toBe("failed");
+  expect(readKept(account)?.answers.description).toBe("We need food.");
+  await act(async () => void window.dispatchEvent(new Event("online")));
+  expect(saves).toHaveLength(2);
+});
+
+it("a draft that is saved after the request went out, or was cleared, is not brought back", async () => {
+  const state = start(account, kept({ category: food }));
+  let saved: Promise<string> = Promise.resolve("");
+  act(() => void (saved = state.current.save()));
+  await waitFor(() => expect(saves).toHaveLength(1));
+  const sent = { number: "REQ-007", email: "m@mail.example", nonprofits: ["Harbor"], at: "2026-11-20T10:00:00Z" };
+  act(() => state.current.finish(sent));
+  await act(async () => saves[0]?.arrive("d1"));
+  await saved;
+  expect(state.current).toMatchObject({ sent, answers: { category: null, draftId: null } });
+  expect(state.current.answers.key).not.toBe("k1");
+  expect(readKept(account)?.sent).toEqual(sent);
+});
+
+it("clearing the answers leaves nothing here", () => {
+  const state = start(guest, kept({ category: food, description: "We need food." }));
+  act(() => state.current.clear());
+  expect(state.current.answers).toMatchObject({ category: null, description: "", documents: [] });
+  expect(localStorage).toHaveLength(0);
+});
+
+it("another address ends the link to the account that was proved for the one before", () => {
+  const linked = { id: "u9", fullName: "Marie", email: "m@mail.example", proof: "p" };
+  const identity = { ...emptyAnswers("k1").identity, email: "m@mail.example" };
+  const state = start(guest, kept({ category: food, identity, account: linked }));
+  act(() => state.current.change({ identity: { ...identity, phone: "+1 207 555 0142" } }));
+  expect(state.current.answers.account).toEqual(linked);
+  act(() => state.current.change({ identity: { ...identity, email: "other@mail.example" } }));
+  expect(state.current.answers.account).toBeNull();
+});
+
+it("sent as another request, they have another key and no files of the first", () => {
+  const document = { id: "d", name: "a.pdf", size: 1, path: "guest/a.pdf", slot: true };
+  const state = start(guest, kept({ category: food, documents: [document], description: "We need food." }));
+  act(() => state.current.renew());
+  expect(state.current.answers).toMatchObject({ description: "We need food.", documents: [], draftId: null });
+  expect(state.current.answers.key).not.toBe("k1");
+});
