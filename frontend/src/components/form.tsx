@@ -137,8 +137,8 @@ export function ErrorSummary() {
     if (submitCount === 0 || isSubmitting || names === "") return;
     if (names.includes(",")) box.current?.focus();
     else document.getElementById(controlId(formId, names))?.focus();
-    // only a new attempt moves the focus, not each corrected field oxlint-disable-next-line
-    // react/exhaustive-deps
+    // only a new attempt moves the focus, not each corrected field
+    // oxlint-disable-next-line react/exhaustive-deps
   }, [submitCount, isSubmitting]);
 
   if (found.length < 2) return null;
