@@ -138,6 +138,7 @@ random: setup
 bench API *ARGS:
     @command -v psql >/dev/null && command -v pgbench >/dev/null || { echo "bench: psql and pgbench must be on PATH (Debian: apt-get install postgresql-contrib)" >&2; exit 1; }
     cargo build --release --locked --bin ferrobase --example load --example sockets
+    [ "{{API}}" != test ] || { tools/install.sh frontend && tools/install.sh compat; }
     node tools/bench/{{API}}.mjs {{ARGS}}
 
 # Load `rest` with everything at once for the given minutes, e.g. `just soak 60 --write docs/reports/soak-rest.md` (needs psql and pgbench)

@@ -1,12 +1,13 @@
 // `just bench test`: copies of a project for tests, compared with the alternatives: `createdb` from a template, and
-// `initdb`.
+// `initdb`. Then the suites of a small React app (app/) in vitest and Playwright, alone and four at once.
 //
 //   node tools/bench/test.mjs [--resets 100] [--starts 5] [--shared] [--write docs/reports/bench-test.md]
 //
-// --shared: do not wait for a quiet machine, and say in the report that it was none. Environment: FERROBASE_BIN.
+// --shared: do not wait for a quiet machine, and say in the report that it was none. Environment: FERROBASE_BIN, CHROMIUM_PATH.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createServer } from "node:net";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -175,9 +176,53 @@ for (let n = 0; n < 3; n++) {
   initdb.push(await timed(() => execFileSync(words[0], words.slice(1), { cwd: folder, stdio: ["ignore", "ignore", "inherit"] })));
 }
 
-const isRelease = binary.includes("/release/");
+// The React app: its packages are those of the web app, its sockets those of the contract suite.
+const app = join(folder, "app");
+cpSync(join(root, "tools/bench/app"), app, { recursive: true });
+symlinkSync(join(root, "frontend/node_modules"), join(app, "node_modules"));
+const chromium = process.env.CHROMIUM_PATH ?? execFileSync(join(root, "tools/chromium.sh"), { encoding: "utf8" }).trim();
+const freePort = () => new Promise((done) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = server.address();
+    server.close(() => done(port));
+  });
+});
+/** Milliseconds of one run under `ferrobase test`, and of the command in it. */
+async function suite(...command) {
+  const stamps = join(folder, `stamps-${Math.random()}`);
+  const script = 'date +%s%3N >"$0"; "$@"; code=$?; date +%s%3N >>"$0"; exit $code';
+  const env = {
+    ...process.env, PG_BIN_DIR: postgres, CHROMIUM_PATH: chromium, APP_PORT: String(await freePort()),
+    APP_PACKAGES: join(root, "supabase-compat-tests/package.json"), PATH: `${join(app, "node_modules/.bin")}:${process.env.PATH}`,
+  };
+  let told = "";
+  const whole = await timed(() => new Promise((resolve, reject) => {
+    const child = spawn(binary, ["test", "--", "sh", "-c", script, stamps, ...command], { cwd: app, env, stdio: ["ignore", "pipe", "pipe"] });
+    children.add(child);
+    for (const pipe of [child.stdout, child.stderr]) pipe.on("data", (text) => (told += text));
+    child.once("close", (code) => {
+      children.delete(child);
+      if (code === 0) resolve();
+      else reject(new Error(`${command.join(" ")} ended with ${code}:\n${told}`));
+    });
+  }));
+  const [begun, ended] = readFileSync(stamps, "utf8").trim().split("\n").map(Number);
+  return { whole, own: ended - begun };
+}
+const vitest = ["vitest", "run"], playwright = ["playwright", "test"];
+await suite("true");
+const nothing = [];
+for (let n = 0; n < 3; n++) nothing.push(await suite("true"));
+const [unit, browser] = [await suite(...vitest), await suite(...playwright)];
+let four;
+const together4 = await timed(async () => {
+  four = await Promise.all([suite(...vitest), suite(...playwright), suite(...vitest), suite(...playwright)]);
+});
+const around = (runs) => median(runs.map(({ whole, own }) => whole - own));
+
+const isRelease = binary.includes("/release/"), isQuick = binary.includes("/quick/");
 const commit = spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim();
-const build = isRelease ? "release build" : "debug build (its figures say nothing about speed)";
+const build = isRelease ? "release build" : isQuick ? "the build of `just up`" : "debug build (its figures say nothing about speed)";
 const note = values.shared ? " Other programs shared the cores all the while: times are longer than they would be alone, so look at the ratios." : "";
 const worst = (list) => Math.max(...list);
 const p95 = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length * 0.95)];
@@ -201,6 +246,13 @@ A project of 30 tables with policies, a thousand rows and a file. Times in ms.
 | … as two commands of \`psql\` | ${one(median(commands))} | ${one(worst(commands))} | |
 | reset ÷ drop and create: in a row, after a rest | ${ratio(took)}, ${ratio(resting)} | | ≤ 1.5 |
 
+| a React app | whole run | of it the suite itself | start and end of the copy |
+|---|---|---|---|
+| \`ferrobase test -- true\` | ${one(median(nothing.map((run) => run.whole)))} | ${one(median(nothing.map((run) => run.own)))} | ${one(around(nothing))} |
+| \`ferrobase test -- vitest run\`: 4 tests of components, a reset before each | ${one(unit.whole)} | ${one(unit.own)} | ${one(around([unit]))} |
+| \`ferrobase test -- playwright test\`: 2 tests in Chromium on three pages, with Vite | ${one(browser.whole)} | ${one(browser.own)} | ${one(around([browser]))} |
+| two of each at once, a copy for each | ${one(together4)} for all | ${one(median(four.map((run) => run.own)))} | ${one(around(four))} |
+
 Between two resets a person signs up, joins a channel on one socket that stays open throughout, adds a row and hears of it.
-`, values.write, { isRelease, isShared: values.shared, loadBefore });
+`, values.write, { isRelease: isRelease || isQuick, isShared: values.shared, loadBefore });
 process.exit(0);

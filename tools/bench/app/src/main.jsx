@@ -1,0 +1,5 @@
+// The app in a page.
+import { createRoot } from "react-dom/client";
+import { App } from "./app.jsx";
+
+createRoot(document.getElementById("root")).render(<App />);
