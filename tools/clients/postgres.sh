@@ -57,7 +57,8 @@ echo "ok: psql describes"
 # Whoever asks is encrypted, and can check whom they speak to. The pinned psql may be built without TLS.
 tls=
 for program in "$bin/psql" psql; do
-  { [ -n "$tls" ] || "$program" -X "$(url "$db1")?sslmode=require" -c 'select' 2>&1 | grep -q 'SSL support is not compiled in'; } || tls=$program
+  said=$("$program" -X "$(url "$db1")?sslmode=require" -c 'select' 2>&1) || true
+  case "$said" in *"SSL support is not compiled in"*) ;; *) tls=${tls:-$program} ;; esac
 done
 [ -n "$tls" ] || { echo "postgres: a psql with TLS is missing: put one on PATH (Debian: apt-get install postgresql-client)" >&2; exit 2; }
 for mode in require "verify-full&sslrootcert=$work/one/.ferrobase/db/server.crt"; do
