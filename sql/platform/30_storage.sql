@@ -533,7 +533,7 @@ begin
       placed as (
         select e.*, coalesce(date_trunc('milliseconds', e.%1$I), 'epoch') as at from entries as e
       )
-      select split_part(p.place, '/', $3), rtrim(p.place, '/'), p.id, p.updated_at, p.created_at, p.last_accessed_at, p.metadata
+      select split_part(p.place, '/', $3), case when p.id is null then left(p.place, -1) else p.place end, p.id, p.updated_at, p.created_at, p.last_accessed_at, p.metadata
       from placed as p
       where $5 = '' or (p.at, p.place collate "C") %2$s (coalesce(nullif($6, '')::timestamptz, 'epoch'), $5)
       order by p.at %3$s, p.place collate "C" %3$s

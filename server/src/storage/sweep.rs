@@ -124,7 +124,7 @@ async fn remove_orphans(storage: &Storage, found: Vec<Listed>) -> Result<usize, 
 async fn without_row(storage: &Storage, batch: &[Listed]) -> Result<Vec<Listed>, StorageError> {
     let named = |file: &Listed| file.upload.clone().unwrap_or_else(|| file.place.last_segment().to_owned());
     let (parts, files): (Vec<&Listed>, Vec<&Listed>) = batch.iter().partition(|file| file.upload.is_some());
-    let mut known = known_files(storage, &files.into_iter().map(named).collect::<Vec<_>>()).await?;
+    let mut known = known_files(storage, &files).await?;
     if !parts.is_empty() {
         known.extend(known_uploads(storage, &parts.into_iter().map(named).collect::<Vec<_>>()).await?);
     }
@@ -152,11 +152,28 @@ async fn versionless(storage: &Storage, places: &[&Place]) -> Result<HashSet<Pla
     rows.iter().map(|row| Ok(Place::named(row.try_get("bucket_id")?, row.try_get("name")?, ""))).collect()
 }
 
-/// Those of these versions that a row names.
-async fn known_files(storage: &Storage, versions: &[String]) -> Result<HashSet<String>, StorageError> {
+/// Versions of these files that a row names. Nearly all are found by the names of their objects, for which there is an index;
+/// those of the others are looked for in the whole table.
+async fn known_files(storage: &Storage, files: &[&Listed]) -> Result<HashSet<String>, StorageError> {
+    let versions: Vec<&str> = files.iter().map(|file| file.place.last_segment()).collect();
+    if versions.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let name = |file: &&Listed| Some(file.place.as_str().split_once('/')?.1.rsplit_once('/')?.0.to_owned());
+    let names: Vec<String> = files.iter().filter_map(name).collect();
     let tx = storage.as_service().await?;
-    let statement = tx.client()?.prepare_cached("select version from storage.objects where version = any($1)").await?;
-    let rows = tx.client()?.query(&statement, &[&versions]).await?;
+    let text = "select version from storage.objects where name = any($1) and version = any($2)";
+    let by_name = tx.client()?.prepare_cached(text).await?;
+    let rows = tx.client()?.query(&by_name, &[&names, &versions]).await?;
+    let mut known: HashSet<String> = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+    let left: Vec<&str> = versions.into_iter().filter(|version| !known.contains(*version)).collect();
+    if !left.is_empty() {
+        let text = "select version from storage.objects where version = any($1)";
+        let by_version = tx.client()?.prepare_cached(text).await?;
+        for row in tx.client()?.query(&by_version, &[&left]).await? {
+            known.insert(row.try_get(0)?);
+        }
+    }
     tx.rollback().await?;
-    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    Ok(known)
 }

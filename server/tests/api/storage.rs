@@ -257,6 +257,11 @@ async fn the_sweep_keeps_files_of_rows_without_a_version_and_of_rows_that_come_w
     for file in &files {
         std::fs::write(folder.join(file), "bytes").expect("a file");
     }
+    // A place leaves out slashes around a name.
+    let slashes = uuid::Uuid::new_v4().to_string();
+    std::fs::create_dir_all(folder.join("slashes")).expect("a folder");
+    std::fs::write(folder.join("slashes").join(&slashes), "bytes").expect("a file");
+    app.owner.execute(insert, &[&"//avatars/slashes///", &Some(&slashes)]).await.expect("a row");
     let none = None::<String>;
     for (name, version) in [(&hyphens, &none), (&bare, &none), (&"loud".to_owned(), &Some(capitals))] {
         app.owner.execute(insert, &[&format!("avatars/{name}"), version]).await.expect("a row");
@@ -268,6 +273,7 @@ async fn the_sweep_keeps_files_of_rows_without_a_version_and_of_rows_that_come_w
     assert_eq!(removed, 1);
     let left: Vec<bool> = files.iter().map(|file| folder.join(file).exists()).collect();
     assert_eq!(left, [true, true, true, true, false]);
+    assert!(folder.join("slashes").join(&slashes).exists());
 }
 
 #[actix_web::test]

@@ -295,6 +295,13 @@ async fn pages_of_a_listing_join_without_gap_whatever_the_order() {
     }
     assert_eq!(times.len(), 9);
     assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
+    // An object whose name ends as a folder's does keeps its name in every order.
+    upload(&service, "open/y/z/", "text/plain", "x").await;
+    for column in ["name", "created_at"] {
+        let ask = json!({ "prefix": "y/z/", "with_delimiter": true, "sortBy": { "column": column } });
+        let page = post(&service, "object/list-v2/open", ask).await.body;
+        assert_eq!(page["objects"][0]["name"], "y/z/", "{column}");
+    }
     let refused = post(&service, "object/list-v2/open", json!({ "cursor": "nonsense" })).await;
     let continuation = "Invalid Parameter continuation token";
     assert_eq!(refusal(&refused), (400, "400", "InvalidParameter", "InvalidParameter", continuation));

@@ -48,7 +48,12 @@ impl Place {
     /// The place of a row's file. Rows written by other servers may have no version.
     pub fn named(bucket: &str, key: &str, version: &str) -> Self {
         let bucket = bucket.replace(['/', '\\'], "_");
-        let path = [bucket.trim_start_matches('.'), key.trim_matches('/'), version];
+        let bucket = match bucket.trim_start_matches('.') {
+            // Of nothing but dots: its files must not lie where our own folders are.
+            "" => "_",
+            bucket => bucket,
+        };
+        let path = [bucket, key.trim_matches('/'), version];
         Self(path.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("/"))
     }
 
@@ -274,6 +279,7 @@ mod tests {
         let key = ObjectKey::parse("/a//b/").expect("key");
         assert_eq!(Place::object("docs", &key, "v").as_str(), "docs/a//b/v");
         assert_eq!(Place::named("../etc", "passwd", "").as_str(), "_etc/passwd");
+        assert_eq!(Place::named("...", ".parts/a", "v").as_str(), "_/.parts/a/v");
         assert!(Place::named("docs", "a/b", "v").is_inside());
         assert!(!Place::named("docs", "../b", "v").is_inside());
         assert!(!Place::named("docs", "b", "..").is_inside());
