@@ -5,16 +5,20 @@
 //! budget, so that large bodies do not block small ones.
 
 use std::cell::Cell;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::error::PayloadError;
 use actix_web::{HttpMessage as _, HttpRequest};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::budget::Budget;
+use super::client::network;
 
 /// The size of the beginning of a body, in bytes.
 pub const BEGINNING: u64 = 64 << 10;
@@ -33,13 +37,19 @@ struct Shared {
     beginnings: Budget,
     rest: Budget,
     freed: Notify,
+    /// The bytes of bodies that are passed on, by client. Each has at most half of the room, so none blocks the others.
+    handed_on: Mutex<HashMap<IpAddr, u64>>,
 }
 
 impl Bodies {
     /// A budget of `most` bytes, a quarter of them for beginnings.
     pub fn new(most: u64) -> Self {
-        let shared =
-            Shared { beginnings: Budget::of(most / 4), rest: Budget::of(most - most / 4), freed: Notify::new() };
+        let shared = Shared {
+            beginnings: Budget::of(most / 4),
+            rest: Budget::of(most - most / 4),
+            freed: Notify::new(),
+            handed_on: Mutex::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -51,7 +61,7 @@ impl Bodies {
     /// For one body.
     pub fn lease(&self) -> Rc<Lease> {
         let (taken, is_passed_on, is_refused) = (Cell::default(), Cell::new(false), Cell::new(false));
-        Rc::new(Lease { shared: self.shared.clone(), taken, is_passed_on, is_refused })
+        Rc::new(Lease { shared: self.shared.clone(), taken, handed_on: Cell::default(), is_passed_on, is_refused })
     }
 }
 
@@ -61,6 +71,8 @@ pub struct Lease {
     shared: Arc<Shared>,
     /// The shares of the budget for beginnings and of the rest.
     taken: Cell<(u64, u64)>,
+    /// The client and the bytes of a body that is passed on.
+    handed_on: Cell<Option<(IpAddr, u64)>>,
     is_passed_on: Cell<bool>,
     is_refused: Cell<bool>,
 }
@@ -86,13 +98,34 @@ impl Lease {
         true
     }
 
+    /// Like [`Lease::take`], but within the share of one client.
+    fn take_for(&self, client: Option<IpAddr>, length: usize) -> bool {
+        let Some(client) = client.map(network) else { return self.take(length) };
+        let length_there = length as u64;
+        let mut handed_on = self.shared.handed_on.lock();
+        let has = handed_on.get(&client).copied().unwrap_or(0);
+        if has > 0 && has + length_there > self.shared.rest.most() / 2 {
+            return false;
+        }
+        let has_room = self.take(length);
+        if has_room {
+            handed_on.insert(client, has + length_there);
+            self.handed_on.set(Some((client, length_there)));
+        }
+        has_room
+    }
+
     /// Like [`Lease::take`], but waits a little for room.
     pub async fn take_soon(self: Rc<Self>, length: usize) -> bool {
+        self.take_once_freed(|lease| lease.take(length)).await
+    }
+
+    async fn take_once_freed(self: Rc<Self>, take: impl Fn(&Self) -> bool) -> bool {
         let shared = self.shared.clone();
         let deadline = Instant::now() + ROOM_WAIT;
         loop {
             let freed = shared.freed.notified();
-            if self.take(length) {
+            if take(&self) {
                 return true;
             }
             if timeout_at(deadline, freed).await.is_err() {
@@ -112,6 +145,15 @@ impl Lease {
     }
 
     fn give_back(&self) {
+        if let Some((client, length)) = self.handed_on.take() {
+            let mut handed_on = self.shared.handed_on.lock();
+            let left = handed_on.get(&client).map_or(0, |has| has.saturating_sub(length));
+            if left == 0 {
+                handed_on.remove(&client)
+            } else {
+                handed_on.insert(client, left)
+            };
+        }
         let (first, rest) = self.taken.take();
         if first > 0 {
             self.shared.beginnings.give_back(first);
@@ -136,13 +178,14 @@ pub fn pass_on(request: &HttpRequest) {
 }
 
 /// Declares that the body of `request` is passed on as it arrives, with at most `held` bytes in memory. Its length is
-/// not limited, and only `held` counts. Returns whether there is room, which may take a while.
+/// not limited, and only `held` counts. One `client` gets at most half of the room, or one body. Returns whether there
+/// is room, which may take a while.
 #[must_use]
-pub async fn hand_on(request: &HttpRequest, held: usize) -> bool {
+pub async fn hand_on(request: &HttpRequest, client: Option<IpAddr>, held: usize) -> bool {
     let Some(lease) = request.extensions().get::<Rc<Lease>>().cloned() else { return true };
     lease.give_back();
     lease.is_passed_on.set(false);
-    let has_room = lease.clone().take_soon(held).await;
+    let has_room = lease.clone().take_once_freed(|lease| lease.take_for(client, held)).await;
     lease.is_passed_on.set(true);
     has_room
 }
@@ -185,18 +228,45 @@ mod tests {
         let lease = |request: &HttpRequest| request.extensions().get::<Rc<Lease>>().cloned().expect("a lease");
         for request in &requests[..3] {
             assert!(lease(request).take(1 << 10));
-            assert!(hand_on(request, 1 << 20).await);
+            assert!(hand_on(request, None, 1 << 20).await);
             assert!(lease(request).take(100 << 20), "however long it is");
         }
         assert!(!lease(&requests[3]).take(1 << 20), "the budget is used up");
         let (fourth, fifth) = (requests[3].clone(), requests[4].clone());
-        let (has_room, ()) = tokio::join!(hand_on(&fourth, 1 << 20), async {
+        let (has_room, ()) = tokio::join!(hand_on(&fourth, None, 1 << 20), async {
             tokio::task::yield_now().await;
             requests[0].extensions_mut().remove::<Rc<Lease>>();
         });
         assert!(has_room, "an upload has ended");
-        let waiting = tokio::time::timeout(Duration::from_millis(20), hand_on(&fifth, 1 << 20));
+        let waiting = tokio::time::timeout(Duration::from_millis(20), hand_on(&fifth, None, 1 << 20));
         assert!(waiting.await.is_err(), "it waits for the next to end");
+    }
+
+    #[tokio::test]
+    async fn one_client_leaves_half_of_the_room_to_others() {
+        let bodies = Bodies::new(8 << 20);
+        let request = || {
+            let request = actix_web::test::TestRequest::default().to_http_request();
+            request.extensions_mut().insert(bodies.lease());
+            request
+        };
+        let (busy, other): (Option<IpAddr>, _) = ("2001:db8::1".parse().ok(), "192.0.2.1".parse().ok());
+        let neighbour = "2001:db8::2".parse().ok();
+        let requests = [(); 6].map(|()| request());
+        for request in &requests[..3] {
+            assert!(hand_on(request, busy, 1 << 20).await);
+        }
+        let waiting = tokio::time::timeout(Duration::from_millis(20), hand_on(&requests[3], neighbour, 1 << 20));
+        assert!(waiting.await.is_err(), "those of one network share");
+        for request in &requests[3..] {
+            assert!(hand_on(request, other, 1 << 20).await);
+        }
+        requests[0].extensions_mut().remove::<Rc<Lease>>();
+        assert!(hand_on(&request(), busy, 1 << 20).await, "what ended counts no more");
+        let small = Bodies::new(1 << 20);
+        let only = request();
+        only.extensions_mut().insert(small.lease());
+        assert!(hand_on(&only, busy, 700 << 10).await, "one body is always taken where there is room");
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! The client's address, for rate limits and logs.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use actix_web::HttpRequest;
 
@@ -26,6 +26,14 @@ pub fn client_address(request: &HttpRequest, proxies: &TrustedProxies) -> Option
     let first_untrusted =
         from_the_right.by_ref().filter_map(parse_entry).find(|address| !proxies.addresses.contains(address));
     Some(first_untrusted.unwrap_or(peer))
+}
+
+/// The address under which a client's requests are counted: its IPv4 address, or its IPv6 network.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+    }
 }
 
 /// An entry of `X-Forwarded-For`: an address, optionally in brackets or with a port.

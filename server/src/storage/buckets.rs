@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::error::StorageError;
-use super::fields::{Fields, Given, Size};
+use super::fields::{Fields, Given, JsonBody, Size};
 use super::key::{is_bucket_name, is_listed_type, is_new_bucket_name};
 use super::queries;
 use super::{Scope, Storage, bucket_in, header_text};
@@ -32,10 +32,10 @@ pub struct NewBucket {
 pub async fn create(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let fields = Fields::of_body(&body)?;
+    let fields = body.fields()?;
     fields.require(&["name"])?;
     let name = fields.string("name")?.unwrap_or_default();
     let id = fields.string("id")?.filter(|id| !id.is_empty()).unwrap_or_else(|| name.clone());
@@ -148,11 +148,11 @@ pub async fn get(storage: web::Data<Storage>, request: HttpRequest) -> Result<Ht
 pub async fn update(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
     let id = bucket_in(&request, "/bucket/")?;
-    let fields = Fields::of_body(&body)?;
+    let fields = body.fields()?;
     if fields.is_empty() {
         return Err(StorageError::Invalid("body must NOT have fewer than 1 properties".to_owned()));
     }
@@ -193,10 +193,10 @@ pub async fn update(
 pub async fn delete(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    may_be_empty(&body)?;
+    body.check_if_any()?;
     let id = bucket_in(&request, "/bucket/")?;
     storage.delete_bucket(&caller, &Scope::of(&request, "storage.bucket.delete"), &id).await?;
     Ok(HttpResponse::Ok().json(json!({ "message": "Successfully deleted" })))
@@ -206,10 +206,10 @@ pub async fn delete(
 pub async fn empty(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    may_be_empty(&body)?;
+    body.check_if_any()?;
     let id = bucket_in(&request, "/bucket/")?;
     if caller.role != "service_role" {
         return Err(StorageError::RoleRefused);
@@ -242,14 +242,6 @@ pub async fn empty(
     }
     let message = "Empty bucket has been queued. Completion may take up to an hour.";
     Ok(HttpResponse::Ok().json(json!({ "message": message })))
-}
-
-/// Nothing, or JSON.
-fn may_be_empty(body: &[u8]) -> Result<(), StorageError> {
-    if body.is_empty() || serde_json::from_slice::<Value>(body).is_ok() {
-        return Ok(());
-    }
-    Err(StorageError::Invalid("Body is not valid JSON but content-type is set to 'application/json'".to_owned()))
 }
 
 /// What a bucket's list may hold; empty texts are left out.

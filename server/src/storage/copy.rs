@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::backend::{Place, StoredFile};
 use super::delete::shown;
 use super::error::StorageError;
-use super::fields::Fields;
+use super::fields::{Fields, JsonBody};
 use super::key::ObjectKey;
 use super::queries::{self, Bucket, Destination, NewObject, Object};
 use super::receive::{self, check_mime, metadata_in_header};
@@ -61,14 +61,40 @@ pub struct Changes {
     pub user_metadata: Option<Value>,
 }
 
+/// What a copy asks of its source beforehand; times in unix seconds.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    pub if_match: Option<String>,
+    pub if_none_match: Option<String>,
+    pub if_modified_since: Option<i64>,
+    pub if_unmodified_since: Option<i64>,
+}
+
+impl Conditions {
+    /// Refuses unless all hold. As at S3, a tag that is named counts instead of the time beside it.
+    pub fn check(&self, source: &Object) -> Result<(), StorageError> {
+        let at = source.updated_at.timestamp();
+        let is_same = |tag: &String| tag == "*" || tag.trim_matches('"') == source.text("eTag").trim_matches('"');
+        let is_meant = match &self.if_match {
+            Some(tag) => is_same(tag),
+            None => self.if_unmodified_since.is_none_or(|since| at <= since),
+        };
+        let is_new = match &self.if_none_match {
+            Some(tag) => !is_same(tag),
+            None => self.if_modified_since.is_none_or(|since| at > since),
+        };
+        if is_meant && is_new { Ok(()) } else { Err(StorageError::PreconditionFailed) }
+    }
+}
+
 /// `POST /object/copy`: `{Id, Key}` and the new row.
 pub async fn copy(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let fields = Fields::of_body(&body)?;
+    let fields = body.fields()?;
     let route = Route::of_body(&fields)?;
     let changes = if fields.boolean("copyMetadata")?.unwrap_or(true) {
         None
@@ -83,7 +109,8 @@ pub async fn copy(
         })
     };
     let scope = Scope::of(&request, "storage.object.copy");
-    let (object, whole) = storage.copy_object(&caller, &scope, &route, changes, wants_upsert(&request)).await?;
+    let (any, upsert) = (Conditions::default(), wants_upsert(&request));
+    let (object, whole) = storage.copy_object(&caller, &scope, &route, changes, &any, upsert).await?;
     let mut answer = json!({ "Id": object.id, "Key": format!("{}/{}", route.to_bucket, route.to_key.as_str()) });
     if let (Some(answer), Value::Object(row)) = (answer.as_object_mut(), shown(whole)) {
         answer.extend(row);
@@ -99,10 +126,11 @@ impl Storage {
         scope: &Scope,
         route: &Route,
         changes: Option<Changes>,
+        conditions: &Conditions,
         upsert: bool,
     ) -> Result<(Object, Value), StorageError> {
         for _ in 0..TRIES {
-            if let Some(copied) = self.try_copy(caller, scope, route, changes.clone(), upsert).await? {
+            if let Some(copied) = self.try_copy(caller, scope, route, changes.clone(), conditions, upsert).await? {
                 return Ok(copied);
             }
         }
@@ -116,6 +144,7 @@ impl Storage {
         scope: &Scope,
         route: &Route,
         changes: Option<Changes>,
+        conditions: &Conditions,
         upsert: bool,
     ) -> Result<Option<(Object, Value)>, StorageError> {
         let owner = caller.subject();
@@ -125,6 +154,10 @@ impl Storage {
             tx.rollback().await?;
             return Err(StorageError::NoSuchKey);
         };
+        if let Err(refused) = conditions.check(&source) {
+            tx.rollback().await?;
+            return Err(refused);
+        }
         let (mut metadata, user_metadata) = (source.metadata.clone(), source.user_metadata.clone());
         let user_metadata = match changes {
             None => user_metadata,
@@ -222,10 +255,10 @@ impl Storage {
 pub async fn rename(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
-    let route = Route::of_body(&Fields::of_body(&body)?)?;
+    let route = Route::of_body(&body.fields()?)?;
     let scope = Scope::of(&request, "storage.object.move");
     for _ in 0..TRIES {
         if storage.move_object(&caller, &scope, &route).await? {

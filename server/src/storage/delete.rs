@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::backend::Place;
 use super::error::StorageError;
-use super::fields::Fields;
+use super::fields::JsonBody;
 use super::key::ObjectKey;
 use super::list::with_short_times;
 use super::queries::{self, Object};
@@ -29,11 +29,11 @@ pub async fn one(storage: web::Data<Storage>, request: HttpRequest) -> Result<Ht
 pub async fn many(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
     let bucket = bucket_in(&request, "/object/")?;
-    let names = Fields::of_body(&body)?.some_strings("prefixes", usize::MAX)?;
+    let names = body.fields()?.some_strings("prefixes", usize::MAX)?;
     if storage.config.hard_limits && names.len() > HARD_LIMIT {
         return Err(StorageError::InvalidRequest(format!(
             "Bulk object requests are limited to {HARD_LIMIT} objects per request."

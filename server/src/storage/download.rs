@@ -1,5 +1,7 @@
 //! Serving bytes: own, public and signed reads, ranges, conditional requests, and `info`.
 
+use std::time::Duration;
+
 use actix_web::body::SizedStream;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::http::{Method, StatusCode};
@@ -15,6 +17,7 @@ use super::signed::Scope as UrlScope;
 use super::upload::token_in_query;
 use super::{Scope, Storage, bucket_and_key, header_text};
 use crate::db::{Client, Statement};
+use crate::http::client::client_address;
 
 /// What `encodeURIComponent` encodes.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -27,6 +30,9 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'\'')
     .remove(b'(')
     .remove(b')');
+
+/// How long a download waits for others of the same client.
+const READERS_WAIT: Duration = Duration::from_secs(5);
 
 /// How often a file is opened that overwrites keep removing.
 const SEND_TRIES: usize = 4;
@@ -77,18 +83,24 @@ pub async fn send_found(
 /// `/object/{bucket}/{key}`: public buckets are open, others as the caller sees; a token that is none is as good as no
 /// token.
 pub async fn own(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
-    let find = async || storage.find_own(&request, "/object/", false, "storage.object.get_authenticated").await;
+    let operation = operation_of(&request);
+    let find = async || storage.find_own(&request, "/object/", false, operation).await;
     send_found(find().await?, find, async |found| storage.send(&request, found).await).await
 }
 
 /// `/object/authenticated/…`: the same for those who have a token.
 pub async fn authenticated(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
-    let operation = match *request.method() {
-        Method::HEAD => "object.head_authenticated_info",
-        _ => "storage.object.get_authenticated",
-    };
+    let operation = operation_of(&request);
     let find = async || storage.find_own(&request, "/object/authenticated/", true, operation).await;
     send_found(find().await?, find, async |found| storage.send(&request, found).await).await
+}
+
+/// What policies are told of a read.
+fn operation_of(request: &HttpRequest) -> &'static str {
+    match *request.method() {
+        Method::HEAD => "object.head_authenticated_info",
+        _ => "storage.object.get_authenticated",
+    }
 }
 
 /// `/object/public/…`: public buckets only.
@@ -110,9 +122,10 @@ pub async fn signed(storage: web::Data<Storage>, request: HttpRequest) -> Result
 
 /// `GET /object/info/…`: the row, with the user's metadata.
 pub async fn info(storage: web::Data<Storage>, request: HttpRequest) -> Result<HttpResponse, StorageError> {
-    let (literal, must_sign_in) = match super::tail(&request, "/object/info/authenticated/") {
-        Ok(_) => ("/object/info/authenticated/", true),
-        Err(_) => ("/object/info/", false),
+    // A key may hold the longer one too.
+    let (literal, must_sign_in) = match super::tail(&request, "/object/info/")?.starts_with("authenticated/") {
+        true => ("/object/info/authenticated/", true),
+        false => ("/object/info/", false),
     };
     let operation = "object.get_authenticated_info";
     let found = storage.find_own(&request, literal, must_sign_in, operation).await?;
@@ -294,6 +307,13 @@ impl Storage {
             Some(text) if same => Some(parse_range(text, object.size()).ok_or(StorageError::InvalidRange)?),
             _ => None,
         };
+        let share = match &self.readers {
+            Some(readers) => {
+                let share = readers.take(client_address(request, &self.config.trusted_proxies), READERS_WAIT).await;
+                Some(share.ok_or_else(|| StorageError::Unavailable("one client has too many downloads".to_owned()))?)
+            }
+            None => None,
+        };
         let file = self.files.open(&found.place(), range).await?.ok_or(StorageError::NoSuchFile)?;
         let length = match range {
             Some((first, last)) => {
@@ -304,7 +324,11 @@ impl Storage {
             }
             None => file.size,
         };
-        Ok(response.body(SizedStream::new(length, file.bytes)))
+        let bytes = futures_util::StreamExt::map(file.bytes, move |piece| {
+            let _held = &share;
+            piece
+        });
+        Ok(response.body(SizedStream::new(length, bytes)))
     }
 }
 
@@ -359,7 +383,8 @@ pub fn is_unchanged(request: &HttpRequest, object: &Object) -> bool {
     date_in(request, "if-modified-since").is_some_and(|since| object.updated_at.timestamp() <= since)
 }
 
-fn date_in(request: &HttpRequest, name: &str) -> Option<i64> {
+/// A header's date, in unix seconds.
+pub fn date_in(request: &HttpRequest, name: &str) -> Option<i64> {
     let text = header_text(request, name)?;
     chrono::DateTime::parse_from_rfc2822(text).ok().map(|at| at.timestamp())
 }

@@ -66,6 +66,14 @@ pub enum StorageError {
     /// A request that its schema refuses.
     #[error("{0}")]
     Invalid(String),
+    /// A body that cannot be read as its content type says.
+    #[error("{0}")]
+    Unparsed(&'static str),
+    /// A body of another content type than the route has.
+    #[error("Invalid Content-Type header")]
+    NotJson,
+    #[error("Request body is too large")]
+    BodyTooLarge,
     /// A request that is well-formed and makes no sense.
     #[error("{0}")]
     InvalidRequest(String),
@@ -127,8 +135,8 @@ impl StorageError {
             Self::AlreadyExists => "KeyAlreadyExists",
             Self::BucketAlreadyExists => "BucketAlreadyExists",
             Self::BucketNotEmpty => "ResourceNotEmpty",
-            Self::EntityTooLarge => "EntityTooLarge",
-            Self::InvalidMimeType(_) => "InvalidMimeType",
+            Self::EntityTooLarge | Self::BodyTooLarge => "EntityTooLarge",
+            Self::InvalidMimeType(_) | Self::NotJson => "InvalidMimeType",
             Self::InvalidKey(_) => "InvalidKey",
             Self::InvalidBucketName => "InvalidBucketName",
             Self::InvalidRange => "InvalidRange",
@@ -146,6 +154,7 @@ impl StorageError {
             Self::InvalidDefinition => "DatabaseInvalidObjectDefinition",
             Self::SlowDown | Self::TooOften => "SlowDown",
             Self::Invalid(_)
+            | Self::Unparsed(_)
             | Self::InvalidRequest(_)
             | Self::InvalidRobotsTag(_)
             | Self::TooManyObjects
@@ -168,7 +177,7 @@ impl StorageError {
             Self::AccessDenied(_) | Self::RoleRefused => "Unauthorized",
             Self::AlreadyExists | Self::BucketAlreadyExists => "Duplicate",
             Self::EntityTooLarge => "Payload too large",
-            Self::InvalidMimeType(_) => "invalid_mime_type",
+            Self::InvalidMimeType(_) | Self::NotJson => "invalid_mime_type",
             Self::InvalidBucketName => "Invalid Input",
             Self::InvalidRange => "invalid_range",
             Self::InvalidRobotsTag(_) => "invalid_x_robots_tag",
@@ -176,6 +185,8 @@ impl StorageError {
             Self::SlowDown => "too_many_connections",
             Self::TooOften => "Too Many Requests",
             Self::Invalid(_) | Self::Refused { .. } => "Error",
+            // As the framework of the reference calls its own.
+            Self::Unparsed(_) | Self::BodyTooLarge => "FastifyError",
             Self::NoSuchRoute(_) => "Not Found",
             Self::NoSuchUpload
             | Self::BucketNotEmpty
@@ -219,8 +230,8 @@ impl StorageError {
             | Self::TooManyObjects
             | Self::Referenced(_) => 409,
             Self::PreconditionFailed => 412,
-            Self::EntityTooLarge => 413,
-            Self::InvalidMimeType(_) => 415,
+            Self::EntityTooLarge | Self::BodyTooLarge => 413,
+            Self::InvalidMimeType(_) | Self::NotJson => 415,
             Self::InvalidRange => 416,
             Self::Locked => 423,
             Self::SlowDown | Self::TooManyRequests | Self::TooOften => 429,
@@ -232,6 +243,7 @@ impl StorageError {
             | Self::InvalidParameter(_)
             | Self::InvalidRobotsTag(_)
             | Self::Invalid(_)
+            | Self::Unparsed(_)
             | Self::InvalidRequest(_) => 400,
             Self::Refused { status, .. } => status.as_u16(),
             Self::S3 { status, .. } => *status,
@@ -271,6 +283,7 @@ impl ResponseError for StorageError {
             Self::InvalidRange => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::NoSuchRoute(_) => StatusCode::NOT_FOUND,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::RoleRefused => StatusCode::FORBIDDEN,
             Self::SlowDown | Self::TooManyRequests | Self::TooOften => StatusCode::TOO_MANY_REQUESTS,
             Self::StatementTimeout => StatusCode::from_u16(544).unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
@@ -287,6 +300,7 @@ impl ResponseError for StorageError {
             | Self::TooManyObjects
             | Self::EntityTooLarge
             | Self::InvalidMimeType(_)
+            | Self::NotJson
             | Self::InvalidKey(_)
             | Self::InvalidBucketName
             | Self::InvalidToken(_)
@@ -295,6 +309,7 @@ impl ResponseError for StorageError {
             | Self::InvalidParameter(_)
             | Self::InvalidRobotsTag(_)
             | Self::Invalid(_)
+            | Self::Unparsed(_)
             | Self::InvalidRequest(_)
             | Self::RelatedNotFound
             | Self::Referenced(_)

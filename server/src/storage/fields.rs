@@ -4,9 +4,75 @@
 //! one, a list of one is its value. SDKs in several languages rely on it.
 //! Reference: Ajv `coerceTypes: "array"`, Fastify's messages (`body/limit must be integer`).
 
+use std::future::Future;
+use std::pin::Pin;
+
+use actix_web::dev::Payload;
+use actix_web::error::PayloadError;
+use actix_web::web::Bytes;
+use actix_web::{FromRequest, HttpRequest};
 use serde_json::{Map, Value};
 
 use super::error::StorageError;
+use super::header_text;
+use super::receive::unreadable;
+use crate::http::bodies::is_no_room;
+
+/// The body of a request that takes JSON, as it came.
+pub struct JsonBody {
+    bytes: Bytes,
+    /// Without parameters, in small letters.
+    media_type: Option<String>,
+}
+
+impl FromRequest for JsonBody {
+    type Error = StorageError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, StorageError>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let media_type = header_text(request, "content-type")
+            .map(|text| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+            .filter(|text| !text.is_empty());
+        let read = Bytes::from_request(request, payload);
+        Box::pin(async move {
+            let bytes = read.await.map_err(|error| match error.as_error::<PayloadError>() {
+                Some(PayloadError::Overflow) => StorageError::BodyTooLarge,
+                Some(error) if is_no_room(error) => StorageError::Unavailable(error.to_string()),
+                _ => unreadable(error),
+            })?;
+            Ok(Self { bytes, media_type })
+        })
+    }
+}
+
+const NO_JSON: &str = "Body is not valid JSON but content-type is set to 'application/json'";
+const EMPTY: &str = "Body cannot be empty when content-type is set to 'application/json'";
+
+impl JsonBody {
+    /// The fields of the object that it has to be.
+    pub fn fields(&self) -> Result<Fields, StorageError> {
+        match self.media_type.as_deref() {
+            // A text is no object, and nothing is none.
+            Some("text/plain") => Err(StorageError::Invalid("body must be object".to_owned())),
+            Some("application/json") if self.bytes.is_empty() => Err(StorageError::Unparsed(EMPTY)),
+            Some("application/json") | None => Fields::of_body(&self.bytes),
+            Some(_) if self.bytes.is_empty() => Fields::of_body(b""),
+            Some(_) => Err(StorageError::NotJson),
+        }
+    }
+
+    /// Refuses what is neither nothing nor JSON, where nothing is asked of it.
+    pub fn check_if_any(&self) -> Result<(), StorageError> {
+        let is_json = || serde_json::from_slice::<serde::de::IgnoredAny>(&self.bytes).is_ok();
+        match self.media_type.as_deref() {
+            _ if self.bytes.is_empty() => Ok(()),
+            Some("text/plain") => Ok(()),
+            Some("application/json") | None if is_json() => Ok(()),
+            Some("application/json") | None => Err(StorageError::Unparsed(NO_JSON)),
+            Some(_) => Err(StorageError::NotJson),
+        }
+    }
+}
 
 /// An object whose fields are asked for one by one.
 #[derive(Debug)]
@@ -38,14 +104,12 @@ impl<T> Given<T> {
 }
 
 impl Fields {
-    /// A JSON object; whatever its content type says.
-    pub fn of_body(body: &[u8]) -> Result<Self, StorageError> {
+    /// A JSON object.
+    fn of_body(body: &[u8]) -> Result<Self, StorageError> {
         if body.is_empty() {
             return Err(StorageError::Invalid("body must be object".to_owned()));
         }
-        let value = serde_json::from_slice(body).map_err(|_| {
-            StorageError::Invalid("Body is not valid JSON but content-type is set to 'application/json'".to_owned())
-        })?;
+        let value = serde_json::from_slice(body).map_err(|_| StorageError::Unparsed(NO_JSON))?;
         match value {
             Value::Object(fields) => Ok(Self { at: "body".to_owned(), fields }),
             _ => Err(StorageError::Invalid("body must be object".to_owned())),
@@ -206,7 +270,7 @@ impl Fields {
 
     /// An object inside.
     pub fn object(&self, name: &str) -> Result<Option<Fields>, StorageError> {
-        match self.find(name) {
+        match self.find(name).map(alone) {
             None => Ok(None),
             Some(Value::Object(fields)) => Ok(Some(Self { at: format!("{}/{name}", self.at), fields: fields.clone() })),
             Some(_) => Err(self.refuse(name, "must be object")),
@@ -260,7 +324,11 @@ fn as_string(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Null => Some(String::new()),
         Value::Bool(known) => Some(known.to_string()),
-        Value::Number(number) => Some(number.to_string()),
+        // 1.0 is 1 in JavaScript.
+        Value::Number(number) => Some(match number.as_f64() {
+            Some(whole) if number.is_f64() && whole.fract() == 0.0 && whole.abs() < 1e21 => format!("{whole:.0}"),
+            _ => number.to_string(),
+        }),
         Value::Array(_) | Value::Object(_) => None,
     }
 }
@@ -299,9 +367,12 @@ mod tests {
     #[test]
     fn values_are_coerced_as_the_reference_does() {
         let fields = body(json!({
-            "text": 60, "number": "60", "list": "one", "yes": "true", "no": 0, "alone": [7], "null": null, "blank": ""
+            "text": 60, "whole": 6e1, "number": "60", "object": [{ "a": "b" }], "list": "one", "yes": "true", "no": 0, "alone": [7], "null": null, "blank": ""
         }));
         assert_eq!(fields.string("text").expect("text").as_deref(), Some("60"));
+        assert_eq!(fields.string("whole").expect("text").as_deref(), Some("60"));
+        let alone = fields.object("object").expect("an object").expect("there");
+        assert_eq!(alone.string("a").expect("text").as_deref(), Some("b"));
         assert_eq!(fields.integer("number", 1).expect("number"), Some(60));
         assert_eq!(fields.integer("alone", 1).expect("number"), Some(7));
         assert_eq!(fields.integer("null", 0).expect("number"), Some(0));

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::error::StorageError;
-use super::fields::Fields;
+use super::fields::JsonBody;
 use super::queries::{self, Listing, PageAsked};
 use super::{Scope, Storage, bucket_in};
 use crate::jwt::caller::Caller;
@@ -19,11 +19,11 @@ pub const MAX_PAGE: i32 = 1000;
 pub async fn list(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
     let bucket = bucket_in(&request, "/object/list/")?;
-    let asked = Fields::of_body(&body)?;
+    let asked = body.fields()?;
     asked.require(&["prefix"])?;
     let prefix = asked.string("prefix")?.unwrap_or_default();
     let limit = asked.integer("limit", 1)?.unwrap_or(100).min(MAX_LIMIT);
@@ -59,11 +59,11 @@ pub async fn list(
 pub async fn list_v2(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_token(&request)?;
     let bucket = bucket_in(&request, "/object/list-v2/")?;
-    let fields = Fields::of_body(&body)?;
+    let fields = body.fields()?;
     let prefix = fields.string("prefix")?.unwrap_or_default();
     let limit = fields.integer("limit", 1)?.unwrap_or(i64::from(MAX_PAGE));
     let cursor = fields.string("cursor")?.filter(|text| !text.is_empty());

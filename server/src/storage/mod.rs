@@ -22,6 +22,7 @@ mod render;
 mod resumable;
 mod routes;
 mod s3;
+mod shares;
 mod sign;
 mod signed;
 mod sigv4;
@@ -44,6 +45,7 @@ use key::ObjectKey;
 use render::Studio;
 use resumable::Writers;
 pub use routes::configure;
+use shares::Shares;
 use signed::UrlSigner;
 
 /// How long a writer waits for another one of the same key.
@@ -62,6 +64,8 @@ pub struct Storage {
     studio: Studio,
     /// Requests of this process that write resumable uploads.
     writers: Writers,
+    /// Downloads by client, where each holds a connection to the store for as long as the client reads.
+    readers: Option<Shares>,
     /// With a user's token it signs for that user at the S3 protocol.
     anon_key: Option<Secret>,
     config: std::sync::Arc<StorageConfig>,
@@ -79,6 +83,10 @@ impl Storage {
             files: Store::of(&config.backend)?,
             studio: Studio::default(),
             writers: Writers::default(),
+            readers: match &config.backend {
+                BackendConfig::Folder(_) => None,
+                BackendConfig::S3(store) => Some(Shares::half_of(store.max_sockets)),
+            },
             anon_key: None,
             config: std::sync::Arc::new(config.clone()),
         })

@@ -18,6 +18,7 @@ use super::key::{self, ObjectKey, mime_allowed};
 use super::queries::Bucket;
 use super::{Storage, header_text};
 use crate::http::bodies;
+use crate::http::client::client_address;
 
 /// Most form fields beside the file, and the most bytes each may hold.
 const MAX_FIELDS: usize = 10;
@@ -41,7 +42,6 @@ pub struct Incoming {
 impl Incoming {
     /// Reads as far as the file begins.
     pub async fn of_request(request: &HttpRequest, body: web::Payload) -> Result<Self, StorageError> {
-        hand_on(request).await?;
         let robots = header_text(request, "x-robots-tag").map(str::to_owned);
         if let Some(text) = &robots {
             key::check_robots_tag(text)?;
@@ -146,7 +146,7 @@ impl Incoming {
             mime: self.mime,
             cache_control: self.cache_control,
             robots: self.robots,
-            user_metadata: self.user_metadata.unwrap_or_else(|| json!({})),
+            user_metadata: self.user_metadata.map_or_else(|| json!({}), spread),
         };
         Ok((file.finish().await?, described))
     }
@@ -155,15 +155,19 @@ impl Incoming {
 /// Most bytes of an upload that are in memory at a time: what is gathered before it is written, and what has come meanwhile.
 const HELD: usize = 1 << 20;
 
-/// Lets the body of `request` be as long as it wants, because it is written as it comes.
-///
-/// Errors: too many do so at once.
-pub async fn hand_on(request: &HttpRequest) -> Result<(), StorageError> {
-    let announced = header_text(request, "content-length").and_then(|length| length.parse().ok());
-    if bodies::hand_on(request, announced.unwrap_or(HELD).min(HELD)).await {
-        return Ok(());
+impl Storage {
+    /// Lets the body of `request` be as long as it wants, because it is written as it comes. To be asked once its sender is
+    /// known to be permitted: what strangers send has no room here.
+    ///
+    /// Errors: too many do so at once, or this client does.
+    pub async fn hand_on(&self, request: &HttpRequest) -> Result<(), StorageError> {
+        let announced = header_text(request, "content-length").and_then(|length| length.parse().ok());
+        let client = client_address(request, &self.config.trusted_proxies);
+        if bodies::hand_on(request, client, announced.unwrap_or(HELD).min(HELD)).await {
+            return Ok(());
+        }
+        Err(StorageError::Unavailable("too many uploads at once".to_owned()))
     }
-    Err(StorageError::Unavailable("too many uploads at once".to_owned()))
 }
 
 /// What a request said of its file.
@@ -190,6 +194,18 @@ impl Described {
             metadata["xRobotsTag"] = json!(robots);
         }
         metadata
+    }
+}
+
+/// User metadata as an object, as JavaScript spreads a value into one: a list by its positions, a text by its characters.
+fn spread(value: Value) -> Value {
+    let numbered =
+        |values: Vec<Value>| values.into_iter().enumerate().map(|(at, value)| (at.to_string(), value)).collect();
+    match value {
+        Value::Object(_) => value,
+        Value::Array(values) => Value::Object(numbered(values)),
+        Value::String(text) => Value::Object(numbered(text.chars().map(|c| c.to_string().into()).collect())),
+        Value::Null | Value::Bool(_) | Value::Number(_) => json!({}),
     }
 }
 

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
 
 use super::error::StorageError;
-use super::fields::Fields;
+use super::fields::{Fields, JsonBody};
 use super::queries;
 use super::receive::metadata_in_header;
 use super::signed::SignedUrl;
@@ -37,11 +37,11 @@ fn download_token(
 pub async fn sign_download(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
     let (bucket, key) = bucket_and_key(&request, "/object/sign/")?;
-    let fields = Fields::of_body(&body)?;
+    let fields = body.fields()?;
     let seconds = expires_in(&fields)?;
     let transformations = storage.transformations(&fields)?;
     let route = if transformations.is_some() { "/render/image/sign" } else { "/object/sign" };
@@ -60,11 +60,11 @@ pub async fn sign_download(
 pub async fn sign_downloads(
     storage: web::Data<Storage>,
     request: HttpRequest,
-    body: web::Bytes,
+    body: JsonBody,
 ) -> Result<HttpResponse, StorageError> {
     let caller = storage.require_caller(&request)?;
     let bucket = bucket_in(&request, "/object/sign/")?;
-    let fields = Fields::of_body(&body)?;
+    let fields = body.fields()?;
     fields.require(&["expiresIn", "paths"])?;
     let seconds = expires_in(&fields)?;
     let paths = fields.some_strings("paths", MAX_PATHS)?;

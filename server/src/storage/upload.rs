@@ -61,6 +61,7 @@ async fn upload(
     let (rules, permitted) = trial.run(storage, &caller, &Scope::of(request, operation)).await?;
     let limit = incoming.check(storage, &rules, &key)?;
     permitted?;
+    storage.hand_on(request).await?;
     let owner = caller.subject();
     let (object, _) = store(storage, incoming, limit, &bucket, &key, owner, upsert, operation).await?;
     Ok(HttpResponse::Ok().json(json!({ "Id": object.id, "Key": format!("{bucket}/{}", key.as_str()) })))
@@ -82,6 +83,7 @@ pub async fn upload_signed(
     if taken {
         return Err(StorageError::AlreadyExists);
     }
+    storage.hand_on(&request).await?;
     let operation = "storage.object.upload_signed";
     store(&storage, incoming, limit, &bucket, &key, claims.owner, claims.upsert, operation).await?;
     Ok(HttpResponse::Ok().json(json!({ "Key": path })))

@@ -578,6 +578,72 @@ async fn parts_become_one_object_when_the_client_says_so() {
     assert!(!s3.get("/private", "uploads=").await.1.contains("other"));
 }
 
+/// Found: each of these was ignored, and the write went ahead.
+#[actix_web::test]
+async fn conditions_of_writes_hold_or_are_refused_and_never_ignored() {
+    let app = TestApp::start().await;
+    app.owner.batch_execute(SCHEMA).await.expect("schema");
+    let s3 = Signer::project(&app);
+    assert_eq!(s3.put("/private/source", &[], b"source").await.0, 200);
+    let found = s3.send(Method::HEAD, "/private/source", "", &[], b"").await;
+    let (etag, at) = (header(&found, "etag").to_owned(), header(&found, "last-modified").to_owned());
+    let (past, other) = ("Wed, 21 Oct 2015 07:28:00 GMT", "\"d41d8cd98f00b204e9800998ecf8427e\"");
+    let begun = text(s3.send(Method::POST, "/private/parts", "uploads=", &[], b"").await).await;
+    let part = format!("partNumber=1&uploadId={}", between(&begun.1, "UploadId"));
+    for (conditions, status) in [
+        (vec![("if-match", etag.as_str())], 200),
+        (vec![("if-match", other)], 412),
+        (vec![("if-none-match", other)], 200),
+        (vec![("if-none-match", &etag)], 412),
+        (vec![("if-unmodified-since", at.as_str())], 200),
+        (vec![("if-unmodified-since", past)], 412),
+        (vec![("if-modified-since", past)], 200),
+        (vec![("if-modified-since", &at)], 412),
+        // A tag counts instead of the time beside it.
+        (vec![("if-match", &etag), ("if-unmodified-since", past)], 200),
+        (vec![("if-none-match", &etag), ("if-modified-since", past)], 412),
+    ] {
+        let named: Vec<(String, &str)> =
+            conditions.iter().map(|(name, value)| (format!("x-amz-copy-source-{name}"), *value)).collect();
+        let mut headers = vec![("x-amz-copy-source", "private/source")];
+        headers.extend(named.iter().map(|(name, value)| (name.as_str(), *value)));
+        let copied = s3.put("/private/copy", &headers, b"").await;
+        assert_eq!(copied.0, status, "{conditions:?}: {}", copied.1);
+        let copied = text(s3.send(Method::PUT, "/private/parts", &part, &headers, b"").await).await;
+        assert_eq!(copied.0, status, "a part, {conditions:?}: {}", copied.1);
+    }
+
+    // Only where nothing is.
+    let absent = ("if-none-match", "*");
+    assert_eq!(code(&s3.put("/private/source", &[absent], b"x").await), (412, "PreconditionFailed"));
+    let from = ("x-amz-copy-source", "private/source");
+    assert_eq!(code(&s3.put("/private/copy", &[absent, from], b"").await), (412, "PreconditionFailed"));
+    assert_eq!(s3.put("/private/copy-2", &[absent, from], b"").await.0, 200);
+    assert_eq!(s3.put("/private/parts", &[], b"came first").await.0, 200);
+    let id = part.split_once('&').expect("two parameters").1;
+    let complete =
+        async |headers: &[(&str, &str)]| text(s3.send(Method::POST, "/private/parts", id, headers, b"").await).await;
+    assert_eq!(code(&complete(&[absent]).await), (412, "PreconditionFailed"));
+    assert_eq!(s3.get("/private/parts", "").await.1, "came first");
+    // What is not understood is said.
+    for refused in [("if-match", etag.as_str()), ("if-none-match", other)] {
+        assert_eq!(code(&s3.put("/private/source", &[refused], b"x").await), (501, "NotImplemented"), "{refused:?}");
+        assert_eq!(code(&complete(&[refused]).await), (501, "NotImplemented"), "{refused:?}");
+    }
+    assert_eq!(s3.get("/private/source", "").await.1, "source");
+    assert_eq!(complete(&[]).await.0, 200, "the upload is still there");
+    assert_eq!(sweep(&app).await, 0);
+
+    // An empty folder is kept as Supabase keeps it.
+    assert_eq!(s3.put("/private/folder/", &[], b"").await.0, 200);
+    assert_eq!(s3.put("/private/file/", &[], b"x").await.0, 200);
+    let listed = s3.get("/private", "list-type=2&prefix=f").await.1;
+    assert!(
+        listed.contains("<Key>folder/.emptyFolderPlaceholder</Key>") && listed.contains("<Key>file/</Key>"),
+        "{listed}"
+    );
+}
+
 /// The first answer of `ask` that is no `ResourceLocked`.
 async fn until_unlocked(ask: impl AsyncFn() -> (u16, String)) -> (u16, String) {
     loop {

@@ -222,8 +222,21 @@ async fn policies_may_ask_which_operation_it_is() {
         let told = format!("{operation} {method} me authenticated {token}");
         assert_eq!(refusal(&reply), (400, "418", "Error", "InvalidRequest", told.as_str()), "{method} {path}");
     }
-    let told = send(alice.actor.request(head, "/storage/v1/object/authenticated/b/x")).await;
-    assert_eq!(told.status, 400);
+    // The answer to HEAD has no room for words.
+    app.owner
+        .batch_execute(
+            "create policy heads on storage.objects for select to anon
+               using (storage.allow_only_operation('object.head_authenticated_info'))",
+        )
+        .await
+        .expect("a policy");
+    for path in ["object/b/x", "object/authenticated/b/x"] {
+        let ask = |method: &Method| {
+            let request = app.plain(method.clone(), &format!("/storage/v1/{path}")).bearer_auth(&app.anon_key);
+            async { send(request).await.status }
+        };
+        assert_eq!((ask(&head).await, ask(&get).await), (200, 400), "{path}");
+    }
 
     let metadata = format!("bucketName {},objectName {}", STANDARD.encode("b"), STANDARD.encode("y"));
     let tus = alice.actor.request(post, "/storage/v1/upload/resumable").header("tus-resumable", "1.0.0");
@@ -244,8 +257,45 @@ async fn small_routes_answer_as_the_reference_does() {
     let alice = app.user("alice@test.example").await;
     let refused = alice.actor.delete("/storage/v1/cdn").await;
     assert_eq!(refusal(&refused), (403, "403", "Unauthorized", "AccessDenied", "Access denied: Invalid role"));
+    // What is not JSON, or too long, is told as the reference's framework tells it.
+    let service = app.service();
+    let ask = |kind: &'static str, body: Vec<u8>| {
+        send(service.request(Method::POST, "/storage/v1/bucket").header("content-type", kind).body(body))
+    };
+    let invalid = "Body is not valid JSON but content-type is set to 'application/json'";
+    let empty = "Body cannot be empty when content-type is set to 'application/json'";
+    let large = "Request body is too large";
+    for (kind, body, expected) in [
+        ("application/json", b"{\"name\":".to_vec(), (400, "400", "FastifyError", "InvalidRequest", invalid)),
+        ("application/json; charset=utf-8", Vec::new(), (400, "400", "FastifyError", "InvalidRequest", empty)),
+        ("text/plain", b"{}".to_vec(), (400, "400", "Error", "InvalidRequest", "body must be object")),
+        (
+            "application/x-www-form-urlencoded",
+            b"name=b".to_vec(),
+            (400, "415", "invalid_mime_type", "InvalidMimeType", "Invalid Content-Type header"),
+        ),
+        ("application/json", vec![b' '; 5 << 20], (413, "413", "FastifyError", "EntityTooLarge", large)),
+    ] {
+        let reply = ask(kind, body).await;
+        assert_eq!(refusal(&reply), expected, "{kind}");
+    }
     let nowhere = app.service().get("/storage/v1/bucket/a/b/c").await;
     assert_eq!((nowhere.status, &nowhere.body["error"]), (404, &json!("Not Found")));
+
+    // What is no object is spread into one, as the reference does.
+    app.owner.batch_execute("insert into storage.buckets (id, name) values ('m', 'm')").await.expect("a bucket");
+    for (metadata, kept) in
+        [("[1,2]", json!({ "0": 1, "1": 2 })), ("\"ab\"", json!({ "0": "a", "1": "b" })), ("5", json!({}))]
+    {
+        let request = app.service().request(Method::PUT, "/storage/v1/object/m/x").body("x");
+        assert_eq!(send(request.header("x-metadata", STANDARD.encode(metadata))).await.status, 200);
+        assert_eq!(app.service().get("/storage/v1/object/info/m/x").await.body["metadata"], kept, "{metadata}");
+    }
+    // A key may be written like the beginning of a route.
+    let strange = "m/object/info/authenticated/m/x";
+    assert_eq!(upload(&app.service(), strange, "xyz").await.status, 200);
+    let info = app.service().get(&format!("/storage/v1/object/info/{strange}")).await;
+    assert_eq!((&info.body["name"], &info.body["size"]), (&json!("object/info/authenticated/m/x"), &json!(3)));
 
     // A link says until when it holds instead of how long it may be kept.
     app.owner.batch_execute("insert into storage.buckets (id, name) values ('b', 'b')").await.expect("a bucket");

@@ -42,6 +42,18 @@ impl Store {
 
     /// A server that keeps its files here, as reached at `endpoint`.
     async fn app_at(&self, endpoint: &str) -> TestApp {
+        self.app_with(endpoint, &[]).await
+    }
+
+    async fn app_with(&self, endpoint: &str, further: &[(&str, &str)]) -> TestApp {
+        let app = self.empty_app(endpoint, further).await;
+        let bucket =
+            "insert into storage.buckets (id, name, public) values ('docs', 'docs', true), ('more', 'more', false)";
+        app.owner.batch_execute(bucket).await.expect("buckets");
+        app
+    }
+
+    async fn empty_app(&self, endpoint: &str, further: &[(&str, &str)]) -> TestApp {
         let mut settings = vec![
             ("STORAGE_BACKEND", "s3"),
             ("STORAGE_S3_BUCKET", "files"),
@@ -53,11 +65,8 @@ impl Store {
             ("TENANT_ID", &self.tenant),
         ];
         settings.extend(KEYS);
-        let app = TestApp::with_settings(&settings).await;
-        let bucket =
-            "insert into storage.buckets (id, name, public) values ('docs', 'docs', true), ('more', 'more', false)";
-        app.owner.batch_execute(bucket).await.expect("buckets");
-        app
+        settings.extend(further);
+        TestApp::with_settings(&settings).await
     }
 
     async fn app(&self) -> TestApp {
@@ -266,6 +275,125 @@ async fn a_store_that_cannot_be_reached_or_refuses_is_named_in_settings_and_answ
     }
     let wrong = app.try_another(&[("STORAGE_BACKEND", "ftp")]).await.err().expect("refused").to_string();
     assert!(wrong.contains("STORAGE_BACKEND must be file or s3"), "{wrong}");
+}
+
+/// Found: two that did not read what they asked for had all connections to the store.
+#[actix_web::test]
+async fn one_client_that_does_not_read_leaves_connections_to_others() {
+    let store = Store::start().await;
+    let settings = [("STORAGE_S3_MAX_SOCKETS", "2"), ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1")];
+    let app = store.app_with(&store.endpoint, &settings).await;
+    // More than sockets and buffers on the way take.
+    assert_eq!(put(&app, "large", bytes(40 << 20)).await.0, 200);
+    assert_eq!(put(&app, "small", b"small".to_vec()).await.0, 200);
+    let mut holding = Vec::new();
+    for _ in 0..3 {
+        let mut connection = TcpStream::connect(app.base.trim_start_matches("http://")).await.expect("a connection");
+        let head =
+            "GET /storage/v1/object/public/docs/large HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n";
+        connection.write_all(head.as_bytes()).await.expect("sent");
+        // The first has its answer, and so a connection to the store, before the others ask.
+        if holding.is_empty() {
+            let mut answer = [0; 15];
+            connection.read_exact(&mut answer).await.expect("an answer");
+            assert_eq!(&answer, b"HTTP/1.1 200 OK");
+        }
+        holding.push(connection);
+    }
+    for _ in 0..5 {
+        let request =
+            app.plain(Method::GET, "/storage/v1/object/public/docs/small").header("x-forwarded-for", "192.0.2.1");
+        let read = send(request).await;
+        assert_eq!((read.status, &read.body), (200, &json!("small")));
+    }
+}
+
+/// What `pg_dump --data-only` writes of these tables.
+async fn dump(client: &tokio_postgres::Client, tables: &[&str]) -> String {
+    let mut text = String::from("SET session_replication_role = replica;\n");
+    for table in tables {
+        let columns = "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
+            where attrelid = $1::text::regclass and attnum > 0 and not attisdropped and attgenerated = ''";
+        let columns: String = client.query_one(columns, &[table]).await.expect("columns").get(0);
+        let rows = client.copy_out(&format!("copy {table} ({columns}) to stdout")).await.expect("rows");
+        let rows: Vec<bytes::Bytes> = futures_util::TryStreamExt::try_collect(rows).await.expect("rows");
+        let rows = String::from_utf8(rows.concat()).expect("text");
+        text.push_str(&format!("\nCOPY {table} ({columns}) FROM stdin;\n{rows}\\.\n"));
+    }
+    text
+}
+
+/// A project whose files are in an S3 store moves with a dump of its database alone: the files stay where they are.
+#[actix_web::test]
+async fn a_projects_dump_finds_its_files_in_the_store_again() {
+    let store = Store::start().await;
+    let app = store.app().await;
+    let alice = app.user("alice@test.example").await;
+    let own = "create policy own on storage.objects to authenticated using (owner_id = auth.uid()::text)";
+    app.owner.batch_execute(own).await.expect("a policy");
+    let metadata = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, r#"{"to":"A\tL."}"#);
+    let letter =
+        alice.actor.request(Method::POST, "/storage/v1/object/more/a letter.txt").header("x-metadata", metadata);
+    let letter = letter.header("content-type", "text/plain").header("cache-control", "max-age=7").body("Dear A");
+    assert_eq!(send(letter).await.status, 200);
+    let files = [("several", (12 << 20) + 7), ("a//b", 2_000_000), ("empty", 0), ("removed", 3)];
+    for (key, length) in files {
+        assert_eq!(put(&app, key, bytes(length)).await.0, 200, "{key}");
+    }
+    assert_eq!(put(&app, "a//b", bytes(1_000)).await.0, 200, "replaced");
+    let moved =
+        json!({ "bucketId": "docs", "sourceKey": "several", "destinationBucket": "more", "destinationKey": "s" });
+    assert_eq!(app.service().post("/storage/v1/object/move", moved).await.status, 200);
+    assert_eq!(app.service().delete("/storage/v1/object/docs/removed").await.status, 200);
+    // A project of Supabase left this one there: tenant, bucket, name, version.
+    let version = uuid::Uuid::new_v4();
+    if let Some(server) = &store._server {
+        let place = format!("/storage/v1/object/files/{}/docs/hosted/by them.txt/{version}", store.tenant);
+        let put = server.service().request(Method::POST, &place).header("content-type", "text/plain").body("theirs");
+        assert_eq!(send(put).await.status, 200);
+        let row =
+            "insert into storage.objects (bucket_id, name, version, metadata) values ('docs', 'hosted/by them.txt', $1,
+            '{\"eTag\": \"\\\"x\\\"\", \"size\": 6, \"mimetype\": \"text/plain\", \"cacheControl\": \"no-cache\"}')";
+        app.owner.execute(row, &[&version.to_string()]).await.expect("a row");
+    }
+    let tables = ["auth.users", "storage.buckets", "storage.objects", "storage.s3_multipart_uploads"];
+    let text = dump(&app.owner, &tables).await;
+    let info = "/storage/v1/object/info/authenticated/more/a letter.txt";
+    let before = alice.actor.get(info).await.body;
+    let token = alice.actor.token.clone().expect("a token");
+    drop(alice);
+    drop(app);
+
+    let app = store.empty_app(&store.endpoint, &[]).await;
+    // The application's own come with the dump.
+    let none = "set storage.allow_delete_query = 'true'; delete from storage.buckets; reset all";
+    app.owner.batch_execute(none).await.expect("no buckets");
+    crate::support::dump::restore(&app.owner, &text).await;
+    app.owner.batch_execute(own).await.expect("a policy");
+    let ask = |path: &str, token: &str| send(app.anon().request(Method::GET, path).bearer_auth(token));
+    let after = ask(info, &token).await;
+    assert_eq!(
+        (after.status, &after.body),
+        (200, &before),
+        "the row is the same, and its owner's token still opens it"
+    );
+    assert_eq!(after.body["metadata"], json!({ "to": "A\tL." }));
+    assert_eq!(ask("/storage/v1/object/authenticated/more/a letter.txt", &token).await.body, "Dear A");
+    assert_eq!(ask("/storage/v1/object/authenticated/more/a letter.txt", &app.anon_key).await.status, 400);
+    assert!(get(&app, "more", "s").await.expect("moved") == bytes((12 << 20) + 7));
+    assert!(get(&app, "docs", "a//b").await.expect("replaced") == bytes(1_000));
+    assert_eq!(get(&app, "docs", "empty").await.expect("empty"), b"");
+    assert!(get(&app, "docs", "removed").await.is_err() && get(&app, "docs", "several").await.is_err());
+    if store._server.is_some() {
+        assert_eq!(get(&app, "docs", "hosted/by them.txt").await.expect("theirs"), b"theirs");
+    }
+    assert_eq!(orphans(&app).await, 0, "every file is a row's");
+    // It goes on with what it has.
+    let route = json!({ "bucketId": "more", "sourceKey": "s", "destinationBucket": "docs", "destinationKey": "again" });
+    assert_eq!(app.service().post("/storage/v1/object/copy", route).await.status, 200);
+    assert_eq!(app.service().delete("/storage/v1/object/more/s").await.status, 200);
+    assert!(get(&app, "docs", "again").await.expect("copied") == bytes((12 << 20) + 7));
+    assert_eq!(orphans(&app).await, 0);
 }
 
 /// A way to the store that ends connections in the middle of what they carry.

@@ -78,6 +78,48 @@ async fn an_upload_may_be_longer_than_all_bodies_in_memory() {
     assert_eq!(send(refused.body(vec![b' '; LENGTH])).await.status, 413, "what is gathered has its limit");
 }
 
+/// Found: a form whose fields came slowly had its share before anybody asked who sent it, and one client could have all of it.
+#[actix_web::test]
+async fn one_who_sends_slowly_keeps_nobody_else_out() {
+    let settings = [SETTINGS[0], ("FERROBASE_TRUSTED_PROXIES", "127.0.0.1")];
+    let app = TestApp::with_settings(&settings).await;
+    let service = app.service();
+    assert_eq!(service.post("/storage/v1/bucket", json!({ "name": "long" })).await.status, 200);
+    let address = app.base.trim_start_matches("http://");
+    let begin = async |key: &str, from: &str, kind: &str, body: &str| {
+        let mut upload = tokio::net::TcpStream::connect(address).await.expect("the server accepts");
+        let head = format!(
+            "POST /storage/v1/object/long/slow HTTP/1.1\r\nHost: x\r\napikey: {key}\r\nX-Forwarded-For: {from}\r\n\
+             X-Upsert: true\r\nContent-Type: {kind}\r\nContent-Length: {LENGTH}\r\n\r\n{body}"
+        );
+        upload.write_all(head.as_bytes()).await.expect("sent");
+        upload
+    };
+    let other = async |name: &str| {
+        let upload = service.request(Method::POST, &format!("/storage/v1/object/long/{name}"));
+        let upload = upload.header("x-forwarded-for", "192.0.2.9").header("content-type", "text/plain");
+        let reply = send(upload.body(vec![b'a'; 1 << 20])).await;
+        assert_eq!(reply.status, 200, "{name}: {}", reply.body);
+    };
+    // Nobody permitted these: no policy lets anon upload.
+    let field = "--X\r\nContent-Disposition: form-data; name=\"cacheControl\"\r\n\r\n36";
+    let mut holding = Vec::new();
+    for number in 0..8 {
+        let from = format!("192.0.2.{number}");
+        holding.push(begin(&app.anon_key, &from, "multipart/form-data; boundary=X", field).await);
+    }
+    for name in ["first", "second", "third"] {
+        other(name).await;
+    }
+    // These may upload, and are one client.
+    for _ in 0..4 {
+        holding.push(begin(&app.service_key, "198.51.100.1", "text/plain", "a").await);
+    }
+    for name in ["fourth", "fifth", "sixth"] {
+        other(name).await;
+    }
+}
+
 /// The connection breaks while PostgreSQL commits. It is unknown whether there is a row, so the file stays.
 #[actix_web::test]
 async fn an_upload_whose_commit_has_no_answer_keeps_its_file() {

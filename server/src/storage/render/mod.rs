@@ -10,6 +10,7 @@ mod options;
 mod pace;
 mod picture;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,10 +24,11 @@ use tokio::sync::Semaphore;
 
 pub use self::options::{Options, Sides};
 use self::pace::Pace;
-use self::picture::{Accepted, Fault, Rendered, Source, SourceLimits};
+use self::picture::{Accepted, Fault, MOST_MEMORY, Rendered, Source, SourceLimits};
 use super::download::{Found, check_match, is_unchanged, no_body, send_found};
 use super::error::StorageError;
 use super::fields::Fields;
+use super::shares::Shares;
 use super::{Storage, header_text};
 use crate::config::Reader;
 use crate::http::client::client_address;
@@ -34,7 +36,7 @@ use crate::http::client::client_address;
 /// Source files in memory at once.
 const SOURCES: usize = 6;
 /// Bytes of pixels that are worked on at once, in units of one MiB.
-const MEMORY_UNITS: u32 = 320;
+const MEMORY_UNITS: u32 = (MOST_MEMORY / UNIT) as u32;
 const UNIT: u64 = 1 << 20;
 /// How long a request waits for its turn.
 const TURN_WAIT: Duration = Duration::from_secs(10);
@@ -111,6 +113,8 @@ pub struct Studio {
     sources: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     threads: Arc<Semaphore>,
+    /// Pictures under way by client.
+    clients: Shares,
     kept: Arc<Cache<Recipe, Arc<Rendered>, ByLength>>,
     pace: Arc<Pace>,
 }
@@ -122,6 +126,7 @@ impl Default for Studio {
             sources: Arc::new(Semaphore::new(SOURCES)),
             memory: Arc::new(Semaphore::new(MEMORY_UNITS as usize)),
             threads: Arc::new(Semaphore::new(threads)),
+            clients: Shares::half_of(SOURCES),
             kept: Arc::new(Cache::with_weighter(KEPT, KEPT_BYTES, ByLength)),
             pace: Arc::default(),
         }
@@ -208,7 +213,8 @@ impl Storage {
             webp: by_accept && accept.contains("image/webp"),
             avif: by_accept && self.config.images.avif_by_accept && accept.contains("image/avif"),
         };
-        let rendered = self.picture(found, options, accepted).await?;
+        let client = client_address(request, &self.config.trusted_proxies);
+        let rendered = self.picture(found, options, accepted, client).await?;
         response.insert_header((header::CONTENT_TYPE, rendered.mime)).insert_header((header::ACCEPT_RANGES, "none"));
         let shown = options.text(self.config.images.sides, false);
         if let Ok(value) = HeaderValue::from_str(&shown)
@@ -227,6 +233,7 @@ impl Storage {
         found: &Found,
         options: &Options,
         accepted: Accepted,
+        client: Option<IpAddr>,
     ) -> Result<Arc<Rendered>, StorageError> {
         let (limits, sides) = (self.config.images.source, self.config.images.sides);
         let recipe = Recipe {
@@ -247,6 +254,7 @@ impl Storage {
             turn.map_err(|error| StorageError::Internal(error.to_string()))
         };
         // Always in this order, so that nobody waits for one who waits for them.
+        let share = self.studio.clients.take(client, TURN_WAIT).await.ok_or(StorageError::TooManyRequests)?;
         let source = turn(Arc::clone(&self.studio.sources), 1).await?;
         let file = self.gather(found, limits.bytes).await?;
         let needed = Source::open(&file, &limits)?.memory().div_ceil(UNIT);
@@ -255,7 +263,7 @@ impl Storage {
         let thread = turn(Arc::clone(&self.studio.threads), 1).await?;
         let options = options.clone();
         let made = tokio::task::spawn_blocking(move || {
-            let _held = (source, memory, thread);
+            let _held = (share, source, memory, thread);
             Source::open(&file, &limits)?.render(&options, sides, &accepted)
         });
         let rendered = made.await.map_err(|error| StorageError::Internal(error.to_string()))??;

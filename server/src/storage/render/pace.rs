@@ -6,10 +6,12 @@
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+
+use crate::http::client::network;
 
 /// How long requests count.
 pub const WINDOW: Duration = Duration::from_secs(4);
@@ -45,14 +47,6 @@ impl Pace {
             *since = now;
         }
         *count <= most
-    }
-}
-
-/// A client has one address, or of IPv6 a network.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
     }
 }
 

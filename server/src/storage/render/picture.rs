@@ -23,6 +23,10 @@ pub struct SourceLimits {
     pub bytes: u64,
 }
 
+/// Bytes that pictures may hold while they are made: one of fifty megapixels at eight bits a channel with transparency.
+/// Sixteen bits a channel have room for fewer pixels.
+pub const MOST_MEMORY: u64 = 400 << 20;
+
 /// Why there is no picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
@@ -78,6 +82,9 @@ impl<'a> Source<'a> {
         if u64::from(width) * u64::from(height) > limits.pixels {
             return Err(Fault::Resolution);
         }
+        if needed(&decoder) > MOST_MEMORY {
+            return Err(Fault::Resolution);
+        }
         let mut most = Limits::no_limits();
         // Decoders hold more than the pixels: tables, a frame before this one.
         most.max_alloc = Some(decoder.total_bytes().saturating_mul(3) + (16 << 20));
@@ -87,22 +94,21 @@ impl<'a> Source<'a> {
 
     /// Bytes that the work will hold at its peak, about.
     pub fn memory(&self) -> u64 {
-        let (width, height) = self.decoder.dimensions();
-        self.decoder.total_bytes() + u64::from(width) * u64::from(height) * 4
+        needed(self.decoder.as_ref())
     }
 
     /// Decodes the pixels and makes the picture. `webp` tells whether whoever asks takes WebP.
     pub fn render(mut self, options: &Options, sides: Sides, accepted: &Accepted) -> Result<Rendered, Fault> {
         let target = self.target(options, accepted)?;
         let orientation = self.decoder.orientation().unwrap_or(Orientation::NoTransforms);
-        let mut picture = DynamicImage::from_decoder(self.decoder).map_err(|_| Fault::Source)?;
-        picture.apply_orientation(orientation);
+        let picture = DynamicImage::from_decoder(self.decoder).map_err(|_| Fault::Source)?;
         let has_alpha = picture.color().has_alpha();
-        let picture = if has_alpha {
+        let mut picture = if has_alpha {
             DynamicImage::ImageRgba8(picture.into_rgba8())
         } else {
             DynamicImage::ImageRgb8(picture.into_rgb8())
         };
+        picture.apply_orientation(orientation);
         let cut = Cut::of((picture.width(), picture.height()), options, sides, &picture);
         let pixels = scaled(picture, &cut)?;
         let target = if target == ImageFormat::Jpeg && has_alpha { ImageFormat::Png } else { target };
@@ -124,6 +130,12 @@ impl<'a> Source<'a> {
             },
         })
     }
+}
+
+/// Bytes of the pixels as they are decoded, and of a second picture beside them: at eight bits a channel, or turned.
+fn needed(decoder: &dyn ImageDecoder) -> u64 {
+    let (width, height) = decoder.dimensions();
+    decoder.total_bytes() + u64::from(width) * u64::from(height) * 4
 }
 
 /// What whoever asks can show.
@@ -455,6 +467,19 @@ mod tests {
         }
         // A head that is right and a body that is not.
         assert_eq!(render(&png[..png.len() / 2], "width=10").err(), Some(Fault::Source));
+        // Few pixels enough, and too many bytes for each.
+        let generous = SourceLimits { pixels: 50_000_000, bytes: 1 << 20 };
+        let announcing = |channel_bits: u8, sides: [u8; 2]| {
+            // Width and height, bits a channel, red, green, blue and alpha, and the sum of the head.
+            let mut head = png[..33].to_vec();
+            head[16..26].copy_from_slice(&[0, 0, sides[0], sides[1], 0, 0, sides[0], sides[1], channel_bits, 6]);
+            let sum = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC).checksum(&head[12..29]);
+            head[29..33].copy_from_slice(&sum.to_be_bytes());
+            [&head, &png[33..]].concat()
+        };
+        let seven_thousand = [0x1B, 0x58];
+        assert!(Source::open(&announcing(8, seven_thousand), &generous).is_ok());
+        assert_eq!(Source::open(&announcing(16, seven_thousand), &generous).err(), Some(Fault::Resolution));
         // A few bytes that announce ten thousand million pixels.
         let mut bomb = png.clone();
         bomb[16..24].copy_from_slice(&[0, 1, 0x86, 0xA0, 0, 1, 0x86, 0xA0]);

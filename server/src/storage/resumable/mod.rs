@@ -26,7 +26,7 @@ use self::rows::Upload;
 use super::backend::{Place, StoredFile};
 use super::key::ObjectKey;
 use super::queries::Bucket;
-use super::receive::{Described, check_mime, hand_on, unreadable};
+use super::receive::{Described, check_mime, unreadable};
 use super::signed::Scope as UrlScope;
 use super::upload::{Completed, Landing, Trial, wants_upsert};
 use super::{Scope, Storage, StorageError, header_text};
@@ -204,7 +204,7 @@ async fn create(
     let with_body = header_text(request, "content-type").is_some_and(|kind| kind == PATCH_TYPE);
     if with_body || announced.size == Some(0) {
         let length = header_text(request, "content-length").and_then(|text| text.parse().ok());
-        hand_on(request).await?;
+        storage.hand_on(request).await?;
         let body = if with_body { Some(Box::pin(body.map_err(unreadable))) } else { None };
         let upload = take(storage, id, permitted, 0, limit, length, body).await?;
         response.insert_header(("Upload-Offset", upload.offset.to_string()));
@@ -306,7 +306,7 @@ async fn write(
         }
     }
     let length = header_text(request, "content-length").and_then(|text| text.parse().ok());
-    hand_on(request).await?;
+    storage.hand_on(request).await?;
     let body = Some(Box::pin(body.map_err(unreadable)));
     let upload = take(storage, id, permitted, offset, limit, length, body).await?;
     Ok(moved_on(&upload))

@@ -22,8 +22,6 @@ use super::signature::{Signature, mismatch};
 use crate::storage::sigv4::{SigningKey, UNSIGNED};
 use crate::storage::{StorageError, header_text};
 
-/// Longest signed chunk, bytes: it is held until its signature is known to be right.
-const LONGEST_CHUNK: usize = 16 << 20;
 /// Longest line between chunks, and the most bytes of all lines after the last one.
 const LONGEST_LINE: usize = 8 << 10;
 
@@ -204,9 +202,23 @@ impl Chain {
 enum State {
     /// A line with the size of a chunk comes next.
     Header,
-    /// So many bytes of an unsigned chunk are to come.
-    Data(usize),
+    /// So many bytes of a chunk are to come. A signed one is handed on before its signature is known to be right: if it is
+    /// not, the stream ends with an error, and nothing of it is kept.
+    Data(usize, Option<SignedChunk>),
     Done,
+}
+
+/// A chunk on its way, and the signature that was announced for it.
+struct SignedChunk {
+    said: Option<String>,
+    hash: Sha256,
+}
+
+impl SignedChunk {
+    fn check(self, chain: &mut Chain) -> Result<(), StorageError> {
+        let lines = format!("{}\n{}", hex::encode(Sha256::digest(b"")), hex::encode(self.hash.finalize()));
+        chain.check(self.said.as_deref(), "AWS4-HMAC-SHA256-PAYLOAD", &lines)
+    }
 }
 
 struct Chunks {
@@ -222,16 +234,21 @@ struct Chunks {
 impl Chunks {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, StorageError> {
         loop {
-            match self.state {
+            match std::mem::replace(&mut self.state, State::Header) {
                 State::Done => return Ok(None),
-                State::Data(0) => {
+                State::Data(0, chunk) => {
+                    if let (Some(chunk), Some(chain)) = (chunk, &mut self.chain) {
+                        chunk.check(chain)?;
+                    }
                     self.end_of_line().await?;
-                    self.state = State::Header;
                 }
-                State::Data(left) => {
+                State::Data(left, mut chunk) => {
                     self.fill(1).await?;
                     let bytes = self.buffer.split_to(left.min(self.buffer.len())).freeze();
-                    self.state = State::Data(left - bytes.len());
+                    if let Some(chunk) = &mut chunk {
+                        chunk.hash.update(&bytes);
+                    }
+                    self.state = State::Data(left - bytes.len(), chunk);
                     self.expected.iter_mut().for_each(|known| known.sum.update(&bytes));
                     return Ok(Some((bytes, self)));
                 }
@@ -240,28 +257,17 @@ impl Chunks {
                     let (size, extension) = line.split_once(';').unwrap_or((&line, ""));
                     let size = usize::from_str_radix(size.trim(), 16).map_err(|_| incomplete())?;
                     let said = extension.trim().strip_prefix("chunk-signature=").map(str::to_owned);
-                    if self.chain.is_none() && size > 0 {
-                        self.state = State::Data(size);
+                    let chunk = self.chain.is_some().then(|| SignedChunk { said, hash: Sha256::new() });
+                    if size > 0 {
+                        self.state = State::Data(size, chunk);
                         continue;
                     }
-                    if size > LONGEST_CHUNK {
-                        return Err(refused(400, "InvalidRequest", "A signed chunk is too long"));
+                    if let (Some(chunk), Some(chain)) = (chunk, &mut self.chain) {
+                        chunk.check(chain)?;
                     }
-                    self.fill(size).await?;
-                    let bytes = self.buffer.split_to(size).freeze();
-                    if let Some(chain) = &mut self.chain {
-                        let lines =
-                            format!("{}\n{}", hex::encode(Sha256::digest(b"")), hex::encode(Sha256::digest(&bytes)));
-                        chain.check(said.as_deref(), "AWS4-HMAC-SHA256-PAYLOAD", &lines)?;
-                    }
-                    if size == 0 {
-                        self.end().await?;
-                        self.state = State::Done;
-                        return Ok(None);
-                    }
-                    self.end_of_line().await?;
-                    self.expected.iter_mut().for_each(|known| known.sum.update(&bytes));
-                    return Ok(Some((bytes, self)));
+                    self.end().await?;
+                    self.state = State::Done;
+                    return Ok(None);
                 }
             }
         }
@@ -349,7 +355,7 @@ fn incomplete() -> StorageError {
 mod tests {
     use super::*;
     use actix_web::test::TestRequest;
-    use futures_util::TryStreamExt;
+    use futures_util::{TryStreamExt, stream};
 
     /// A body cut in pieces of so many bytes on its way.
     fn body(bytes: Vec<u8>, piece: usize) -> Body {
@@ -401,6 +407,24 @@ mod tests {
             let bytes = read(of_66560(), "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", &amazons_chunks(), piece).await;
             assert_eq!(bytes.expect("all chunks").len(), 66560, "{piece}");
         }
+    }
+
+    /// Found: a chunk of 16 MiB was gathered before any of it went on.
+    #[actix_web::test]
+    async fn a_signed_chunk_is_handed_on_as_it_comes() {
+        let request = of_66560()
+            .insert_header((
+                "authorization",
+                "AWS4-HMAC-SHA256 Credential=A/20130524/us-east-1/s3/aws4_request,SignedHeaders=host,Signature=x",
+            ))
+            .insert_header(("x-amz-date", "20130524T000000Z"))
+            .insert_header(("x-amz-content-sha256", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"))
+            .to_http_request();
+        let signature = Signature::of_request(&request, &[]).expect("a signature");
+        let begun = stream::iter([Ok(Bytes::from(b"40000000;chunk-signature=x\r\nfirst".to_vec()))]);
+        let body: Body = Box::pin(begun.chain(stream::pending()));
+        let (mut bytes, _) = of_request(&request, &signature, &signature.signing_key("x"), body).expect("a body");
+        assert_eq!(bytes.next().await.expect("a piece").expect("read"), "first");
     }
 
     #[actix_web::test]

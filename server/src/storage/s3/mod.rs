@@ -18,9 +18,11 @@ use futures_util::TryStreamExt;
 
 use self::body::Body;
 use self::signature::{Signature, query_of};
+use super::copy::Conditions;
+use super::download::date_in;
 use super::error::StorageError;
 use super::key::{ObjectKey, is_bucket_name};
-use super::receive::{hand_on, unreadable};
+use super::receive::unreadable;
 use super::{Scope, Storage, decoded, header_text, tail};
 use crate::http::span;
 use crate::jwt::caller::Caller;
@@ -121,7 +123,6 @@ async fn answer(
     let key = signature.signing_key(&secret);
     let hosts = storage.s3_hosts(&request);
     signature.verify(&request, &query, &storage.config.s3_prefix, &hosts, &key)?;
-    hand_on(&request).await?;
     let raw: Body = Box::pin(payload.map_err(unreadable));
     let (body, length) = body::of_request(&request, &signature, &key, raw)?;
     let (bucket, name) = resource.split_once('/').unwrap_or((resource, ""));
@@ -245,6 +246,18 @@ fn copy_source(call: &Call) -> Result<(String, String), StorageError> {
         return Err(refused(400, "MissingParameter", "Missing Required Parameter CopySource"));
     }
     Ok((bucket.to_owned(), key.to_owned()))
+}
+
+/// What a copy asks of its source.
+fn source_conditions(call: &Call) -> Conditions {
+    let text = |name: &str| call.header(name).map(str::to_owned);
+    let date = |name: &str| date_in(&call.request, name);
+    Conditions {
+        if_match: text("x-amz-copy-source-if-match"),
+        if_none_match: text("x-amz-copy-source-if-none-match"),
+        if_modified_since: date("x-amz-copy-source-if-modified-since"),
+        if_unmodified_since: date("x-amz-copy-source-if-unmodified-since"),
+    }
 }
 
 impl Storage {

@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use super::body::Body;
 use super::listing::time;
-use super::objects::Said;
+use super::objects::{Said, may_replace, taken};
 use super::xml::{self, Xml};
-use super::{Call, copy_source, refused};
+use super::{Call, copy_source, refused, source_conditions};
 use crate::db::{Client, Statement};
 use crate::storage::StorageError;
 use crate::storage::backend::{Place, StoredFile};
@@ -180,6 +180,7 @@ pub async fn copy_part(call: Call, key: ObjectKey) -> Result<HttpResponse, Stora
         let scope = call.scope("upload.part_copy");
         let source = call.storage.look_as_caller(&call.caller, &scope, [queries::FIND_OBJECT], ask).await?;
         let source = source.ok_or(StorageError::NoSuchKey)?;
+        source_conditions(&call).check(&source)?;
         let range = match call.header("x-amz-copy-source-range") {
             Some(text) => Some(parse_range(text, source.size()).ok_or(StorageError::InvalidRange)?),
             None => None,
@@ -217,6 +218,7 @@ async fn take_part(
     if length > most.min(LONGEST_PART) {
         return Err(StorageError::EntityTooLarge);
     }
+    call.storage.hand_on(&call.request).await?;
     let (id, part) = (upload_id(call), Uuid::new_v4());
     let mut file = call.storage.files.create(&Place::part(&id, part))?;
     while let Some(chunk) = body.try_next().await? {
@@ -294,6 +296,7 @@ fn incomplete() -> StorageError {
 
 /// `POST ?uploadId`: the parts become an object.
 pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, StorageError> {
+    let upsert = may_replace(&call)?;
     let body = call.xml().await?;
     let upload = find(&call, &key).await?;
     let rules = look(&call, &key, &upload.metadata, &upload.user_metadata, "upload.complete_multipart").await?;
@@ -335,10 +338,10 @@ pub async fn complete(mut call: Call, key: ObjectKey) -> Result<HttpResponse, St
         version,
         metadata: described.metadata(&etag, size),
         user_metadata: described.user_metadata,
-        upsert: true,
+        upsert,
         completes: Some(Completed::Multipart(id)),
     };
-    call.storage.land(StoredFile { place, size, md5: [0; 16], detected }, landing).await?;
+    call.storage.land(StoredFile { place, size, md5: [0; 16], detected }, landing).await.map_err(taken)?;
     call.storage.files.discard(all).await;
     let mut xml = Xml::new("CompleteMultipartUploadResult");
     xml.element("Location", format!("{}/{}", call.bucket, key.as_str()));

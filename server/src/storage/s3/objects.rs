@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::listing::time;
 use super::xml::{self, Xml};
-use super::{Call, ONLY_VERSION, copy_source, refused};
+use super::{Call, ONLY_VERSION, copy_source, not_there, refused, source_conditions};
 use crate::db::Client;
 use crate::storage::StorageError;
 use crate::storage::backend::Place;
@@ -110,8 +110,12 @@ pub async fn put(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErro
         .length
         .ok_or_else(|| refused(411, "MissingContentLength", "You must provide the Content-Length HTTP header."))?;
     let said = Said::of(&call);
-    // Only if there is none yet.
-    let upsert = call.header("if-none-match") != Some("*");
+    let upsert = may_replace(&call)?;
+    // An empty folder, as Supabase keeps it.
+    let key = match key.as_str().ends_with('/') && length == 0 {
+        true => ObjectKey::parse(&format!("{}.emptyFolderPlaceholder", key.as_str()))?,
+        false => key,
+    };
     let etag = store(call, key, said, upsert, Length::Exactly(length)).await?;
     Ok(HttpResponse::Ok().insert_header((header::ETAG, etag)).finish())
 }
@@ -138,6 +142,7 @@ pub async fn store(
     }
     let most = length.most(call.storage.size_limit(&rules))?;
     permitted.map_err(taken)?;
+    call.storage.hand_on(&call.request).await?;
     let version = Uuid::new_v4();
     let mut file = call.storage.files.create(&Place::object(&call.bucket, &key, &version.to_string()))?;
     while let Some(chunk) = futures_util::TryStreamExt::try_next(&mut call.body).await? {
@@ -170,8 +175,19 @@ pub async fn store(
     Ok(etag)
 }
 
+/// Whether a write may replace what is there: not with `If-None-Match: *`.
+///
+/// Errors: another condition, which would be ignored.
+pub fn may_replace(call: &Call) -> Result<bool, StorageError> {
+    match (call.header("if-match"), call.header("if-none-match")) {
+        (None, None) => Ok(true),
+        (None, Some("*")) => Ok(false),
+        _ => Err(not_there()),
+    }
+}
+
 /// A write that was to happen only where nothing is.
-fn taken(error: StorageError) -> StorageError {
+pub fn taken(error: StorageError) -> StorageError {
     match error {
         StorageError::AlreadyExists => StorageError::PreconditionFailed,
         other => other,
@@ -285,7 +301,9 @@ pub async fn copy(call: Call, key: ObjectKey) -> Result<HttpResponse, StorageErr
     });
     let route = Route { from_bucket, from_key, to_bucket: call.bucket.clone(), to_key: key };
     let scope = call.scope("object.copy");
-    let (object, _) = call.storage.copy_object(&call.caller, &scope, &route, changes, true).await?;
+    let (conditions, upsert) = (source_conditions(&call), may_replace(&call)?);
+    let copied = call.storage.copy_object(&call.caller, &scope, &route, changes, &conditions, upsert).await;
+    let (object, _) = copied.map_err(taken)?;
     let mut xml = Xml::new("CopyObjectResult");
     xml.element("LastModified", time(object.updated_at)).element("ETag", object.text("eTag"));
     Ok(xml.answer())
