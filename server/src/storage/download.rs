@@ -35,7 +35,7 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
 const READERS_WAIT: Duration = Duration::from_secs(5);
 
 /// How often a file is opened that overwrites keep removing.
-const SEND_TRIES: usize = 4;
+const SEND_TRIES: usize = 16;
 
 /// Who may keep a copy of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
