@@ -145,6 +145,10 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
         .decode_utf8()
         .map_err(|_| FunctionError::NotFound)?
         .into_owned();
+    // No name in PostgreSQL holds it, and no text sent there may.
+    if name.contains('\0') {
+        return Err(FunctionError::NotFound);
+    }
     let input = input(request, body)?;
     let headers = headers_as_json(request);
     let settings = [
@@ -172,7 +176,8 @@ async fn call(functions: &Functions, request: &HttpRequest, body: &[u8]) -> Resu
         tx.rollback().await?;
         return Err(FunctionError::NotFound);
     };
-    let statement = client.prepare_cached(statement.try_get(0)?).await?;
+    let prepared = client.prepare_cached(statement.try_get(0)?).await;
+    let statement = prepared.map_err(|error| FunctionError::raised(error, &caller.role))?;
     let row = match client.query_one(&statement, &[&input]).await {
         Ok(row) => row,
         Err(error) => {

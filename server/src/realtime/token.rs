@@ -7,6 +7,9 @@ use serde_json::Value;
 use crate::jwt::caller::Caller;
 use crate::jwt::{DecodeError, JwtError, KeySet, verify};
 
+/// How far the clock of who signed a token may be ahead, seconds.
+const SKEW: i64 = 30;
+
 /// The identity of a channel.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -49,7 +52,7 @@ impl TokenError {
     }
 }
 
-/// Verifies `token`: signature, `role`, `exp` at `now` (seconds since 1970, no grace, as upstream).
+/// Verifies `token`: signature, `role`, `exp` at `now` (seconds since 1970, no grace, as upstream), `nbf`.
 pub fn identify(token: &str, keys: &KeySet, now: i64) -> Result<Arc<Identity>, TokenError> {
     let claims = verify(token, keys).map_err(|error| match error {
         JwtError::Decode(DecodeError::NoSuitableKey) => TokenError::Signer,
@@ -64,6 +67,11 @@ pub fn identify(token: &str, keys: &KeySet, now: i64) -> Result<Arc<Identity>, T
     let expires = expires.ok_or(TokenError::Fields)?;
     if expires <= now {
         return Err(TokenError::Expired(now.saturating_sub(expires)));
+    }
+    // Upstream does not look at it; the other APIs do.
+    let begins = claims.get("nbf").and_then(Value::as_f64);
+    if begins.is_some_and(|begins| begins > now.saturating_add(SKEW) as f64) {
+        return Err(TokenError::Malformed);
     }
     let caller = Caller { claims: claims.to_json_as(role), role: role.to_owned() };
     Ok(Arc::new(Identity { caller, expires }))
@@ -94,6 +102,8 @@ mod tests {
         for claims in [json!({ "role": "anon" }), json!({ "exp": 2000 }), json!({ "role": "", "exp": 2000 })] {
             assert_eq!(check(claims, SECRET), Err(TokenError::Fields));
         }
+        assert!(check(json!({ "role": "anon", "exp": 2000, "nbf": 1030 }), SECRET).is_ok());
+        assert_eq!(check(json!({ "role": "anon", "exp": 2000, "nbf": 1031 }), SECRET), Err(TokenError::Malformed));
     }
 
     #[test]
