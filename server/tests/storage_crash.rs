@@ -7,9 +7,7 @@
 //! crash-storage`), `CRASH_REPORT` names a file for its figures.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,16 +19,16 @@ use md5::{Digest as _, Md5};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use reqwest::{Client, Method, RequestBuilder, Response};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// That of `supabase start`.
-const SERVICE_KEY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6InNlcnZpY2Vfcm9sZSIsImV4cCI6MTk4MzgxMjk5Nn0.EGIM96RAZx35lJzdJsyH-qQwv8Hdp7fsn3W0YpN81IU";
+use crate::support::house::{House, SERVICE_KEY};
+
+/// Those of `supabase start`.
 const ACCESS_KEY: &str = "625729a08b95bf1b7ff351a663f3a23c";
 const SECRET_KEY: &str = "850181e4652dd023b7a98c58ae0d2d34bd487ee0cc3254aed6eda37307425907";
 
-/// The characters that are not escaped in a signed query.
+/// What a signed query has as it is.
 const UNRESERVED: &percent_encoding::AsciiSet =
     &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -40,129 +38,30 @@ const WORKERS: usize = 4;
 /// Kills between two sweeps.
 const SWEEP_EVERY: usize = 10;
 
-/// A server process with its own database.
-struct House {
-    root: PathBuf,
-    ports: [u16; 4],
-    child: Option<Child>,
-}
-
-impl House {
-    fn new() -> Self {
-        let root = std::env::temp_dir().join(format!("ferrobase-crash-{}", std::process::id()));
-        std::fs::create_dir_all(&root).expect("a folder");
-        let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-        let ports = listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
-        Self { root, ports, child: None }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let [api, database, inbox, admin] = self.ports;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
-        command.args(arguments).current_dir(&self.root).env_clear().env("PATH", "/usr/bin:/bin");
-        command
-            .env("FERROBASE_DEV", "true")
-            .env("FERROBASE_MIGRATIONS", "none")
-            .env("FERROBASE_DATA_DIR", self.root.join("data"))
-            .env("FERROBASE_STORAGE_DIR", self.root.join("files"))
-            .env("FERROBASE_LISTEN", format!("127.0.0.1:{api}"))
-            .env("FERROBASE_DB_PORT", database.to_string())
-            .env("FERROBASE_INBOX_LISTEN", format!("127.0.0.1:{inbox}"))
-            .env("FERROBASE_ADMIN_LISTEN", format!("127.0.0.1:{admin}"))
-            .env("RUST_LOG", "warn")
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn serve(&mut self) {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.root.join("log")).expect("a log");
-        self.child = Some(self.command(&["serve"]).stdout(Stdio::null()).stderr(log).spawn().expect("it runs"));
-    }
-
-    fn base(&self) -> String {
-        format!("http://127.0.0.1:{}", self.ports[0])
-    }
-
-    async fn ready(&self, http: &Client) {
-        let deadline = Instant::now() + Duration::from_secs(120);
-        loop {
-            let health = http.get(format!("{}/health", self.base())).send().await;
-            if health.is_ok_and(|response| response.status() == 200) {
-                return;
-            }
-            let log = || std::fs::read_to_string(self.root.join("log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "it never came back:\n{}", log());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    fn kill_server(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().expect("killed");
-            child.wait().expect("gone");
-        }
-    }
-
-    /// The postmaster's process, wherever its cluster lies.
-    fn postmaster(&self) -> Option<Pid> {
-        let port = format!("{}", self.ports[1]);
-        for entry in std::fs::read_dir("/proc").ok()?.flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-            let command = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
-            let arguments: Vec<&str> = command.split('\0').collect();
-            if !arguments.first().is_some_and(|program| program.ends_with("postgres")) {
-                continue;
-            }
-            let folder = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
-            let lines = std::fs::read_to_string(folder.join("postmaster.pid")).unwrap_or_default();
-            let lines: Vec<&str> = lines.lines().collect();
-            if lines.first() == Some(&pid.to_string().as_str()) && lines.get(3) == Some(&port.as_str()) {
-                return Pid::from_raw(pid);
+/// Files of versions, and parts of uploads, in a store of this house.
+fn files(house: &House, store: &str) -> (usize, usize) {
+    let (mut folders, mut versions, mut parts) = (vec![house.root.join(store)], 0, 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let is_part = path.components().any(|part| part.as_os_str() == ".parts");
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_part {
+                parts += 1;
+            } else if !is_temporary(&path) {
+                versions += 1;
             }
         }
-        None
     }
-
-    fn kill_database(&self) {
-        if let Some(pid) = self.postmaster() {
-            // It may have gone between the two.
-            let _ = kill_process(pid, Signal::KILL);
-        }
-    }
-
-    /// Files of versions, and parts of uploads, in a store of this house.
-    fn files(&self, store: &str) -> (usize, usize) {
-        let (mut folders, mut versions, mut parts) = (vec![self.root.join(store)], 0, 0);
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                let is_part = path.components().any(|part| part.as_os_str() == ".parts");
-                if path.is_dir() {
-                    folders.push(path);
-                } else if is_part {
-                    parts += 1;
-                } else if !is_temporary(&path) {
-                    versions += 1;
-                }
-            }
-        }
-        (versions, parts)
-    }
+    (versions, parts)
 }
 
 fn is_temporary(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == ".new")
 }
 
-impl Drop for House {
-    fn drop(&mut self) {
-        self.kill_server();
-        self.kill_database();
-        let _ = std::fs::remove_dir_all(&self.root);
-    }
-}
-
-/// The content of a file: bytes generated from its number.
+/// What a file holds: bytes that its number makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Content {
     number: u64,
@@ -177,10 +76,10 @@ impl Content {
     }
 }
 
-/// The state of a worker's keys.
+/// What a worker's keys hold.
 type World = BTreeMap<String, Content>;
 
-/// The effect of a request on a state.
+/// What a request does to a world.
 #[derive(Clone, Debug)]
 enum Deed {
     Put(String, Content),
@@ -266,7 +165,7 @@ impl Worker {
         Content { number: self.random.random(), length: self.random.random_range(1..longest) }
     }
 
-    /// Works until a request gets no answer, or until stopped.
+    /// Works until something is not answered, or it is told to stop.
     async fn work(mut self, stop: Arc<AtomicBool>) -> Self {
         while !stop.load(Ordering::Acquire) {
             let name = self.one().await;
@@ -416,7 +315,7 @@ impl Worker {
 
     /// Holds what is there against the ledger.
     async fn check(&mut self) {
-        // The acknowledged part of an interrupted upload is still there, and the upload can resume.
+        // What was acknowledged of an upload that was cut off is still there, and it can go on.
         if let Some(upload) = &mut self.unfinished {
             let head = self.http.head(&upload.location).bearer_auth(SERVICE_KEY).header("tus-resumable", "1.0.0");
             let head = patiently(head).await;
@@ -528,11 +427,7 @@ async fn nothing_acknowledged_is_lost_or_torn_whatever_is_killed() {
             workers.push(task.await.expect("a worker"));
         }
         if victim != 1 {
-            // The port may still be held by what was killed.
-            while TcpStream::connect(("127.0.0.1", house.ports[0])).is_ok() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            house.serve();
+            house.serve_again().await;
         }
         house.ready(&http).await;
         for worker in &mut workers {
@@ -541,16 +436,16 @@ async fn nothing_acknowledged_is_lost_or_torn_whatever_is_killed() {
         if round % SWEEP_EVERY == 0 || round == kills {
             orphans += swept(&house);
             let rows: usize = workers.iter().map(|worker| worker.worlds[0].len()).sum();
-            assert_eq!(house.files("files").0, rows, "after a sweep there is one file for each row");
+            assert_eq!(files(&house, "files").0, rows, "after a sweep there is one file for each row");
         }
     }
-    // The remaining files move to another store, with the owner's login.
-    let rows = house.files("files").0;
+    // What is left moves to another store with its rows, by the owner's login.
+    let rows = files(&house, "files").0;
     std::fs::create_dir_all(house.root.join("moved")).expect("a folder");
     let to = house.root.join("moved").display().to_string();
     let moved = house.command(&["storage", "migrate", "--from", "file", "--to", &to]).output().expect("it runs");
     assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
-    assert_eq!(house.files("moved").0, rows);
+    assert_eq!(files(&house, "moved").0, rows);
     report(kills, seed, killed, orphans, &workers);
 }
 

@@ -6,6 +6,7 @@
 pub mod alone;
 pub mod cluster;
 pub mod dump;
+pub mod house;
 pub mod outside;
 pub mod valve;
 pub mod wire;

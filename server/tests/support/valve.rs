@@ -1,5 +1,7 @@
-//! A database that hangs: a way to the database of a test that can be frozen.
+//! A database that hangs: a way to the database of a test that can be frozen, slow, or cut.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,6 +12,10 @@ use tokio::sync::watch;
 pub struct Valve {
     port: u16,
     frozen: watch::Sender<bool>,
+    /// How long each piece takes, milliseconds.
+    slowness: Arc<AtomicU64>,
+    /// Counts how often all connections were cut.
+    cuts: watch::Sender<u64>,
 }
 
 impl Valve {
@@ -20,15 +26,27 @@ impl Valve {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("address").port();
         let (frozen, state) = watch::channel(false);
+        let (cuts, cut) = watch::channel(0);
+        let slowness = Arc::new(AtomicU64::new(0));
+        let slow = Arc::clone(&slowness);
         tokio::spawn(async move {
             while let Ok((outer, _)) = listener.accept().await {
                 let Ok(inner) = TcpStream::connect(inside.clone()).await else { continue };
                 let ((from_client, to_client), (from_server, to_server)) = (outer.into_split(), inner.into_split());
-                tokio::spawn(pass(from_client, to_server, state.clone()));
-                tokio::spawn(pass(from_server, to_client, state.clone()));
+                for (from, to) in [(from_client, to_server), (from_server, to_client)] {
+                    let mut cut = cut.clone();
+                    cut.mark_unchanged();
+                    let passing = pass(from, to, state.clone(), Arc::clone(&slow));
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = passing => {}
+                            _ = cut.changed() => {}
+                        }
+                    });
+                }
             }
         });
-        Self { port, frozen }
+        Self { port, frozen, slowness, cuts }
     }
 
     /// `url` through the valve.
@@ -46,15 +64,30 @@ impl Valve {
     pub fn thaw(&self) {
         self.frozen.send_replace(false);
     }
+
+    /// From now on each piece takes so long.
+    pub fn slow(&self, each: Duration) {
+        self.slowness.store(each.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Ends all connections that are open.
+    pub fn cut(&self) {
+        self.cuts.send_modify(|count| *count += 1);
+    }
 }
 
 async fn pass(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
     mut frozen: watch::Receiver<bool>,
+    slowness: Arc<AtomicU64>,
 ) {
     let mut part = vec![0; 16 << 10];
     while let Ok(length @ 1..) = from.read(&mut part).await {
+        match slowness.load(Ordering::Relaxed) {
+            0 => {}
+            each => tokio::time::sleep(Duration::from_millis(each)).await,
+        }
         if frozen.wait_for(|frozen| !frozen).await.is_err() || to.write_all(&part[..length]).await.is_err() {
             return;
         }
