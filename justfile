@@ -99,17 +99,21 @@ types:
 policies: setup
     POLICY_CASES=10000 cargo test -p ferrobase --test all rest::policies -- --nocapture
 
-# Take the role switch out of a copy of the server and see the policy oracle fail on it
-mutants-role: setup
-    tools/mutants-role.sh
-
 # Run realtime's full oracle: random tables, policies, claims and changes, each compared with PostgreSQL itself
 realtime-oracle CASES="500": setup
     REALTIME_CASES={{CASES}} cargo test -p ferrobase --test all realtime::oracle -- --nocapture
 
-# Take the check of rows out of a copy of the server and see realtime's oracle fail on it
-mutants-realtime: setup
-    tools/mutants-realtime.sh
+# What somebody tries who means harm: every route, table and function by a stranger, SQL at every position, tokens, raw sockets, planted secrets; `just attack --prove` takes the guards out of a copy (`tools/mutants/guards.mjs`) and sees the tests fail
+attack *ARGS: setup
+    tools/attack.sh {{ARGS}}
+
+# Kill, stall, starve and cut a server that is written to over REST, auth and storage, and hold what was acknowledged against what is there (as root, with libfaketime, also full disks and clocks that jump), e.g. `just chaos-server 240 --write docs/reports/chaos-server.md`
+chaos-server ROUNDS="240" *ARGS: setup
+    tools/chaos-server.sh {{ROUNDS}} {{ARGS}}
+
+# Known faults and licences of everything that is built in: Rust by cargo-deny, the web app by npm
+audit:
+    tools/audit.sh
 
 # Kill server, PostgreSQL or both while storage works, and compare the acknowledged files with the stored ones
 crash-storage KILLS="200" *REPORT: setup

@@ -6,8 +6,10 @@
 mod support;
 
 mod api;
+mod attack;
 mod auth;
 mod backup;
+mod chaos;
 mod embedded_postgres;
 mod house;
 mod mail;

@@ -17,7 +17,14 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Everything this process logs, from the moment somebody asks.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// All of it so far.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("lock")).into_owned()
+    }
+}
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -38,7 +45,7 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-fn log() -> &'static Log {
+pub fn log() -> &'static Log {
     static LOG: OnceLock<Log> = OnceLock::new();
     LOG.get_or_init(|| {
         let log = Log::default();

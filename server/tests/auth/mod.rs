@@ -12,7 +12,7 @@ mod import;
 mod keys;
 mod limits;
 mod links;
-mod logs;
+pub mod logs;
 mod outbound;
 mod outside;
 mod passwords;
@@ -20,7 +20,7 @@ mod rotations;
 mod sessions;
 mod settings;
 mod slow;
-mod tokens;
+pub mod tokens;
 
 use serde_json::Value;
 

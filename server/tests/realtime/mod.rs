@@ -4,7 +4,7 @@ mod altered;
 mod broadcast;
 mod broker;
 mod changes;
-mod client;
+pub mod client;
 mod hostile;
 mod inspector;
 mod instances;
