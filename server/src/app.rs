@@ -147,6 +147,7 @@ impl App {
             realtime: build_realtime(source, settings, urls, key_set, &pulse)?,
             functions: Functions::new(requests.clone(), tokens.clone(), build_edge(source, settings, &keys)?),
             storage: Storage::new(&settings.storage, requests.clone(), tokens, &config.jwt_secret)?
+                .accepting(&config.accepted_keys)
                 .with_anon_key(keys.anon()),
             health: requests,
             trusted_proxies: config.trusted_proxies.clone(),
@@ -471,7 +472,8 @@ fn shared_jwt_secret(source: &Source, config: &ServerConfig) -> String {
     let reader = Reader::new(source);
     let key_id = reader.text_or(&["GOTRUE_JWT_KEY_ID"], "");
     let keys = reader.secret(&["GOTRUE_JWT_KEYS"]);
-    jwt::shared::jwt_secret(config.jwt_secret.reveal(), &key_id, keys.as_ref().map(Secret::reveal))
+    let keys = keys.as_ref().map(Secret::reveal);
+    jwt::shared::jwt_secret(config.jwt_secret.reveal(), &key_id, keys, &config.accepted_keys)
 }
 
 /// Lays defaults under what is not set: names that two rooms know the same thing by, and in development the

@@ -94,7 +94,8 @@ impl Auth {
         let config = Arc::new(config);
         let jwt = &config.jwt;
         let keys = SigningKeys::new(&jwt.secret, &jwt.key_id, jwt.keys.as_ref(), jwt.valid_methods.as_deref())
-            .map_err(|error| anyhow::anyhow!("GOTRUE_JWT_KEYS: {error}"))?;
+            .map_err(|error| anyhow::anyhow!("GOTRUE_JWT_KEYS: {error}"))?
+            .accepting(&jwt.accepted);
         let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
         let authorities = match &config.outbound_ca_file {
             Some(file) => outbound::authorities(file)
@@ -112,7 +113,7 @@ impl Auth {
             redirects: RedirectPolicy::new(&config.site_url, &config.uri_allow_list),
             limits: Limits::new(&config.rate_limits, config.mode, &pool)?,
             hasher: Hasher::new(config.password.threads)?,
-            code_hasher: CodeHasher::new(&config.jwt.secret),
+            code_hasher: CodeHasher::new(&config.jwt.secret).accepting(&config.jwt.accepted),
             guesses: Guesses::new(&config.guesses),
             password_rules: PasswordRules::new(&config.password)?,
             templates: TemplateStore::load(Arc::clone(&config)).await?,

@@ -6,11 +6,13 @@ use crate::config::Source;
 /// The entry of the archive.
 pub const ENTRY: &str = "keys.env";
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 16] = [
     "JWT_SECRET",
     "GOTRUE_JWT_SECRET",
     "PGRST_JWT_SECRET",
     "GOTRUE_JWT_KEYS",
+    "GOTRUE_JWT_KEY_ID",
+    "FERROBASE_ACCEPTED_KEYS",
     "ANON_KEY",
     "SERVICE_ROLE_KEY",
     "SB_PUBLISHABLE_KEY",
@@ -38,7 +40,8 @@ pub fn differing(text: &str, source: &Source) -> Vec<String> {
     saved.filter(|(name, value)| source.get(name) != Some(value.as_str())).map(|(name, _)| name).collect()
 }
 
-fn quoted(value: &str) -> String {
+/// A value as it stands in an `.env` file and in what a shell reads.
+pub fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/+=,".contains(c);
     if value.chars().all(is_plain) {
         value.to_owned()

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::Source;
+use crate::jwt::{ACCEPTED_KEYS, AcceptedKeys};
 use crate::secret::Secret;
 
 /// All problems of a configuration, each a sentence that names its setting.
@@ -99,6 +100,15 @@ impl<'a> Reader<'a> {
     pub fn list(&self, names: &[&'static str]) -> Option<Vec<String>> {
         self.find(names)
             .map(|(_, v)| v.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// `FERROBASE_ACCEPTED_KEYS`: former keys and those that come next.
+    pub fn accepted_keys(&mut self) -> Vec<AcceptedKeys> {
+        let Some((_, text)) = self.find(&[ACCEPTED_KEYS]) else { return Vec::new() };
+        AcceptedKeys::parse(text).unwrap_or_else(|problem| {
+            self.problem(problem);
+            Vec::new()
+        })
     }
 
     /// A whole number of seconds.

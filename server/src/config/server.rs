@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Connections, Reader, Secret, parse_go_duration};
+use crate::jwt::AcceptedKeys;
 
 /// An API that can be served alone, as named by `serve --only`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +81,8 @@ pub struct ServerConfig {
     pub publishable_key: Option<String>,
     /// `SB_SECRET_KEY` (`sb_secret_…`): acts as the role service_role.
     pub secret_key: Option<Secret>,
+    /// `FERROBASE_ACCEPTED_KEYS`: former keys and those that come next.
+    pub accepted_keys: Vec<AcceptedKeys>,
     /// `SITE_URL`, default the listening address.
     pub site_url: String,
     /// `API_EXTERNAL_URL`, default the site URL; with or without `/auth/v1`.
@@ -214,6 +217,7 @@ impl ServerConfig {
             service_role_key: reader.secret(&["SERVICE_ROLE_KEY"]),
             publishable_key: reader.text(&["SB_PUBLISHABLE_KEY", "SUPABASE_PUBLISHABLE_KEY"]),
             secret_key: reader.secret(&["SB_SECRET_KEY", "SUPABASE_SECRET_KEY"]),
+            accepted_keys: reader.accepted_keys(),
             api_external_url: reader.text(&["API_EXTERNAL_URL"]).map_or_else(
                 || site_url.clone(),
                 |url| url.trim_end_matches('/').trim_end_matches("/auth/v1").to_owned(),

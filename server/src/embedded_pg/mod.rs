@@ -23,6 +23,7 @@ mod site;
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
@@ -46,6 +47,12 @@ const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 /// Where go the binaries and the cluster that PostgreSQL's user cannot reach in their own places.
 const MOVED_TO: &str = "/var/lib/ferrobase";
 
+/// In the data root: the next start with private passwords makes new ones.
+const NEW_PASSWORDS: &str = "new-passwords";
+
+/// Before this a start is not called a failure.
+const START_PATIENCE: Duration = Duration::from_secs(600);
+
 /// Longest path of a Unix socket that every platform takes, in bytes.
 const SOCKET_PATH_MAX: usize = 100;
 
@@ -62,6 +69,8 @@ pub struct EmbeddedOptions {
     pub settings: Vec<(String, String)>,
     /// How the superuser and the owner log in.
     pub passwords: Passwords,
+    /// How long a start may take; recovery may have gigabytes of log to replay.
+    pub patience: Duration,
 }
 
 impl Default for EmbeddedOptions {
@@ -72,6 +81,7 @@ impl Default for EmbeddedOptions {
             bin_dir: None,
             settings: Vec::new(),
             passwords: Passwords::WellKnown,
+            patience: START_PATIENCE,
         }
     }
 }
@@ -121,15 +131,23 @@ impl EmbeddedPostgres {
             account: place.account.clone(),
             offers_encryption: true,
             settings,
+            patience: options.patience,
         };
         let mut supervised = Supervised::start(launch).await?;
-        let Logins { url, admin_url } = match roles.settle(port, options.passwords, &db).await {
+        let anew = requested.join(NEW_PASSWORDS);
+        let Logins { url, admin_url } = match roles.settle(port, options.passwords, anew.exists(), &db).await {
             Ok(logins) => logins,
             Err(error) => {
                 supervised.stop().await;
                 return Err(error);
             }
         };
+        if options.passwords == Passwords::Private && anew.exists() {
+            std::fs::remove_file(&anew).map_err(EmbeddedError::io("cannot remove", &anew))?;
+            tracing::info!(
+                "the passwords of the database were changed, as 'ferrobase keys rotate --database' has asked"
+            );
+        }
         Ok(Self {
             url,
             admin_url,
@@ -245,6 +263,13 @@ impl Place {
             Err(_) => Err(EmbeddedError::UnreachableBinaries { user: account.name, dir }),
         }
     }
+}
+
+/// Has the next start with private passwords make new ones: those of a running server stay until then, because it opens
+/// connections by them.
+pub fn change_passwords_at_next_start(data_root: &Path) -> Result<(), EmbeddedError> {
+    let file = data_root.join(NEW_PASSWORDS);
+    std::fs::write(&file, "").map_err(EmbeddedError::io("cannot write", &file))
 }
 
 /// Removes the cluster of a data root that no server runs, wherever it lies.

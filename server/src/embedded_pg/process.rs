@@ -16,8 +16,6 @@ use tokio::task::JoinHandle;
 use super::account::{Account, command};
 use super::{EmbeddedError, cluster, roles};
 
-/// The start timeout. Long, because crash recovery may have gigabytes of log to replay.
-const START_LIMIT: Duration = Duration::from_secs(600);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// A log larger than this is renamed to `postgres.log.1` at the next start.
 const LOG_MAX_BYTES: u64 = 16 << 20;
@@ -37,6 +35,8 @@ pub struct Launch {
     /// With the certificate in the cluster's folder.
     pub offers_encryption: bool,
     pub settings: Vec<(String, String)>,
+    /// Crash recovery may have gigabytes of log to replay; before this long it is not called a failure.
+    pub patience: Duration,
 }
 
 /// A postmaster that does not accept connections yet. Ended if dropped.
@@ -287,7 +287,7 @@ impl Launch {
             }
             match roles::answers(self.port).await {
                 Ok(()) => return Ok(()),
-                Err(_) if begun.elapsed() < START_LIMIT => {}
+                Err(_) if begun.elapsed() < self.patience => {}
                 Err(error) => {
                     return Err(EmbeddedError::Start { reason: error.to_string(), log: self.log.clone() });
                 }

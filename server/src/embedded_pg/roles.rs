@@ -70,7 +70,9 @@ impl Roles {
     }
 
     /// Ensures that both roles exist and can log in, and converts older clusters.
-    pub async fn settle(&self, port: u16, wanted: Passwords, db: &Path) -> Result<Logins, EmbeddedError> {
+    ///
+    /// `anew` gives them new passwords where private ones are wanted.
+    pub async fn settle(&self, port: u16, wanted: Passwords, anew: bool, db: &Path) -> Result<Logins, EmbeddedError> {
         let failed = |error: tokio_postgres::Error| roles_failed(db, &error);
         let (client, password) = match self.admin.find(port).await.map_err(failed)? {
             Some(found) => found,
@@ -82,12 +84,12 @@ impl Roles {
         };
         make_owner(&client).await.map_err(failed)?;
         hand_over(&client, &password, port).await.map_err(failed)?;
-        let password = self.admin.change(&client, password, wanted, db).await?;
+        let password = self.admin.change(&client, password, (wanted, anew), db).await?;
         let admin_url = login(ADMIN, &password, port, "postgres");
         let Some((_, password)) = self.owner.find(port).await.map_err(failed)? else {
             return Err(EmbeddedError::Password { dir: db.to_owned() });
         };
-        let password = self.owner.change(&client, password, wanted, db).await?;
+        let password = self.owner.change(&client, password, (wanted, anew), db).await?;
         Ok(Logins { url: login(OWNER, &password, port, "postgres"), admin_url })
     }
 }
@@ -126,13 +128,13 @@ impl Role {
         &self,
         admin: &Client,
         password: String,
-        wanted: Passwords,
+        (wanted, anew): (Passwords, bool),
         db: &Path,
     ) -> Result<String, EmbeddedError> {
         let is_known = password == PASSWORD;
         let new = match wanted {
             Passwords::WellKnown if !is_known => PASSWORD.to_owned(),
-            Passwords::Private if is_known => {
+            Passwords::Private if is_known || anew => {
                 let mut bytes = [0_u8; 24];
                 rand::rng().fill(&mut bytes);
                 hex::encode(bytes)

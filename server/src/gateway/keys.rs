@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
-use crate::config::{DEVELOPMENT_PUBLISHABLE_KEY, DEVELOPMENT_SECRET_KEY, ServerConfig};
+use crate::config::{DEVELOPMENT_PUBLISHABLE_KEY, DEVELOPMENT_SECRET_KEY, Secret, ServerConfig};
 use crate::jwt::secret::{SecretKey, unverified};
-use crate::jwt::{KeySet, verify};
+use crate::jwt::{AcceptedKeys, KeySet, verify};
 
 /// `exp` of the development keys and of keys signed at start: the Supabase CLI's.
 const KEY_EXPIRY: u64 = 1_983_812_996;
@@ -30,6 +31,8 @@ struct Keys {
     takes_known: bool,
     /// Tokens for anon and service_role signed with these keys are accepted as keys too.
     vouching: Option<Arc<KeySet>>,
+    /// Former keys and those that come next, with whom they act as and until when.
+    accepted: Vec<(Secret, Holder, Option<DateTime<Utc>>)>,
 }
 
 /// The role of a key.
@@ -57,6 +60,7 @@ impl ApiKeys {
                 is_open: config.open_gateway,
                 takes_known: config.takes_known_keys(),
                 vouching: None,
+                accepted: config.accepted_keys.iter().flat_map(accepted).collect(),
             }),
         }
     }
@@ -104,6 +108,7 @@ impl ApiKeys {
                 is_open: false,
                 takes_known: false,
                 vouching: None,
+                accepted: Vec::new(),
             }),
         }
     }
@@ -158,7 +163,11 @@ impl ApiKeys {
         } else if keys.takes_known && presented == DEVELOPMENT_SECRET_KEY {
             Some(Holder::Service)
         } else {
-            None
+            let now = Utc::now();
+            let is_taken = |(key, _, until): &&(Secret, Holder, Option<DateTime<Utc>>)| {
+                same(key.reveal()) && until.is_none_or(|until| now < until)
+            };
+            keys.accepted.iter().find(is_taken).map(|(_, holder, _)| *holder)
         }
     }
 
@@ -172,6 +181,18 @@ impl ApiKeys {
             _ => None,
         }
     }
+}
+
+fn accepted(keys: &AcceptedKeys) -> impl Iterator<Item = (Secret, Holder, Option<DateTime<Utc>>)> {
+    let until = keys.keys_until;
+    [
+        (&keys.anon_key, Holder::Anon),
+        (&keys.publishable_key, Holder::Anon),
+        (&keys.service_role_key, Holder::Service),
+        (&keys.secret_key, Holder::Service),
+    ]
+    .into_iter()
+    .filter_map(move |(key, holder)| Some((key.clone()?, holder, until)))
 }
 
 /// A key token with the claims `iss`, `role`, `exp` in the order of the Supabase CLI's local keys.
@@ -227,6 +248,26 @@ mod tests {
         ] {
             assert_eq!(keys(pairs).token_of(DEVELOPMENT_SECRET_KEY), None, "{pairs:?}");
         }
+    }
+
+    #[test]
+    fn former_keys_act_as_the_present_ones_until_their_end() {
+        let keys = |until: &str| {
+            let accepted = format!(
+                r#"[{{"jwt_secret":"{}","anon_key":"a.b.c","secret_key":"sb_secret_former","keys_until":"{until}"}}]"#,
+                "f".repeat(32)
+            );
+            let pairs =
+                [("JWT_SECRET", "0123456789abcdef0123456789abcdef"), ("FERROBASE_ACCEPTED_KEYS", accepted.as_str())];
+            let source = crate::config::Source::from_pairs(pairs);
+            ApiKeys::from_config(&ServerConfig::read(&mut crate::config::Reader::new(&source)))
+        };
+        let current = keys("2999-01-01T00:00:00Z");
+        assert_eq!(current.token_of("a.b.c").as_deref(), Some(current.anon()));
+        assert_eq!(current.token_of("sb_secret_former").as_deref(), Some(current.service_role()));
+        assert!(current.is_of_service("sb_secret_former") && !current.is_of_service("a.b.c"));
+        let over = keys("2001-01-01T00:00:00Z");
+        assert_eq!((over.token_of("a.b.c"), over.token_of("sb_secret_former")), (None, None));
     }
 
     #[test]

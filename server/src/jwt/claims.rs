@@ -11,16 +11,30 @@ const SKEW: i64 = 30;
 
 /// A token's payload: a JSON object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Claims(Map<String, Value>);
+pub struct Claims {
+    members: Map<String, Value>,
+    /// When the key ends that signed them, in seconds since 1970; a token may say later, and a former key must not outlive its time.
+    key_ends: Option<i64>,
+}
 
 impl Claims {
     /// None unless the text is a JSON object.
     pub fn parse(json: &[u8]) -> Option<Self> {
-        serde_json::from_slice(json).ok().map(Self)
+        serde_json::from_slice(json).ok().map(|members| Self { members, key_ends: None })
+    }
+
+    /// The same under a key that ends.
+    pub(super) fn until(self, key_ends: Option<i64>) -> Self {
+        Self { key_ends, ..self }
+    }
+
+    /// When the key ends that signed them, in seconds since 1970.
+    pub fn key_ends(&self) -> Option<i64> {
+        self.key_ends
     }
 
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+        self.members.get(name)
     }
 
     pub fn text(&self, name: &str) -> Option<&str> {
@@ -28,13 +42,13 @@ impl Claims {
     }
 
     pub fn as_object(&self) -> &Map<String, Value> {
-        &self.0
+        &self.members
     }
 
     /// The claims as JSON text for policies, with `role` set to the role of the request. Members are sorted by name,
     /// as in PostgREST.
     pub fn to_json_as(&self, role: &str) -> String {
-        let mut claims = self.0.clone();
+        let mut claims = self.members.clone();
         claims.insert("role".to_owned(), Value::String(role.to_owned()));
         let mut claims = Value::Object(claims);
         claims.sort_all_objects();
@@ -46,6 +60,9 @@ impl Claims {
     /// Types are always checked, the audience only if one is configured; absent, null and `[]` pass. A
     /// fractional time counts as 0, as in the reference.
     pub fn check(&self, now: i64, audience: Option<&str>) -> Result<(), ClaimsError> {
+        if self.key_ends.is_some_and(|ends| now >= ends) {
+            return Err(ClaimsError::Expired);
+        }
         if self.time("exp", ClaimsError::ExpNotNumber)?.is_some_and(|exp| now - SKEW > exp) {
             return Err(ClaimsError::Expired);
         }
@@ -75,9 +92,11 @@ impl Claims {
         let (exp, nbf, iat) = (time("exp")?, time("nbf")?, time("iat")?);
         let from = nbf.max(iat).map_or(i64::MIN, |time| time.saturating_sub(SKEW));
         let until = exp.map_or(i64::MAX, |time| time.saturating_add(SKEW));
+        let until = self.key_ends.map_or(until, |ends| until.min(ends.saturating_sub(1)));
         // Apart from times, only the audience is left to check.
         let others = Map::from_iter(self.get("aud").map(|aud| ("aud".to_owned(), aud.clone())));
-        Self(others).check(0, audience).ok().map(|()| from..=until)
+        let others = Self { members: others, key_ends: None };
+        others.check(0, audience).ok().map(|()| from..=until)
     }
 
     fn present(&self, name: &str) -> Option<&Value> {

@@ -35,6 +35,19 @@ struct Key {
     kid: Option<String>,
     algorithm: Option<Algorithm>,
     material: Material,
+    /// Its end, in seconds since 1970; member `exp`.
+    until: Option<i64>,
+    /// The only tokens that it verifies, where it is not all of them; member `only`, which is ours.
+    only: Option<Vec<String>>,
+}
+
+/// A token whose parts are decoded.
+#[derive(Clone, Copy)]
+pub(super) struct Signed<'a> {
+    pub token: &'a str,
+    /// Length of what is signed.
+    pub message: usize,
+    pub signature: &'a [u8],
 }
 
 impl KeySet {
@@ -69,8 +82,8 @@ impl KeySet {
 
     /// One HS256 key without `kid`.
     pub fn from_secret(secret: &[u8]) -> Self {
-        let key = Key { kid: None, algorithm: Some(Algorithm::HS256), material: Material::Symmetric(secret.to_vec()) };
-        Self { keys: vec![key] }
+        let material = Material::Symmetric(secret.to_vec());
+        Self { keys: vec![Key { kid: None, algorithm: Some(Algorithm::HS256), material, until: None, only: None }] }
     }
 
     /// `{"keys": […]}` or a single JWK. Keys of unknown kinds and keys for encryption are left out.
@@ -96,17 +109,20 @@ impl KeySet {
         self
     }
 
-    /// Whether there is any key for such a token, and whether one of them signed `message`.
-    pub(super) fn check(&self, algorithm: Algorithm, kid: Option<&str>, message: &[u8], signature: &[u8]) -> Check {
+    /// Whether there is any key for such a token, and whether one of them signed it.
+    pub(super) fn check(&self, algorithm: Algorithm, kid: Option<&str>, signed: Signed<'_>) -> Check {
         let mut tried = false;
+        let message = &signed.token.as_bytes()[..signed.message];
         for key in &self.keys {
             let suits = kid.is_none_or(|kid| key.kid.as_deref() == Some(kid))
                 && key.algorithm.is_none_or(|own| own == algorithm)
-                && key.material.is_for(algorithm);
+                && key.material.is_for(algorithm)
+                && !key.until.is_some_and(has_come);
             if suits {
                 tried = true;
-                if key.material.verifies(algorithm, message, signature) {
-                    return Check::Signed;
+                let is_meant = key.only.as_ref().is_none_or(|only| only.iter().any(|token| token == signed.token));
+                if is_meant && key.material.verifies(algorithm, message, signed.signature) {
+                    return Check::Signed { until: key.until };
                 }
             }
         }
@@ -116,9 +132,22 @@ impl KeySet {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    Signed,
+    /// By a key that ends then, if it ends.
+    Signed {
+        until: Option<i64>,
+    },
     NotSigned,
     NoKey,
+}
+
+/// Whether a moment, in seconds since 1970, is over.
+pub(super) fn has_come(moment: i64) -> bool {
+    chrono::Utc::now().timestamp() >= moment
+}
+
+/// The member `exp` of a JWK: when it ends.
+pub(super) fn end_of(jwk: &Map<String, Value>) -> Result<Option<i64>, ()> {
+    jwk.get("exp").map(|exp| exp.as_i64().ok_or(())).transpose()
 }
 
 impl Key {
@@ -151,7 +180,15 @@ impl Key {
         if matches!(material, Material::Ed25519(_)) {
             algorithm = Some(Algorithm::EdDSA);
         }
-        Ok(Some(Self { kid, algorithm, material }))
+        let until = end_of(jwk).map_err(|()| KeyError::Jwk(format!("member 'exp' of the key {label} is no time")))?;
+        let only = match jwk.get("only") {
+            None => None,
+            Some(only) => Some(
+                serde_json::from_value(only.clone())
+                    .map_err(|_| KeyError::Jwk(format!("member 'only' of the key {label} is no list of tokens")))?,
+            ),
+        };
+        Ok(Some(Self { kid, algorithm, material, until, only }))
     }
 }
 

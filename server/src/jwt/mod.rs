@@ -4,6 +4,7 @@
 //! the role.
 //! Reference: RFC 7519; behaviour in detail: PostgREST `Auth/Jwt.hs`.
 
+mod accepted;
 pub mod bearer;
 pub mod caller;
 mod claims;
@@ -16,6 +17,7 @@ pub mod shared;
 pub mod sign;
 mod verify;
 
+pub use accepted::{ACCEPTED_KEYS, AcceptedKeys};
 pub use claims::Claims;
 pub use error::{ClaimsError, DecodeError, JwtError};
 pub use keys::{KeyError, KeySet};

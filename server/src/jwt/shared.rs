@@ -2,15 +2,21 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
+
+use super::AcceptedKeys;
+use crate::secret::Secret;
 
 /// The setting `jwt-secret` with which the other APIs accept the authentication API's tokens: `private_keys` (the
 /// JSON array of `GOTRUE_JWT_KEYS`) without their private members, and `secret`, also under the `kid` that
 /// `GOTRUE_JWT_KEY_ID` gives its tokens (may be empty). The secret always counts: the API keys are signed with it.
 ///
+/// `accepted` count besides: their secrets until the last token of theirs has expired, their API keys for longer.
+///
 /// Keys that cannot be read are left out here; the authentication API refuses to start with them.
-pub fn jwt_secret(secret: &str, key_id: &str, private_keys: Option<&str>) -> String {
-    if private_keys.is_none() && key_id.is_empty() {
+pub fn jwt_secret(secret: &str, key_id: &str, private_keys: Option<&str>, accepted: &[AcceptedKeys]) -> String {
+    if private_keys.is_none() && key_id.is_empty() && accepted.is_empty() {
         return secret.to_owned();
     }
     let private_keys: Vec<Map<String, Value>> =
@@ -21,7 +27,31 @@ pub fn jwt_secret(secret: &str, key_id: &str, private_keys: Option<&str>) -> Str
     if !key_id.is_empty() && !keys.iter().any(|key| key["kid"] == key_id) {
         keys.push(json!({ "kty": "oct", "alg": "HS256", "kid": key_id, "k": octets }));
     }
+    keys.extend(accepted.iter().flat_map(of_accepted));
     json!({ "keys": keys }).to_string()
+}
+
+/// The keys under which `accepted` count.
+fn of_accepted(accepted: &AcceptedKeys) -> Vec<Value> {
+    let octets = URL_SAFE_NO_PAD.encode(accepted.jwt_secret.reveal());
+    let ending = |mut key: Value, until: Option<DateTime<Utc>>| {
+        if let Some(until) = until {
+            key["exp"] = json!(until.timestamp());
+        }
+        key
+    };
+    let all = json!({ "kty": "oct", "alg": "HS256", "k": octets });
+    let mut keys = vec![ending(all.clone(), accepted.tokens_until)];
+    if let Some(key_id) = &accepted.jwt_key_id {
+        keys.push(ending(json!({ "kty": "oct", "alg": "HS256", "kid": key_id, "k": octets }), accepted.tokens_until));
+    }
+    let only: Vec<&str> = accepted.tokens().map(Secret::reveal).collect();
+    if !only.is_empty() {
+        let mut key = ending(all, accepted.keys_until);
+        key["only"] = json!(only);
+        keys.push(key);
+    }
+    keys
 }
 
 /// The public halves of `private_keys` (the JSON array of `GOTRUE_JWT_KEYS`) as a JWK set; secrets are left out.
@@ -68,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_secret_alone_is_itself() {
-        assert_eq!(jwt_secret(SECRET, "", None), SECRET);
+        assert_eq!(jwt_secret(SECRET, "", None, &[]), SECRET);
     }
 
     #[test]
@@ -77,14 +107,14 @@ mod tests {
             { "kty": "EC", "kid": "new", "alg": "ES256", "crv": "P-256", "key_ops": ["sign"], "x": "eA", "y": "eQ", "d": "ZA" },
             { "kty": "oct", "kid": "old", "alg": "HS256", "k": "b2xk" },
         ]);
-        let setting = jwt_secret(SECRET, "named", Some(&private.to_string()));
+        let setting = jwt_secret(SECRET, "named", Some(&private.to_string()), &[]);
         assert_eq!(kids(&setting), [json!("new"), json!("old"), json!(null), json!("named")]);
         assert!(!setting.contains("\"d\"") && setting.contains("b2xk"));
-        assert_eq!(kids(&jwt_secret(SECRET, "old", Some(&private.to_string()))).len(), 3, "a kid is one key's");
+        assert_eq!(kids(&jwt_secret(SECRET, "old", Some(&private.to_string()), &[])).len(), 3, "a kid is one key's");
     }
 
     #[test]
     fn unreadable_keys_leave_the_secret() {
-        assert!(KeySet::parse(jwt_secret(SECRET, "", Some("{")).as_bytes()).is_ok());
+        assert!(KeySet::parse(jwt_secret(SECRET, "", Some("{"), &[]).as_bytes()).is_ok());
     }
 }

@@ -15,6 +15,8 @@ use rsa::{BigUint, RsaPrivateKey};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::AcceptedKeys;
+use super::keys::{end_of, has_come};
 use super::material::{Algorithm, BASE64URL, Material, octets};
 use crate::secret::Secret;
 
@@ -73,6 +75,8 @@ struct Key {
     material: Material,
     /// The published key; `None` for symmetric keys.
     public: Option<Value>,
+    /// Its end, in seconds since 1970: member `exp`.
+    until: Option<i64>,
 }
 
 /// The signing key, every verifying key and the algorithms that are accepted.
@@ -84,7 +88,39 @@ pub struct SigningKeys {
     keys: Vec<Key>,
     /// HS256 with the shared secret, for tokens without a known `kid`.
     secret: Material,
+    /// Further secrets: former ones, and one that comes next.
+    accepted: Vec<Accepted>,
     valid_methods: Vec<String>,
+}
+
+/// A secret that verifies beside the one that signs.
+struct Accepted {
+    kid: Option<String>,
+    material: Material,
+    /// Its end, in seconds since 1970.
+    until: Option<i64>,
+    /// API keys of its time, and their end.
+    tokens: Vec<Secret>,
+    tokens_until: Option<i64>,
+}
+
+impl Accepted {
+    fn new(keys: &AcceptedKeys) -> Self {
+        Self {
+            kid: keys.jwt_key_id.clone(),
+            material: Material::Symmetric(keys.jwt_secret.reveal().as_bytes().to_vec()),
+            until: keys.tokens_until.map(|until| until.timestamp()),
+            tokens: keys.tokens().cloned().collect(),
+            tokens_until: keys.keys_until.map(|until| until.timestamp()),
+        }
+    }
+
+    fn has_signed(&self, token: &str, message: &str, signature: &[u8]) -> bool {
+        let is_key = self.tokens.iter().any(|key| key.reveal() == token);
+        let is_in_time = |until: Option<i64>| !until.is_some_and(has_come);
+        (is_in_time(self.until) || is_key && is_in_time(self.tokens_until))
+            && self.material.verifies(Algorithm::HS256, message.as_bytes(), signature)
+    }
 }
 
 impl SigningKeys {
@@ -117,6 +153,7 @@ impl SigningKeys {
                 algorithm: Algorithm::HS256,
                 material: Material::Symmetric(shared.to_vec()),
                 public: None,
+                until: None,
             });
         }
         let mut header = json!({ "alg": name(signing.algorithm), "typ": "JWT" });
@@ -129,8 +166,15 @@ impl SigningKeys {
             signer: signing.signer,
             keys,
             secret: Material::Symmetric(shared.to_vec()),
+            accepted: Vec::new(),
             valid_methods: methods,
         })
+    }
+
+    /// The same, which take tokens of further secrets as well.
+    pub fn accepting(mut self, keys: &[AcceptedKeys]) -> Self {
+        self.accepted = keys.iter().map(Accepted::new).collect();
+        self
     }
 
     /// Whether tokens are signed with a published key.
@@ -166,22 +210,31 @@ impl SigningKeys {
             return Err(TokenError::Malformed("the header names extensions that are not supported"));
         }
         let method = header.get("alg").and_then(Value::as_str).unwrap_or("").to_owned();
-        if !self.valid_methods.contains(&method) {
-            return Err(TokenError::Method(method));
-        }
         let kid = header.get("kid").and_then(Value::as_str);
-        let algorithm = by_name(&method).ok_or_else(|| TokenError::Method(method.clone()))?;
-        let material = match kid.and_then(|kid| self.keys.iter().find(|key| key.kid == kid)) {
-            Some(key) if key.algorithm == algorithm => &key.material,
-            // The key determines the algorithm, not the token, so a public key cannot be used as a secret.
-            Some(_) => return Err(TokenError::Signature),
-            None if algorithm == Algorithm::HS256 => &self.secret,
-            None => return Err(TokenError::UnknownKey(kid.unwrap_or("<nil>").to_owned(), method)),
-        };
         let (message, signature) = token.rsplit_once('.').unwrap_or((token, ""));
-        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Signature)?;
-        if !material.verifies(algorithm, message.as_bytes(), &signature) {
-            return Err(TokenError::Signature);
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Signature);
+        let is_of_accepted = |signature: &[u8]| {
+            let of_kid =
+                |accepted: &&Accepted| kid.is_none() || accepted.kid.is_none() || accepted.kid.as_deref() == kid;
+            self.accepted.iter().filter(of_kid).any(|accepted| accepted.has_signed(token, message, signature))
+        };
+        // Secrets of another time keep their algorithm.
+        if method != name(Algorithm::HS256) || !signature.as_deref().is_ok_and(is_of_accepted) {
+            if !self.valid_methods.contains(&method) {
+                return Err(TokenError::Method(method));
+            }
+            let algorithm = by_name(&method).ok_or_else(|| TokenError::Method(method.clone()))?;
+            let is_named = |key: &&Key| kid == Some(key.kid.as_str()) && !key.until.is_some_and(has_come);
+            let material = match self.keys.iter().find(is_named) {
+                Some(key) if key.algorithm == algorithm => &key.material,
+                // The key determines the algorithm, not the token, so a public key cannot be used as a secret.
+                Some(_) => return Err(TokenError::Signature),
+                None if algorithm == Algorithm::HS256 => &self.secret,
+                None => return Err(TokenError::UnknownKey(kid.unwrap_or("<nil>").to_owned(), method)),
+            };
+            if !material.verifies(algorithm, message.as_bytes(), &signature?) {
+                return Err(TokenError::Signature);
+            }
         }
         let payload = message.split_once('.').map_or("", |(_, payload)| payload);
         let claims: Map<String, Value> = URL_SAFE_NO_PAD
@@ -201,8 +254,29 @@ impl SigningKeys {
 
     /// The public keys, as `/.well-known/jwks.json` lists them. Symmetric keys are never among them.
     pub fn public_jwks(&self) -> Value {
-        json!({ "keys": self.keys.iter().filter_map(|key| key.public.as_ref()).collect::<Vec<_>>() })
+        let lasting = self.keys.iter().filter(|key| !key.until.is_some_and(has_come));
+        json!({ "keys": lasting.filter_map(|key| key.public.as_ref()).collect::<Vec<_>>() })
     }
+}
+
+/// A new private key for ES256, as a JWK that may sign.
+pub fn generate_es256(kid: &str) -> Value {
+    use p256::elliptic_curve::sec1::ToEncodedPoint as _;
+    use rand::Rng as _;
+    let key = loop {
+        let mut bytes = [0_u8; 32];
+        rand::rng().fill(&mut bytes);
+        // Nearly every number is one.
+        if let Ok(key) = p256::SecretKey::from_slice(&bytes) {
+            break key;
+        }
+    };
+    let point = key.public_key().to_encoded_point(false);
+    let text = |bytes: Option<&p256::FieldBytes>| bytes.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)).unwrap_or_default();
+    json!({
+        "kty": "EC", "kid": kid, "alg": "ES256", "crv": "P-256", "key_ops": ["sign", "verify"],
+        "x": text(point.x()), "y": text(point.y()), "d": URL_SAFE_NO_PAD.encode(key.to_bytes()),
+    })
 }
 
 fn instant(claims: &Map<String, Value>, claim: &str) -> Result<Option<f64>, TokenError> {
@@ -265,7 +339,8 @@ fn read_jwks(text: &str) -> Result<(SigningKey, Vec<Key>), KeyError> {
         }
         let material = Material::of_jwk(&jwk).map_err(|bad| KeyError::Member(kid.clone(), bad.member()))?;
         let material = material.ok_or_else(|| KeyError::Algorithm(kid.clone()))?;
-        keys.push(Key { kid, algorithm, material, public: published(&jwk, algorithm) });
+        let until = end_of(&jwk).map_err(|()| KeyError::Member(kid.clone(), "exp"))?;
+        keys.push(Key { kid, algorithm, material, public: published(&jwk, algorithm), until });
     }
     let count = signing.len();
     match (signing.pop(), count) {
@@ -434,6 +509,51 @@ mod tests {
         // Of another curve, and not on the curve.
         for broken in [P521.replace("ES512", "ES256"), P521.replace("\"x\":\"A", "\"x\":\"B")] {
             assert!(keys(&broken).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_made_signs() {
+        let jwks = Secret::new(format!("[{}]", generate_es256("made")));
+        let keys = SigningKeys::new(&Secret::new(""), "", Some(&jwks), None).expect("keys");
+        let token = keys.sign(&json!({"sub": "x"})).expect("token");
+        assert_eq!(keys.verify(&token).expect("claims").get("sub"), Some(&json!("x")));
+    }
+
+    #[test]
+    fn former_secrets_verify_until_their_end_and_their_api_keys_for_longer() {
+        let sign = |secret: &str, claims: Value| {
+            let key = EncodingKey::from_secret(secret.as_bytes());
+            jsonwebtoken::encode(&Header::default(), &claims, &key).expect("token")
+        };
+        let (token, key) = (sign("former", json!({"sub": "x"})), sign("former", json!({"role": "service_role"})));
+        let accepted = |tokens: i64, keys: i64| {
+            let at = |seconds: i64| Utc::now() + chrono::Duration::seconds(seconds);
+            let accepted = json!([{ "jwt_secret": "former", "service_role_key": key, "tokens_until": at(tokens), "keys_until": at(keys) }]);
+            AcceptedKeys::parse(&accepted.to_string()).expect("keys")
+        };
+        // Beside a key pair as well, whose algorithm is another one.
+        for own in [secret_keys, ec_keys] {
+            assert!(own().verify(&token).is_err() && own().verify(&key).is_err());
+            let keys = own().accepting(&accepted(60, 60));
+            assert!(keys.verify(&token).is_ok() && keys.verify(&key).is_ok());
+            let keys = own().accepting(&accepted(-1, 60));
+            assert!(keys.verify(&token).is_err() && keys.verify(&key).is_ok());
+            let keys = own().accepting(&accepted(-1, -1));
+            assert!(keys.verify(&token).is_err() && keys.verify(&key).is_err());
+        }
+    }
+
+    #[test]
+    fn a_key_pair_that_has_ended_neither_verifies_nor_is_published() {
+        let ending = |exp: i64| EC.replace("\"sign\",", "").replace("{\"kty\"", &format!("{{\"exp\":{exp},\"kty\""));
+        let token = ec_keys().sign(&json!({"sub": "x"})).expect("token");
+        let now = Utc::now().timestamp();
+        for (exp, counts) in [(now + 60, true), (now, false)] {
+            let jwks = Secret::new(format!("[{},{}]", generate_es256("new"), ending(exp)));
+            let keys = SigningKeys::new(&Secret::new(""), "", Some(&jwks), None).expect("keys");
+            assert_eq!(keys.verify(&token).is_ok(), counts);
+            assert_eq!(keys.public_jwks().to_string().contains("\"k1\""), counts);
         }
     }
 

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use serde::Deserialize;
 
-use super::keys::{Check, KeySet};
+use super::keys::{Check, KeySet, Signed};
 use super::material::{Algorithm, BASE64URL};
 use super::{Claims, ClaimsError, DecodeError, JwtError};
 
@@ -42,17 +42,17 @@ pub fn verify(token: &str, keys: &KeySet) -> Result<Claims, JwtError> {
     }
     let algorithm = Algorithm::by_name(&header.alg).ok_or(DecodeError::Unreadable)?;
     let signature = decode(signature_part)?;
-    let message = &token.as_bytes()[..header_part.len() + 1 + claims_part.len()];
-    match keys.check(algorithm, header.kid.as_deref(), message, &signature) {
+    let message = header_part.len() + 1 + claims_part.len();
+    match keys.check(algorithm, header.kid.as_deref(), Signed { token, message, signature: &signature }) {
         Check::NoKey => Err(DecodeError::NoSuitableKey.into()),
         Check::NotSigned => Err(DecodeError::NoKeyFits.into()),
-        Check::Signed => Ok(Claims::parse(&claims).ok_or(ClaimsError::Unreadable)?),
+        Check::Signed { until } => Ok(Claims::parse(&claims).ok_or(ClaimsError::Unreadable)?.until(until)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use jsonwebtoken::{EncodingKey, Header as Signed, encode};
+    use jsonwebtoken::{EncodingKey, Header as Heading, encode};
     use serde_json::{Value, json};
 
     use super::*;
@@ -60,7 +60,7 @@ mod tests {
     const SECRET: &[u8] = b"a secret that is long enough for HS256";
 
     fn hs(algorithm: jsonwebtoken::Algorithm, kid: Option<&str>, claims: &Value) -> String {
-        let mut header = Signed::new(algorithm);
+        let mut header = Heading::new(algorithm);
         header.kid = kid.map(str::to_owned);
         encode(&header, claims, &EncodingKey::from_secret(SECRET)).expect("token")
     }
@@ -111,8 +111,33 @@ mod tests {
 
     #[test]
     fn signed_text_that_is_no_object_fails_as_claims() {
-        let token = encode(&Signed::default(), &json!("text"), &EncodingKey::from_secret(SECRET)).expect("token");
+        let token = encode(&Heading::default(), &json!("text"), &EncodingKey::from_secret(SECRET)).expect("token");
         assert_eq!(verify(&token, &KeySet::from_secret(SECRET)).err(), Some(JwtError::Claims(ClaimsError::Unreadable)));
+    }
+
+    /// Found missing: a token that says a later end than its key would have been taken until then.
+    #[test]
+    fn a_former_key_counts_until_its_end_and_for_no_more_than_its_tokens() {
+        let token = hs(jsonwebtoken::Algorithm::HS256, None, &json!({"role": "r", "exp": 5_000_000_000_i64}));
+        let other = hs(jsonwebtoken::Algorithm::HS256, None, &json!({"role": "s", "exp": 5_000_000_000_i64}));
+        let keys = |members: Value| {
+            let mut jwk = json!({"kty": "oct", "alg": "HS256", "k": BASE64URL.encode(SECRET)});
+            jwk.as_object_mut().expect("object").extend(members.as_object().expect("object").clone());
+            KeySet::parse(json!({"keys": [jwk]}).to_string().as_bytes()).expect("keys")
+        };
+        let now = chrono::Utc::now().timestamp();
+        let claims = verify(&token, &keys(json!({"exp": now + 600}))).expect("still accepted");
+        assert_eq!(claims.check(now + 599, None), Ok(()));
+        assert_eq!(claims.check(now + 600, None), Err(ClaimsError::Expired));
+        assert_eq!(claims.valid(None).map(|valid| *valid.end()), Some(now + 599));
+        assert_eq!(refused(&token, &keys(json!({"exp": now}))), DecodeError::NoSuitableKey);
+        let restricted = keys(json!({"only": [token]}));
+        assert!(verify(&token, &restricted).is_ok());
+        assert_eq!(refused(&other, &restricted), DecodeError::NoKeyFits);
+        assert!(
+            KeySet::parse(json!({"keys": [{"kty": "oct", "k": "AAAA", "exp": "soon"}]}).to_string().as_bytes())
+                .is_err()
+        );
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub fn identify(token: &str, keys: &KeySet, now: i64) -> Result<Arc<Identity>, T
         _ => None,
     };
     let expires = expires.ok_or(TokenError::Fields)?;
+    let expires = claims.key_ends().map_or(expires, |ends| expires.min(ends));
     if expires <= now {
         return Err(TokenError::Expired(now.saturating_sub(expires)));
     }

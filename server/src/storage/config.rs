@@ -134,6 +134,46 @@ impl BackendConfig {
 }
 
 impl S3StoreConfig {
+    /// Of a bucket for backups: `FERROBASE_BACKUP_S3_ENDPOINT`, `_REGION`, `_FORCE_PATH_STYLE`, `_ACCESS_KEY_ID` and
+    /// `_SECRET_ACCESS_KEY`, else what the store of files has under its names. `prefix` is what all keys begin with.
+    pub fn of_backups(reader: &mut Reader<'_>, bucket: &str, prefix: &str) -> Option<Self> {
+        let region =
+            reader.text_or(&["FERROBASE_BACKUP_S3_REGION", "STORAGE_S3_REGION", "REGION", "AWS_REGION"], "us-east-1");
+        let names = ["FERROBASE_BACKUP_S3_ENDPOINT", "STORAGE_S3_ENDPOINT", "GLOBAL_S3_ENDPOINT"];
+        let endpoint = reader.text_or(&names, &format!("https://s3.{region}.amazonaws.com"));
+        let endpoint = url::Url::parse(&endpoint).ok().filter(|url| url.has_host() && url.scheme().starts_with("http"));
+        if endpoint.is_none() {
+            reader.problem("FERROBASE_BACKUP_S3_ENDPOINT must be an address with http:// or https://");
+        }
+        let own = reader.text(&["FERROBASE_BACKUP_S3_ACCESS_KEY_ID"]);
+        // Temporary keys come as three, and belong together.
+        let session_token = if own.is_some() { None } else { reader.secret(&["AWS_SESSION_TOKEN"]) };
+        let access_key = own.or_else(|| reader.text(&["AWS_ACCESS_KEY_ID"]));
+        let secret_key = reader.secret(&["FERROBASE_BACKUP_S3_SECRET_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY"]);
+        if access_key.is_none() || secret_key.is_none() {
+            reader.problem(
+                "backups go to a bucket, and FERROBASE_BACKUP_S3_ACCESS_KEY_ID and FERROBASE_BACKUP_S3_SECRET_ACCESS_KEY are not set",
+            );
+        }
+        let path_style =
+            ["FERROBASE_BACKUP_S3_FORCE_PATH_STYLE", "STORAGE_S3_FORCE_PATH_STYLE", "GLOBAL_S3_FORCE_PATH_STYLE"];
+        Some(Self {
+            path_style: reader.flag(&path_style, false),
+            endpoint: endpoint?,
+            bucket: bucket.to_owned(),
+            region,
+            access_key: access_key?,
+            secret_key: secret_key?,
+            session_token,
+            tenant: prefix.to_owned(),
+            timeout: Duration::from_secs(30),
+            max_sockets: 4,
+            part_size: 16 * MIB,
+            queue_size: 2,
+            spool: PathBuf::new(),
+        })
+    }
+
     fn read(
         reader: &mut Reader<'_>,
         tenant: String,

@@ -35,11 +35,13 @@ use actix_web::HttpRequest;
 use crate::config::Secret;
 use crate::db::{Client, Pool, Statement, Transaction};
 use crate::http::span;
+use crate::jwt::AcceptedKeys;
 use crate::jwt::bearer::{Bearer, BearerError, token_of};
 use crate::jwt::caller::Caller;
 use backend::Store;
-pub use backend::{Place, hold_removals};
-pub use config::{BackendConfig, Mode, StorageConfig};
+pub use backend::bucket::{Bucket, Lying, Piece};
+pub use backend::{Archiving, Place, hold_removals};
+pub use config::{BackendConfig, Mode, S3StoreConfig, StorageConfig};
 pub use error::StorageError;
 use key::ObjectKey;
 use render::Studio;
@@ -95,6 +97,12 @@ impl Storage {
     /// Names the project's anon key, which clients of the S3 protocol sign with beside a user's token.
     pub fn with_anon_key(mut self, key: &str) -> Self {
         self.anon_key = Some(Secret::new(key));
+        self
+    }
+
+    /// Takes links that further secrets have signed as well.
+    pub fn accepting(mut self, keys: &[AcceptedKeys]) -> Self {
+        self.signer = self.signer.accepting(keys);
         self
     }
 

@@ -1,9 +1,11 @@
 //! Tokens of signed URLs: what may be done with which object, until when.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::error::StorageError;
 use crate::config::Secret;
+use crate::jwt::AcceptedKeys;
 use crate::jwt::secret::{Refusal, SecretKey};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +35,7 @@ pub struct SignedUrl {
 impl SignedUrl {
     /// For reading; `None` if it would end after all time.
     pub fn download(url: &str, seconds: i64, transformations: Option<String>) -> Option<Self> {
-        let iat = chrono::Utc::now().timestamp();
+        let iat = Utc::now().timestamp();
         // 2^53 milliseconds: the last instant that JavaScript knows.
         let exp = iat.checked_add(seconds).filter(|exp| *exp <= 9_007_199_254_740)?;
         Some(Self {
@@ -49,7 +51,7 @@ impl SignedUrl {
 
     /// For one upload, in the name of `owner`.
     pub fn upload(url: &str, life: std::time::Duration, owner: Option<String>, upsert: bool) -> Self {
-        let iat = chrono::Utc::now().timestamp();
+        let iat = Utc::now().timestamp();
         let seconds = i64::try_from(life.as_secs()).unwrap_or(i64::MAX);
         Self {
             url: url.to_owned(),
@@ -67,12 +69,25 @@ impl SignedUrl {
 #[derive(Clone)]
 pub struct UrlSigner {
     key: SecretKey,
+    /// Of former secrets, and their ends.
+    accepted: Vec<(SecretKey, Option<DateTime<Utc>>)>,
+}
+
+/// A key of its own, so that a user's token never verifies here.
+fn key_of(secret: &Secret) -> SecretKey {
+    SecretKey::derived(secret.reveal(), "storage signed url")
 }
 
 impl UrlSigner {
-    /// `secret` is the project's; the key is derived, so that a user's token never verifies here.
+    /// `secret` is the project's.
     pub fn new(secret: &Secret) -> Self {
-        Self { key: SecretKey::derived(secret.reveal(), "storage signed url") }
+        Self { key: key_of(secret), accepted: Vec::new() }
+    }
+
+    /// The same, which takes links that further secrets have signed.
+    pub fn accepting(mut self, keys: &[AcceptedKeys]) -> Self {
+        self.accepted = keys.iter().map(|keys| (key_of(&keys.jwt_secret), keys.keys_until)).collect();
+        self
     }
 
     pub fn sign(&self, claims: &SignedUrl) -> Result<String, StorageError> {
@@ -81,7 +96,15 @@ impl UrlSigner {
 
     /// The claims of `token` if it is ours, in time, scoped for `scope` and made for exactly `url`.
     pub fn verify(&self, token: &str, scope: Scope, url: &str) -> Result<SignedUrl, StorageError> {
-        let claims = self.key.verify_in_time::<SignedUrl>(token, chrono::Utc::now().timestamp());
+        let now = Utc::now();
+        let mut claims = self.key.verify_in_time::<SignedUrl>(token, now.timestamp());
+        for (key, until) in &self.accepted {
+            if claims.as_ref().is_err_and(|refusal| *refusal == Refusal::Signature)
+                && until.is_none_or(|until| now < until)
+            {
+                claims = key.verify_in_time(token, now.timestamp());
+            }
+        }
         let claims = claims.map_err(|refusal| {
             StorageError::InvalidToken(match refusal {
                 Refusal::Expired => "\"exp\" claim timestamp check failed".to_owned(),
@@ -128,6 +151,18 @@ mod tests {
         ];
         for (outcome, message) in cases {
             assert_eq!(outcome.expect_err("refused").to_string(), message);
+        }
+    }
+
+    #[test]
+    fn links_of_a_former_secret_hold_until_its_keys_end() {
+        let former = UrlSigner::new(&Secret::new("s".repeat(32)));
+        let token = former.sign(&claims(Scope::Download, 4_000_000_000)).expect("token");
+        for (until, counts) in [("2999-01-01T00:00:00Z", true), ("2001-01-01T00:00:00Z", false)] {
+            let text = format!(r#"[{{"jwt_secret":"{}","keys_until":"{until}"}}]"#, "s".repeat(32));
+            let accepted = AcceptedKeys::parse(&text).expect("keys");
+            let signer = UrlSigner::new(&Secret::new("t".repeat(32))).accepting(&accepted);
+            assert_eq!(signer.verify(&token, Scope::Download, "b/k").is_ok(), counts, "{until}");
         }
     }
 

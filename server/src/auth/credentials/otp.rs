@@ -9,6 +9,7 @@ use subtle::ConstantTimeEq as _;
 use crate::auth::credentials::pkce;
 use crate::auth::door::request::Request;
 use crate::config::Secret;
+use crate::jwt::AcceptedKeys;
 
 /// A uniform code of `digits` decimal digits, zero-padded.
 pub fn generate(digits: usize) -> String {
@@ -26,24 +27,46 @@ pub fn for_mail(request: &Request, purpose: &str, address: &str) -> String {
 /// Hashes codes.
 pub struct CodeHasher {
     keyed: Hmac<Sha224>,
+    /// Of former secrets and of one that comes next: codes are on their way that they have hashed.
+    accepted: Vec<(Hmac<Sha224>, Option<DateTime<Utc>>)>,
+}
+
+fn keyed(secret: &Secret) -> Hmac<Sha224> {
+    // HMAC takes keys of any length.
+    Hmac::new_from_slice(secret.reveal().as_bytes()).unwrap_or_else(|_| Hmac::new(&Default::default()))
+}
+
+fn hashed(mut keyed: Hmac<Sha224>, address: &str, code: &str) -> String {
+    keyed.update(address.as_bytes());
+    keyed.update(code.as_bytes());
+    hex::encode(keyed.finalize().into_bytes())
 }
 
 impl CodeHasher {
     /// `secret` is the server's, the same for all its instances.
     pub fn new(secret: &Secret) -> Self {
-        // HMAC takes keys of any length.
-        let keyed = Hmac::new_from_slice(secret.reveal().as_bytes()).unwrap_or_else(|_| Hmac::new(&Default::default()));
-        Self { keyed }
+        Self { keyed: keyed(secret), accepted: Vec::new() }
+    }
+
+    /// The same, which knows the codes of further secrets again.
+    pub fn accepting(mut self, keys: &[AcceptedKeys]) -> Self {
+        self.accepted = keys.iter().map(|keys| (keyed(&keys.jwt_secret), keys.tokens_until)).collect();
+        self
     }
 
     /// The hash that is stored and put into links: lower-case hex HMAC-SHA-224 of address and code. Upstream's hash has
     /// no key: anybody who knows an address can compute the hashes of all codes and guess through links, where tries
     /// are not counted.
     pub fn hash(&self, address: &str, code: &str) -> String {
-        let mut keyed = self.keyed.clone();
-        keyed.update(address.as_bytes());
-        keyed.update(code.as_bytes());
-        hex::encode(keyed.finalize().into_bytes())
+        hashed(self.keyed.clone(), address, code)
+    }
+
+    /// What may be stored for a code: [`Self::hash`] first, then what former secrets made of it.
+    pub fn hashes(&self, address: &str, code: &str) -> Vec<String> {
+        let now = Utc::now();
+        let accepted = self.accepted.iter().filter(|(_, until)| until.is_none_or(|until| now < until));
+        let others = accepted.map(|(keyed, _)| hashed(keyed.clone(), address, code));
+        std::iter::once(self.hash(address, code)).chain(others).collect()
     }
 }
 
@@ -98,6 +121,13 @@ mod tests {
         assert_ne!(stored, plain_hash("a@b", "123456"));
         assert_ne!(stored, CodeHasher::new(&Secret::new("another")).hash("a@b", "123456"));
         assert_eq!(stored.len(), 56);
+        let accepted = |until: &str| {
+            let text = format!(r#"[{{"jwt_secret":"a secret","tokens_until":"{until}"}}]"#);
+            let keys = AcceptedKeys::parse(&text).expect("keys");
+            CodeHasher::new(&Secret::new("another")).accepting(&keys).hashes("a@b", "123456")
+        };
+        assert!(accepted("2999-01-01T00:00:00Z").contains(&stored));
+        assert!(!accepted("2001-01-01T00:00:00Z").contains(&stored));
         let now = Some(Utc::now());
         let minute = Duration::from_secs(60);
         assert!(is_valid(&hash("a@b", "123456"), &stored, now, minute));

@@ -529,7 +529,9 @@ pub async fn check_reauthentication(request: &Request, db: &Db, user: &mut User,
     let (address, validity) =
         if user.email.is_empty() { (&user.phone, config.sms.otp_exp) } else { (&user.email, config.mailer.otp_exp) };
     let is = |hash: &str| otp::is_valid(hash, &user.reauthentication_token, user.reauthentication_sent_at, validity);
-    let valid = is(&request.auth.code_hasher.hash(address, nonce)) || is(&otp::plain_hash(address, nonce));
+    let mut hashes = request.auth.code_hasher.hashes(address, nonce);
+    hashes.push(otp::plain_hash(address, nonce));
+    let valid = hashes.iter().any(|hash| is(hash));
     if !valid || !user.confirm_reauthentication(db).await.or_internal("Error during reauthentication")? {
         let message = "Nonce has expired or is invalid";
         return Err(AuthError::unprocessable(Code::ReauthenticationNotValid, message));

@@ -83,16 +83,15 @@ impl Kind {
 enum Proof {
     /// The hash of a link.
     Hash(String),
-    /// A code typed for an address or a number; `hash` is what it should hash to.
-    /// `plain` is what upstream would make of it.
-    Code { email: String, phone: String, code: String, hash: String, plain: String },
+    /// A code typed for an address or a number; `hashes` are what it may hash to, `plain` is what upstream would make of it.
+    Code { email: String, phone: String, code: String, hashes: Vec<String>, plain: String },
 }
 
 impl Proof {
     fn is(&self, stored: &str) -> bool {
         match self {
             Self::Hash(hash) => hash == stored,
-            Self::Code { hash, plain, .. } => hash == stored || plain == stored,
+            Self::Code { hashes, plain, .. } => hashes.iter().chain([plain]).any(|hash| hash == stored),
         }
     }
 
@@ -177,14 +176,14 @@ pub async fn post(request: &Request) -> AuthResult<HttpResponse> {
         (false, true) => match (email.is_empty(), phone.is_empty()) {
             (true, false) => {
                 let phone = parse_phone(&phone)?;
-                let (hash, plain) = (code_hasher.hash(&phone, &token), otp::plain_hash(&phone, &token));
-                Proof::Code { email: String::new(), phone, code: token, hash, plain }
+                let (hashes, plain) = (code_hasher.hashes(&phone, &token), otp::plain_hash(&phone, &token));
+                Proof::Code { email: String::new(), phone, code: token, hashes, plain }
             }
             (false, true) => {
                 let email = parse_email(&email)
                     .map_err(|_| AuthError::unprocessable(Code::ValidationFailed, "Invalid email format"))?;
-                let (hash, plain) = (code_hasher.hash(&email, &token), otp::plain_hash(&email, &token));
-                Proof::Code { email, phone: String::new(), code: token, hash, plain }
+                let (hashes, plain) = (code_hasher.hashes(&email, &token), otp::plain_hash(&email, &token));
+                Proof::Code { email, phone: String::new(), code: token, hashes, plain }
             }
             _ => {
                 let message = "Only an email address or phone number should be provided on verify";
@@ -317,7 +316,7 @@ async fn by_hash(request: &Request, db: &Db, kind: Option<Kind>, hash: &str) -> 
 /// The user of a typed code. The user's row is locked before the code is compared, so it is used once.
 async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, aud: &str) -> AuthResult<Found> {
     let config = &request.auth.config;
-    let Proof::Code { email, phone, code, hash, plain } = proof else { return Err(expired(CODE_EXPIRED)) };
+    let Proof::Code { email, phone, code, hashes, plain } = proof else { return Err(expired(CODE_EXPIRED)) };
     let guesses = &request.auth.guesses;
     let client = limits::client(request);
     // A change of address is found by its code, and several accounts may await one at the same address. So tries are
@@ -339,7 +338,8 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
             } else {
                 &[Purpose::EmailChangeNew]
             };
-            for hash in [hash, plain].into_iter().flat_map(|hash| [hash.clone(), format!("{}{hash}", pkce::PREFIX)]) {
+            let candidates = hashes.iter().chain([plain]);
+            for hash in candidates.flat_map(|hash| [hash.clone(), format!("{}{hash}", pkce::PREFIX)]) {
                 if found.is_none() {
                     found =
                         user::find_by_token(db, &hash, purposes).await.or_internal("Database error finding user")?;
@@ -367,14 +367,18 @@ async fn by_code(request: &Request, db: &Db, kind: Option<Kind>, proof: &Proof, 
     }
     let mail = config.mailer.otp_exp;
     let valid = |stored: &str, sent_at, validity| {
-        otp::is_valid(hash, stored, sent_at, validity) || otp::is_valid(plain, stored, sent_at, validity)
+        hashes.iter().chain([plain]).any(|hash| otp::is_valid(hash, stored, sent_at, validity))
     };
-    let mut attempt = match kind {
-        Some(Kind::Email | Kind::Signup | Kind::Invite | Kind::Sms) => confirmation::find(db, user.id, hash).await?,
-        _ => None,
-    };
+    let mut attempt = None;
+    if matches!(kind, Some(Kind::Email | Kind::Signup | Kind::Invite | Kind::Sms)) {
+        for hash in hashes {
+            if attempt.is_none() {
+                attempt = confirmation::find(db, user.id, hash).await?;
+            }
+        }
+    }
     // The newest token is the user's; tokens of other attempts stay valid beside it.
-    let is_newest = pkce::bare(&user.confirmation_token) == hash;
+    let is_newest = hashes.iter().any(|hash| pkce::bare(&user.confirmation_token) == hash);
     let earlier = attempt.as_ref().filter(|_| !is_newest).map(|attempt| attempt.sent_at);
     let confirmation = |validity| {
         valid(&user.confirmation_token, user.confirmation_sent_at, validity)

@@ -333,6 +333,7 @@ impl Database {
             bin_dir: config.pg_bin_dir.clone(),
             settings,
             passwords: if config.development { Passwords::WellKnown } else { Passwords::Private },
+            ..EmbeddedOptions::default()
         })
         .await?;
         Ok(Self { logins: embedded.logins(), embedded: Some(embedded) })

@@ -1,6 +1,7 @@
 //! The keys and claims of access tokens: `GOTRUE_JWT_*`.
 
 use crate::config::{Reader, Secret};
+use crate::jwt::AcceptedKeys;
 
 #[derive(Clone, Debug)]
 pub struct JwtConfig {
@@ -10,6 +11,8 @@ pub struct JwtConfig {
     pub keys: Option<Secret>,
     /// `GOTRUE_JWT_KEY_ID`: `kid` of tokens signed with the secret.
     pub key_id: String,
+    /// `FERROBASE_ACCEPTED_KEYS`: former keys and those that come next.
+    pub accepted: Vec<AcceptedKeys>,
     /// `GOTRUE_JWT_VALID_METHODS`; `None`: the algorithms of the configured keys.
     pub valid_methods: Option<Vec<String>>,
     /// `GOTRUE_JWT_EXP`/`JWT_EXPIRY`, default 3600 s.
@@ -42,6 +45,7 @@ impl JwtConfig {
         Self {
             secret,
             keys: reader.secret(&["GOTRUE_JWT_KEYS"]),
+            accepted: reader.accepted_keys(),
             key_id: reader.text_or(&["GOTRUE_JWT_KEY_ID"], ""),
             valid_methods: reader.list(&["GOTRUE_JWT_VALID_METHODS", "GOTRUE_JWT_VALIDMETHODS"]),
             exp: if exp == 0 { 3600 } else { exp },

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::gathering::{Gathering, Room};
-use super::{Listed, OpenFile, Place, hold, listed};
+use super::{Listed, OpenFile, PARTS, Place, hold, listed};
 use crate::storage::error::StorageError;
 use crate::storage::sniff::{self, HEAD_BYTES};
 
@@ -262,12 +262,16 @@ impl Folder {
         for page in places.chunks(REMOVE_PAGE) {
             let (folder, owned) = (self.clone(), page.to_vec());
             let removed = blocking(move || {
-                if hold::are_held(&folder.root) {
-                    // The sweep comes for them.
-                    return Ok(Vec::new());
-                }
+                let held = hold::Held::of(&folder.root);
+                // Parts are no objects: no moment needs them.
+                let stays = |place: &Place| match held {
+                    hold::Held::Since(_) if place.as_str().starts_with(PARTS) => false,
+                    _ => held.keeps(&folder.path(place)),
+                };
                 Ok(owned
                     .into_iter()
+                    // The sweep comes for what stays.
+                    .filter(|place| !stays(place))
                     .filter_map(|place| folder.remove_one(&place).err().map(|error| (place, error.into())))
                     .collect::<Vec<_>>())
             });

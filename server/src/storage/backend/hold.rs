@@ -1,36 +1,147 @@
-//! Keeping removals off while a backup copies the files.
+//! Keeping removals off while backups copy the files.
 //!
-//! A file is removed after its row. The backup takes the hold before it reads the rows, so a removal that does not see the hold
+//! A file is removed after its row. A backup takes the hold before it reads the rows, so a removal that does not see the hold
 //! yet is one whose row is not in the backup. What is not removed now has no row, and the sweep removes it later. The kernel
 //! lets go of the hold when the backup ends, however that happens.
+//!
+//! Continuous archiving holds for as long as it goes on, and only what it has not copied yet: a restore may stop at a moment when a
+//! file was there that has come and gone within a second.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
 /// The hold's file; it says nothing while nobody has locked it.
 const FILE: &str = ".backup";
+/// That of continuous archiving, and what it has copied.
+const ARCHIVING: &str = ".log";
 
 /// Until this is dropped, no server removes a file below `root`. Waits for a backup that has begun before.
 ///
 /// `None` where there is no such folder.
 pub fn hold_removals(root: &Path) -> io::Result<Option<File>> {
-    let mut options = OpenOptions::new();
-    // The server may run as somebody else.
-    options.write(true).create(true).truncate(false).mode(0o644);
-    let file = match options.open(root.join(FILE)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        outcome => outcome?,
-    };
+    let Some(file) = open(root, FILE)? else { return Ok(None) };
     flock(&file, FlockOperation::LockExclusive)?;
     Ok(Some(file))
 }
 
-/// Whether somebody holds removals.
-pub(super) fn are_held(root: &Path) -> bool {
-    let Ok(file) = File::open(root.join(FILE)) else { return false };
-    flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+fn open(root: &Path, name: &str) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    // The server may run as somebody else.
+    options.read(true).write(true).create(true).truncate(false).mode(0o644);
+    match options.open(root.join(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// Continuous archiving of the files below a folder. Until this is dropped, servers remove only what was copied.
+#[derive(Debug)]
+pub struct Archiving {
+    file: File,
+    /// Of archives, and files from before then were copied into it; seconds since 1970.
+    covered: Option<(String, i64)>,
+}
+
+impl Archiving {
+    /// Holds everything that an earlier process has not copied. A folder that is not there yet is made, for files will come.
+    ///
+    /// Errors: somebody else archives them.
+    pub fn begin(root: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+        let mut file = open(root, ARCHIVING)?.ok_or(io::ErrorKind::NotFound)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let known =
+            text.trim().split_once(' ').and_then(|(chain, covered)| Some((chain.to_owned(), covered.parse().ok()?)));
+        Ok(Self { file, covered: known })
+    }
+
+    /// Goes on with a chain of archives. Yields the moment from before which all files were copied into it; none where it is new, and
+    /// an archive of all is about to be made.
+    pub fn go_on(&mut self, chain: &str) -> io::Result<Option<i64>> {
+        match &self.covered {
+            Some((known, covered)) if known == chain => Ok(Some(*covered)),
+            _ => self.cover(chain, chrono::Utc::now().timestamp()).map(|()| None),
+        }
+    }
+
+    /// Says that all files from before `moment` were copied, seconds since 1970.
+    pub fn cover(&mut self, chain: &str, moment: i64) -> io::Result<()> {
+        // Padded, so that whoever reads meanwhile never reads a shorter number than the one that is meant.
+        let text = format!("{chain} {moment:020}\n");
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())?;
+        self.file.set_len(text.len() as u64)?;
+        self.covered = Some((chain.to_owned(), moment));
+        Ok(())
+    }
+}
+
+/// What may not be removed now.
+pub(super) enum Held {
+    Nothing,
+    Everything,
+    /// Files that have changed since, in seconds since 1970.
+    Since(i64),
+}
+
+impl Held {
+    pub fn of(root: &Path) -> Self {
+        if is_locked(root, FILE).is_some() {
+            return Self::Everything;
+        }
+        let Some(mut file) = is_locked(root, ARCHIVING) else { return Self::Nothing };
+        let mut text = String::new();
+        let covered = file.read_to_string(&mut text).ok().and_then(|_| text.trim().split_once(' ')?.1.parse().ok());
+        covered.map_or(Self::Everything, Self::Since)
+    }
+
+    pub fn keeps(&self, path: &Path) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::Since(moment) => std::fs::metadata(path).is_ok_and(|metadata| metadata.ctime() >= *moment),
+        }
+    }
+}
+
+/// The file, if somebody has locked it.
+fn is_locked(root: &Path, name: &str) -> Option<File> {
+    let file = File::open(root.join(name)).ok()?;
+    (flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)).then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_files_are_archived_only_those_are_kept_that_were_not_copied() {
+        let root = tempfile::tempdir().expect("a folder");
+        let file = root.path().join("file");
+        std::fs::write(&file, "x").expect("a file");
+        let changed = std::fs::metadata(&file).expect("a file").ctime();
+        let keeps = || Held::of(root.path()).keeps(&file);
+        assert!(!keeps());
+        let mut archiving = Archiving::begin(root.path()).expect("begun");
+        assert!(keeps(), "nothing was copied yet");
+        assert_eq!(archiving.go_on("a").expect("said"), None);
+        archiving.cover("a", changed).expect("said");
+        assert!(keeps());
+        assert!(Archiving::begin(root.path()).is_err(), "one at a time");
+        archiving.cover("a", changed + 1).expect("said");
+        assert!(!keeps());
+        let hold = hold_removals(root.path()).expect("held").expect("a folder");
+        assert!(keeps(), "a backup keeps all");
+        drop((hold, archiving));
+        assert!(!keeps());
+        let mut again = Archiving::begin(root.path()).expect("begun");
+        assert_eq!(again.go_on("a").expect("said"), Some(changed + 1));
+        assert_eq!(again.go_on("b").expect("said"), None, "another chain knows nothing of it");
+    }
 }

@@ -4,6 +4,7 @@
 //! somebody is reading. A file is complete and durable when [`NewFile::finish`] returns; only then may its row be committed. Parts of
 //! unfinished uploads are kept apart and joined at the end.
 
+pub mod bucket;
 mod folder;
 pub mod gathering;
 mod hold;
@@ -23,7 +24,7 @@ use super::key::ObjectKey;
 use super::metrics;
 use super::sniff::{self, HEAD_BYTES};
 use folder::{Folder, FolderFile};
-pub use hold::hold_removals;
+pub use hold::{Archiving, hold_removals};
 use s3::{S3File, S3Store};
 
 /// Where the bytes are. Cheap to clone.

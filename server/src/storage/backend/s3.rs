@@ -229,6 +229,11 @@ impl S3Store {
         Ok(bytes.into())
     }
 
+    /// Makes an object in one request.
+    pub async fn put_short(&self, place: &Place, bytes: Bytes) -> Result<(), StorageError> {
+        self.put(&self.stores.key(place), bytes).await
+    }
+
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StorageError> {
         let sum = request::content_md5(&Md5::digest(&bytes));
         let asked = Asked::new(Method::PUT, key).header("content-md5", sum);

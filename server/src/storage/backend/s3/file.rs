@@ -129,6 +129,14 @@ pub struct Parts {
 }
 
 impl S3Store {
+    pub async fn begin(&self, place: &Place) -> Result<Parts, StorageError> {
+        self.begin_parts(&self.stores.key(place)).await
+    }
+
+    pub fn part_size(&self) -> u64 {
+        self.stores.part_size()
+    }
+
     pub(super) async fn begin_parts(&self, key: &str) -> Result<Parts, StorageError> {
         let asked = Asked::new(Method::POST, key).parameter("uploads", "");
         let answer = self.answer(&asked, &Body::Empty).await?;
@@ -172,7 +180,7 @@ impl Parts {
         }
         let (number, asked) = self.next();
         let store = self.store.clone();
-        self.under_way.push_back(actix_web::rt::spawn(async move {
+        self.under_way.push_back(tokio::spawn(async move {
             let sum = content_md5_of(&body).await?;
             let asked = asked.header("content-md5", sum);
             let (response, _held) = store.stores.send(&asked, &body).await?;
@@ -245,7 +253,9 @@ impl Drop for Parts {
         }
         self.under_way.iter().for_each(JoinHandle::abort);
         let (store, key, id) = (self.store.clone(), std::mem::take(&mut self.key), std::mem::take(&mut self.id));
-        actix_web::rt::spawn(async move {
+        // Where the runtime has ended, the parts are found by their age.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
             if let Err(error) = store.abort_parts(&key, &id).await {
                 tracing::warn!(key, %error, "the parts of an unfinished upload stay in the store until the sweep");
             }

@@ -7,6 +7,7 @@ use reqwest::Method;
 
 use super::S3Store;
 use super::request::{self, Asked, Body};
+use crate::storage::backend::bucket::Lying;
 use crate::storage::backend::{Listed, listed};
 use crate::storage::error::StorageError;
 use crate::storage::s3::xml::{self, Record, text_of};
@@ -17,6 +18,39 @@ impl S3Store {
         &self,
         min_age: Duration,
         mut take: impl AsyncFnMut(Vec<Listed>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        self.pages(
+            |path, object| {
+                let age = age_of(object, "LastModified").filter(|age| *age >= min_age)?;
+                listed(path, age)
+            },
+            async |page| take(page).await,
+        )
+        .await
+    }
+
+    /// Everything below the prefix.
+    pub async fn everything(&self) -> Result<Vec<Lying>, StorageError> {
+        let mut found = Vec::new();
+        self.pages(
+            |path, object| {
+                let size = text_of(object, "Size")?.parse().ok()?;
+                Some(Lying { name: path.to_owned(), size })
+            },
+            async |page| {
+                found.extend(page);
+                Ok(())
+            },
+        )
+        .await?;
+        Ok(found)
+    }
+
+    /// What `read` makes of each object, a page of the store at a time.
+    async fn pages<T>(
+        &self,
+        read: impl Fn(&str, &Record) -> Option<T>,
+        mut take: impl AsyncFnMut(Vec<T>) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         let prefix = self.stores.prefix();
         let mut token: Option<String> = None;
@@ -31,12 +65,11 @@ impl S3Store {
             let answer = self.answer(&asked, &Body::Empty).await?;
             let (objects, others) = xml::read(&answer, "ListBucketResult", "Contents").map_err(request::unreadable)?;
             let is_encoded = text_of(&others, "EncodingType") == Some("url");
-            let page: Vec<Listed> = objects
+            let page: Vec<T> = objects
                 .iter()
                 .filter_map(|object| {
                     let key = decoded(text_of(object, "Key")?, is_encoded);
-                    let age = age_of(object, "LastModified").filter(|age| *age >= min_age)?;
-                    listed(key.strip_prefix(&prefix)?, age)
+                    read(key.strip_prefix(&prefix)?, object)
                 })
                 .collect();
             if !page.is_empty() {
@@ -50,7 +83,7 @@ impl S3Store {
     }
 
     /// Uploads in parts that nobody completes any more: their parts cost room that no listing shows.
-    pub(super) async fn abort_old_uploads(&self, min_age: Duration) -> Result<(), StorageError> {
+    pub async fn abort_old_uploads(&self, min_age: Duration) -> Result<(), StorageError> {
         let (mut after_key, mut after_id): (Option<String>, Option<String>) = (None, None);
         loop {
             let mut asked =

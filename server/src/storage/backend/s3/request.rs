@@ -188,12 +188,12 @@ impl Stores {
     }
 
     pub fn key(&self, place: &Place) -> String {
-        format!("{}/{}", self.tenant, place.as_str())
+        format!("{}{}", self.prefix(), place.as_str())
     }
 
     /// What all keys of ours begin with.
     pub fn prefix(&self) -> String {
-        format!("{}/", self.tenant)
+        if self.tenant.is_empty() { String::new() } else { format!("{}/", self.tenant) }
     }
 
     pub fn bucket(&self) -> &str {

@@ -1,0 +1,175 @@
+//! A file of settings as `NAME=value`, changed so that nothing else in it changes.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::backup::keys::quoted;
+use crate::config::Source;
+
+/// New values of settings; an empty one takes its line away.
+pub type Settings = Vec<(&'static str, String)>;
+
+/// The settings, a line each.
+pub fn lines(settings: &Settings) -> String {
+    settings.iter().map(|(name, value)| format!("{name}={}\n", quoted(value))).collect()
+}
+
+/// A file of settings and what it says.
+#[derive(Debug)]
+pub struct EnvFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl EnvFile {
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        anyhow::ensure!(
+            path.extension().is_none_or(|extension| extension != "toml"),
+            "{} is no file of NAME=value: leave --write out, and take the printed settings over yourself",
+            path.display()
+        );
+        let file = Self { path: path.to_owned(), text };
+        file.values()?;
+        Ok(file)
+    }
+
+    fn values(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        let pairs = dotenvy::from_read_iter(self.text.as_bytes()).collect::<Result<_, _>>();
+        // The parser's own error quotes the line, which may hold a secret.
+        pairs.map_err(|_| anyhow::anyhow!("{} has a line that is no NAME=value", self.path.display()))
+    }
+
+    pub fn value(&self, name: &str) -> Option<String> {
+        self.values().ok()?.remove(name)
+    }
+
+    /// `source` with what the file says.
+    pub fn over(&self, source: &Source) -> Source {
+        let mut source = source.clone();
+        for (name, value) in self.values().unwrap_or_default() {
+            source.set(&name, value);
+        }
+        source
+    }
+
+    /// The file with other values.
+    ///
+    /// Errors: one of them stands there in a way that this cannot change, such as over several lines.
+    pub fn with(&self, settings: &Settings) -> anyhow::Result<Self> {
+        let mut left = settings.clone();
+        let mut text = String::new();
+        for line in self.text.lines() {
+            let name = line.trim_start().trim_start_matches("export ").split('=').next().unwrap_or_default().trim();
+            let is_one = line.contains('=') && settings.iter().any(|(changed, _)| *changed == name);
+            if !is_one {
+                text.push_str(line);
+                text.push('\n');
+                continue;
+            }
+            let at = left.iter().position(|(changed, _)| *changed == name);
+            // A second line of the same name would win over the first.
+            if let Some((name, value)) = at.map(|at| left.remove(at)).filter(|(_, value)| !value.is_empty()) {
+                let export = if line.trim_start().starts_with("export ") { "export " } else { "" };
+                text.push_str(&format!("{export}{name}={}\n", quoted(&value)));
+            }
+        }
+        left.retain(|(_, value)| !value.is_empty());
+        text.push_str(&lines(&left));
+        let changed = Self { path: self.path.clone(), text };
+        let mut expected = self.values()?;
+        for (name, value) in settings {
+            expected.remove(*name);
+            if !value.is_empty() {
+                expected.insert((*name).to_owned(), value.clone());
+            }
+        }
+        anyhow::ensure!(
+            changed.values().is_ok_and(|values| values == expected),
+            "{} cannot be changed without changing more than was asked for: write each setting on one line, or leave --write out",
+            self.path.display()
+        );
+        Ok(changed)
+    }
+
+    /// Where a change is written that is not in force yet.
+    pub fn next(&self) -> PathBuf {
+        self.path.with_added_extension("next")
+    }
+
+    /// Writes it beside its place, on the disk to the last byte.
+    pub fn stage(&self) -> anyhow::Result<()> {
+        let next = self.next();
+        let context = || format!("cannot write {}", next.display());
+        let former = std::fs::metadata(&self.path).with_context(context)?;
+        match std::fs::remove_file(&next) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error).with_context(context),
+            _ => {}
+        }
+        let mode = former.mode() & 0o777;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&next).with_context(context)?;
+        file.write_all(self.text.as_bytes()).and_then(|()| file.sync_all()).with_context(context)?;
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&next, Some(former.uid()), Some(former.gid())).with_context(context)?;
+        }
+        Ok(())
+    }
+
+    /// Gives what was staged its place.
+    pub fn put_staged(&self) -> anyhow::Result<()> {
+        let context = || format!("cannot write {}", self.path.display());
+        std::fs::rename(self.next(), &self.path).with_context(context)?;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).with_context(context)
+    }
+
+    /// Takes the file's place: it is the former or the new one, whatever happens meanwhile.
+    pub fn put(&self) -> anyhow::Result<()> {
+        self.stage()?;
+        self.put_staged()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> EnvFile {
+        EnvFile { path: "x.env".into(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn lines_change_in_their_places_and_nothing_else_does() {
+        let before = "# keys\nA=1\nexport JWT_SECRET='old one' # comment\n\nB=\"x y\"\nJWT_SECRET=older\nGONE=1";
+        let settings =
+            vec![("JWT_SECRET", "new $one".to_owned()), ("GONE", String::new()), ("MORE", "[\"a\"]".to_owned())];
+        let after = file(before).with(&settings).expect("changed");
+        assert_eq!(after.text, "# keys\nA=1\nexport JWT_SECRET='new $one'\n\nB=\"x y\"\nMORE='[\"a\"]'\n");
+    }
+
+    #[test]
+    fn a_value_over_several_lines_is_left_alone_and_so_is_the_file() {
+        let before = "KEYS='[\n1]'\nA=1\n";
+        assert!(file(before).with(&vec![("KEYS", "[2]".to_owned())]).is_err());
+        assert!(file(before).with(&vec![("A", "2".to_owned())]).is_ok());
+    }
+
+    #[test]
+    fn what_is_put_keeps_the_files_mode() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys.env");
+        std::fs::write(&path, "A=1\n").expect("a file");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o640)).expect("its mode");
+        EnvFile::open(&path)
+            .and_then(|file| file.with(&vec![("A", "2".to_owned())]))
+            .and_then(|file| file.put())
+            .expect("put");
+        assert_eq!(std::fs::read_to_string(&path).expect("a file"), "A=2\n");
+        assert_eq!(std::fs::metadata(&path).expect("a file").mode() & 0o777, 0o640);
+    }
+}
