@@ -82,6 +82,10 @@ first-question *ARGS: setup
     cargo build --locked --bin ferrobase
     CHROMIUM_PATH=$(tools/chromium.sh) tools/with-server.sh node frontend/scripts/first-question.mjs {{ARGS}}
 
+# Lose a disk and restore the moment before a mistake and the last one; prints a report, e.g. `just restore-drill target/release/ferrobase 60`
+restore-drill *ARGS:
+    tools/restore-drill.sh {{ ARGS }}
+
 # Walk seeded journeys through the request form with reloads, lost connections, expired sessions and killed servers, e.g. `just chaos 200 --write docs/reports/chaos.md`
 chaos JOURNEYS="200" *ARGS: setup
     tools/build-web.sh

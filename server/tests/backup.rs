@@ -1,117 +1,24 @@
-//! Backups of a running server: acknowledged rows and files are restored and match; damaged, inaccessible or used
-//! targets are refused; a full disk or a kill leaves nothing behind.
+//! Backups of a server that works: rows and files that writers were told of come back, and agree; what is damaged, closed or
+//! in use is refused; a full disk or a kill leaves nothing.
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Client, Method};
 use serde_json::json;
-use tokio_postgres::NoTls;
 
-/// The key of `supabase start`.
-const SERVICE_KEY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJzdXBhYmFzZS1kZW1vIiwicm9sZSI6InNlcnZpY2Vfcm9sZSIsImV4cCI6MTk4MzgxMjk5Nn0.EGIM96RAZx35lJzdJsyH-qQwv8Hdp7fsn3W0YpN81IU";
-const DEADLINE: Duration = Duration::from_secs(120);
-
-/// A data folder and the commands on it.
-struct House {
-    data: PathBuf,
-    ports: [u16; 4],
-    /// Further settings.
-    settings: Vec<(&'static str, String)>,
-    server: Option<Child>,
-}
-
-impl House {
-    fn new(root: &Path, name: &str) -> Self {
-        let listeners = [(); 4].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-        let ports = listeners.each_ref().map(|listener| listener.local_addr().expect("address").port());
-        Self { data: root.join(name), ports, settings: Vec::new(), server: None }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let [api, database, inbox, admin] = self.ports;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ferrobase"));
-        command
-            .args(arguments)
-            .current_dir(self.data.parent().expect("a folder"))
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin");
-        command
-            .env("FERROBASE_DEV", "true")
-            .env("FERROBASE_MIGRATIONS", "none")
-            .env("FERROBASE_DATA_DIR", &self.data)
-            .env("FERROBASE_LISTEN", format!("127.0.0.1:{api}"))
-            .env("FERROBASE_DB_PORT", database.to_string())
-            .env("FERROBASE_INBOX_LISTEN", format!("127.0.0.1:{inbox}"))
-            .env("FERROBASE_ADMIN_LISTEN", format!("127.0.0.1:{admin}"))
-            .env("RUST_LOG", "error")
-            .envs(self.settings.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null());
-        command
-    }
-
-    /// A command's output, and whether it succeeded.
-    fn run(&self, arguments: &[&str]) -> (bool, String) {
-        told(self.command(arguments).output().expect("it runs"))
-    }
-
-    async fn serve(&mut self, http: &Client) {
-        self.server = Some(self.command(&["serve"]).stdout(Stdio::null()).spawn().expect("it runs"));
-        let deadline = Instant::now() + DEADLINE;
-        while !http.get(self.url("/health")).send().await.is_ok_and(|answer| answer.status() == 200) {
-            assert!(Instant::now() < deadline, "it never served");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.ports[0])
-    }
-
-    fn stop(&mut self) {
-        if let Some(mut server) = self.server.take() {
-            let pid = rustix::process::Pid::from_child(&server);
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-            let _ = server.wait();
-        }
-    }
-
-    async fn sql(&self) -> tokio_postgres::Client {
-        let url = format!("postgresql://postgres:postgres@127.0.0.1:{}/postgres", self.ports[1]);
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.expect("the database");
-        tokio::spawn(connection);
-        client
-    }
-}
-
-impl Drop for House {
-    fn drop(&mut self) {
-        self.stop();
-        // Where PostgreSQL's user cannot enter the folder, the cluster is elsewhere.
-        let _ = ferrobase::embedded_pg::delete_cluster(&self.data);
-    }
-}
-
-fn told(output: Output) -> (bool, String) {
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
-}
-
-fn request(http: &Client, method: Method, url: String) -> RequestBuilder {
-    http.request(method, url).bearer_auth(SERVICE_KEY).header("apikey", SERVICE_KEY)
-}
+use crate::support::commands::{DEADLINE, House, killed_once, names, request, told};
 
 fn object(name: &str) -> Vec<u8> {
     format!("the content of {name} ").repeat(400).into_bytes()
 }
 
-/// Acknowledged writes, with their times.
+/// What was acknowledged, and when.
 #[derive(Default)]
 struct Ledger {
     rows: Vec<(i32, DateTime<Utc>)>,
@@ -148,25 +55,6 @@ async fn write_objects(http: Client, base: String, stop: Arc<AtomicBool>) -> Led
         assert_eq!(removed.status(), 200);
     }
     ledger
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-/// Starts a command, kills it once `begun` says so, and tells whether it was still at work.
-async fn killed_once(mut command: Command, begun: impl Fn() -> bool) -> bool {
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
-    let deadline = Instant::now() + DEADLINE;
-    while !begun() && child.try_wait().expect("asked").is_none() {
-        assert!(Instant::now() < deadline, "it never began");
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    child.kill().expect("killed");
-    !child.wait().expect("gone").success()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,7 +130,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     }
     assert!(!restored.data.join("db").exists() && !restored.data.join("storage").exists());
 
-    // Verified while the server runs, and reported by `doctor`.
+    // Proved while the server works, and known to whoever looks after it.
     let (_, text) = house.run(&["doctor"]);
     assert!(text.contains("none was ever proved"), "{text}");
     let (done, text) = house.run(&["backup", "verify", given, "--identity", key]);
@@ -337,7 +225,7 @@ async fn what_was_acknowledged_before_a_backup_comes_back_with_its_files() {
     full_disk(&house, root.path(), &recipient);
 }
 
-/// A disk of 1 MB, mounted only for the command.
+/// A disk of 1 MB, which is mounted for the command alone.
 fn full_disk(house: &House, root: &Path, recipient: &str) {
     let place = root.join("small");
     std::fs::create_dir(&place).expect("a folder");
@@ -360,4 +248,78 @@ fn full_disk(house: &House, root: &Path, recipient: &str) {
     let (_, text) = mount(&format!("{program} backup --to {place} --recipient {recipient}; ls -A {place} | wc -l"));
     assert!(text.contains(&format!("the disk that holds {place} is full")), "{text}");
     assert_eq!(text.lines().next(), Some("0"), "nothing half-written stays: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn backups_go_to_a_bucket_in_parts_and_come_back_from_there() {
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = Client::new();
+    // Another server's S3 protocol is the store.
+    let mut store = House::new(root.path(), "store");
+    store.settings = vec![("UPLOAD_FILE_SIZE_LIMIT", (1_u64 << 30).to_string())];
+    store.serve(&http).await;
+    let bucket = request(&http, Method::POST, store.url("/storage/v1/bucket")).json(&json!({ "name": "backups" }));
+    assert_eq!(bucket.send().await.expect("an answer").status(), 200);
+    let lying = store.data.join("storage/backups/of/house");
+
+    let mut house = House::new(root.path(), "data");
+    let (made, line) = house.run(&["backup", "key", "key.txt"]);
+    assert!(made, "{line}");
+    let access = ferrobase::config::DEVELOPMENT_S3_KEYS;
+    let settings = |house: &mut House, secret: &str| {
+        house.settings = vec![
+            ("FERROBASE_BACKUP_S3_ENDPOINT", store.url("/storage/v1/s3")),
+            ("FERROBASE_BACKUP_S3_REGION", "local".to_owned()),
+            ("FERROBASE_BACKUP_S3_FORCE_PATH_STYLE", "true".to_owned()),
+            ("FERROBASE_BACKUP_S3_ACCESS_KEY_ID", access.0.to_owned()),
+            ("FERROBASE_BACKUP_S3_SECRET_ACCESS_KEY", secret.to_owned()),
+            ("FERROBASE_BACKUP_TO", "s3://backups/of/house".to_owned()),
+            ("FERROBASE_BACKUP_RECIPIENT", line.trim().replace("FERROBASE_BACKUP_RECIPIENT=", "")),
+            ("FERROBASE_BACKUP_KEEP", "1".to_owned()),
+        ];
+    };
+    settings(&mut house, "no secret of theirs");
+    let (made, text) = house.run(&["backup"]);
+    assert!(!made && text.contains("s3://backups/of/house: "), "{text}");
+    assert!(!text.contains("no secret of theirs"), "{text}");
+    settings(&mut house, access.1);
+    house.serve(&http).await;
+    let sql = house.sql().await;
+    // So much that it goes in parts.
+    sql.batch_execute(
+        "create table public.ledger as select n, extensions.gen_random_bytes(1024) noise from generate_series(1, 24000) n",
+    )
+    .await
+    .expect("a table");
+
+    // Killed with a part there already: no archive is.
+    let parts = store.data.join("storage/.parts");
+    assert!(killed_once(house.command(&["backup"]), || !names(&parts).is_empty()).await);
+    assert_eq!(names(&lying), [""; 0]);
+
+    let (made, text) = house.run(&["backup"]);
+    assert!(made, "{text}");
+    let first = text.split(": ").next().expect("a name").to_owned();
+    assert!(first.starts_with("s3://backups/of/house/ferrobase-"), "{text}");
+    let (done, text) = house.run(&["backup", "verify", &first, "--identity", "key.txt"]);
+    assert!(done && text.contains("proved: all of it came back"), "{text}");
+    let kept_names = || names(&lying).len();
+    let (made, text) = house.run(&["backup"]);
+    assert!(made && kept_names() == 2, "the proved one stays: {text}");
+    let (made, text) = house.run(&["backup"]);
+    assert!(made && text.contains("removed s3://backups/of/house/ferrobase-") && kept_names() == 2, "{text}");
+    let left = || names(&house.data).into_iter().filter(|name| name.starts_with(".fetched")).collect::<Vec<_>>();
+    assert_eq!(left(), [""; 0]);
+
+    let mut restored = House::new(root.path(), "restored");
+    settings(&mut restored, access.1);
+    let (done, text) = restored.run(&["restore", &first, "--identity", "key.txt"]);
+    assert!(done, "{text}");
+    let (done, text) = restored.run(&["restore", "s3://backups/of/house/none.tar.gz.age", "--identity", "key.txt"]);
+    assert!(!done && text.contains("none.tar.gz.age"), "{text}");
+    restored.serve(&http).await;
+    let count = "select count(*) from public.ledger where length(noise) = 1024";
+    assert_eq!(restored.sql().await.query_one(count, &[]).await.expect("rows").get::<_, i64>(0), 24_000);
 }

@@ -28,7 +28,7 @@ const ROOMS: [(&str, &[&str]); 25] = [
     ("audit", &["db", "http"]),
     ("migrate", &["config", "db"]),
     ("telemetry", &["config", "http"]),
-    ("backup", &["config", "embedded_pg", "http", "storage"]),
+    ("backup", &["config", "db", "embedded_pg", "http", "storage"]),
     (
         "admin",
         &[

@@ -14,13 +14,13 @@ mod process;
 mod traffic;
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpResponse, HttpServer, web};
 
 use crate::audit;
-use crate::backup::{self, State};
+use crate::backup::{self, LogState, State};
 use crate::db::{Pool, PoolFigures, slow};
 use crate::http::draining::Draining;
 use crate::http::listen::KEEP_ALIVE;
@@ -139,7 +139,7 @@ async fn metrics(admin: web::Data<Admin>) -> HttpResponse {
     }
     if let Some(data_dir) = admin.data_dir.clone() {
         // Blocking, because it reads a file.
-        metrics.append(&web::block(move || State::read(&data_dir).metrics()).await.unwrap_or_default());
+        metrics.append(&web::block(move || backup_metrics(&data_dir)).await.unwrap_or_default());
         let failed = "Backups by the schedule that failed";
         metrics.single("ferrobase_backup_failures_total", failed, backup::FAILED.get());
     }
@@ -160,4 +160,9 @@ fn write_pools(metrics: &mut Metrics, pools: &[(&str, PoolFigures)]) {
     metrics.gauge("ferrobase_db_pool_waiting", "Requests that wait for a connection", each(|pool| pool.waiting as u64));
     let timeouts = "Requests that got no connection in time";
     metrics.counter("ferrobase_db_pool_timeouts_total", timeouts, each(|pool| pool.timeouts));
+}
+
+fn backup_metrics(data_dir: &Path) -> String {
+    let log = LogState::read(data_dir).map(|log| log.metrics()).unwrap_or_default();
+    State::read(data_dir).metrics() + &log
 }

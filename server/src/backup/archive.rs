@@ -3,12 +3,9 @@
 //! Its last entry, `manifest.json`, lists every other one with size and SHA-256. A backup that was cut off has none.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::{DateTime, Utc};
 use flate2::Compression;
@@ -19,12 +16,12 @@ use sha2::{Digest, Sha256};
 use tar::{EntryType, Header};
 
 use super::age::{AgeError, Decryptor, Encryptor, Identity, Recipient};
+use super::depot::Sink;
 use super::error::BackupError;
+use super::halt::{Halt, HaltOnDrop};
 
 /// The version of the layout that this code writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
-/// How the names of archives end.
-pub const SUFFIX: &str = ".tar.gz.age";
 const MANIFEST: &str = "manifest.json";
 /// A manifest longer than this is none.
 const MANIFEST_MAX: u64 = 1 << 30;
@@ -39,9 +36,15 @@ pub struct Manifest {
     pub version: String,
     /// Major version of PostgreSQL.
     pub postgres: String,
+    /// Whether it is a dump of a database that somebody else runs, and not a copy of files.
+    #[serde(default)]
+    pub dump: bool,
     /// Where the log of changes begins and ends.
     pub start_lsn: String,
     pub stop_lsn: String,
+    /// The continuous archive that goes on from it (see `log`).
+    #[serde(default)]
+    pub chain: Option<String>,
     /// Rows of each table, counted shortly before that moment and shortly after it.
     pub rows: BTreeMap<String, [i64; 2]>,
     /// Transactions from this one on may not have been counted.
@@ -58,51 +61,19 @@ pub struct Content {
     pub sha256: String,
 }
 
-/// Whether somebody has asked for the end; cheap to ask.
-#[derive(Clone, Debug, Default)]
-pub struct Halt(Arc<AtomicBool>);
-
-impl Halt {
-    /// Asks when the guard is dropped: whoever gives up waiting ends the work on files as well.
-    pub fn on_drop(&self) -> HaltOnDrop {
-        HaltOnDrop(self.clone())
-    }
-
-    fn check(&self) -> io::Result<()> {
-        // Of all kinds this one means nothing else when writing to a file.
-        if self.0.load(Ordering::Acquire) { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
-    }
-}
-
-pub struct HaltOnDrop(Halt);
-
-impl Drop for HaltOnDrop {
-    fn drop(&mut self) {
-        self.0.0.store(true, Ordering::Release);
-    }
-}
-
-/// An archive being written, under a name that nobody takes for one. Dropped before [`finish`](Self::finish), it leaves nothing.
+/// An archive being written. Dropped before [`finish`](Self::finish), it leaves nothing.
 pub struct Writer {
+    /// Dropped before the rest, which then writes nothing more on its way out.
+    _given_up: HaltOnDrop,
     tar: tar::Builder<Packed>,
     manifest: Manifest,
+    /// As errors name it.
     target: PathBuf,
-    partial: Partial,
     halt: Halt,
 }
 
-/// Removes the unfinished file.
-struct Partial(PathBuf);
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // Renamed, it is not there any more.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 /// A gzip stream of several members: what does not get smaller is not tried.
-struct Packed(Option<GzEncoder<Encryptor<BufWriter<File>>>>);
+struct Packed(Option<GzEncoder<Encryptor<BufWriter<Sink>>>>);
 
 impl Packed {
     fn level(&mut self, level: Compression) -> io::Result<()> {
@@ -151,25 +122,18 @@ impl<R: Read> Read for Hashed<R> {
 }
 
 impl Writer {
-    /// Begins `target`. Unfinished archives that a killed command left in its folder are removed.
-    pub fn create(target: &Path, recipients: &[Recipient], halt: &Halt) -> Result<Self, BackupError> {
+    /// Begins an archive that errors name `target`.
+    pub fn create(sink: Sink, target: &str, recipients: &[Recipient], halt: &Halt) -> Result<Self, BackupError> {
         if recipients.is_empty() {
             return Err(BackupError::NoRecipient);
         }
-        let folder = target.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(BackupError::io("cannot create", folder))?;
-        remove_abandoned(folder);
-        let path = target.with_added_extension("partial");
-        let io = || BackupError::io("cannot write", &path);
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path).map_err(io())?;
-        let partial = Partial(path.clone());
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| io()(error.into()))?;
-        let sealed = Encryptor::new(BufWriter::with_capacity(1 << 20, file), recipients).map_err(io())?;
+        let target = PathBuf::from(target);
+        let sealed = Encryptor::new(BufWriter::with_capacity(1 << 20, sink), recipients)
+            .map_err(BackupError::io("cannot write", &target))?;
         let tar = tar::Builder::new(Packed(Some(GzEncoder::new(sealed, Compression::fast()))));
         let manifest =
             Manifest { format: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), ..Manifest::default() };
-        Ok(Self { tar, manifest, target: target.to_owned(), partial, halt: halt.clone() })
+        Ok(Self { _given_up: halt.on_drop(), tar, manifest, target, halt: halt.clone() })
     }
 
     pub fn manifest(&mut self) -> &mut Manifest {
@@ -209,6 +173,13 @@ impl Writer {
         Ok(true)
     }
 
+    /// Adds what `content` gives, which must be as long as it says.
+    pub fn stream(&mut self, path: &str, size: u64, content: impl Read) -> Result<(), BackupError> {
+        self.entry(path, size, content).map_err(BackupError::io("cannot copy", path))?;
+        let is_whole = self.manifest.entries.get(path).is_some_and(|content| content.size == size);
+        if is_whole { Ok(()) } else { Err(BackupError::io("cannot copy", path)(io::ErrorKind::UnexpectedEof.into())) }
+    }
+
     fn entry(&mut self, path: &str, size: u64, content: impl Read) -> io::Result<()> {
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Regular);
@@ -220,7 +191,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the manifest and gives the archive its name, once all of it is on the disk. Yields its bytes.
+    /// Writes the manifest and closes the sink. Yields the archive's bytes.
     pub fn finish(mut self) -> Result<u64, BackupError> {
         let target = self.target.clone();
         let io = || BackupError::io("cannot write", &target);
@@ -230,28 +201,8 @@ impl Writer {
         let packed = self.tar.into_inner().map_err(io())?;
         let gzip = packed.0.ok_or_else(|| io()(io::ErrorKind::BrokenPipe.into()))?;
         let buffered = gzip.finish().and_then(Encryptor::finish).map_err(io())?;
-        let file = buffered.into_inner().map_err(|error| io()(error.into_error()))?;
-        file.sync_all().map_err(io())?;
-        let size = file.metadata().map_err(io())?.len();
-        std::fs::rename(&self.partial.0, &target).map_err(io())?;
-        let folder = target.parent().unwrap_or(Path::new("."));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(io())?;
-        Ok(size)
-    }
-}
-
-/// Removes what commands have left that were killed: files that nobody holds any more.
-fn remove_abandoned(folder: &Path) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if !name.to_string_lossy().ends_with(&format!("{SUFFIX}.partial")) {
-            continue;
-        }
-        let lock = |file: &File| rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
-        if File::open(entry.path()).is_ok_and(|file| lock(&file).is_ok()) {
-            // Another command may have removed it first.
-            let _ = std::fs::remove_file(entry.path());
-        }
+        let sink = buffered.into_inner().map_err(|error| io()(error.into_error()))?;
+        sink.close().map_err(io())
     }
 }
 

@@ -12,6 +12,7 @@ use tokio_postgres::{Client, NoTls};
 
 use super::archive::Writer;
 use super::error::BackupError;
+use super::log;
 
 /// Where the cluster's files are in the archive.
 pub const FOLDER: &str = "db";
@@ -37,6 +38,8 @@ pub struct Running {
     pub major: String,
     pub start_file: String,
     pub start_lsn: String,
+    /// The continuous archive that is being written.
+    pub chain: Option<String>,
 }
 
 /// What makes a copy of the files a backup.
@@ -69,7 +72,12 @@ impl Running {
         // A checkpoint at once: to wait for the next one takes minutes.
         let start = "select lsn::text, pg_walfile_name(lsn) from pg_backup_start('ferrobase', true) lsn";
         let row = client.query_one(start, &[]).await?;
-        Ok(Self { client, data_dir, major: major.to_string(), start_lsn: row.get(0), start_file: row.get(1) })
+        let (start_lsn, start_file) = (row.get(0), row.get(1));
+        let chain = "select substr(slot_name, $2) from pg_replication_slots where slot_type = 'physical' \
+                     and starts_with(slot_name, $1) and wal_status <> 'lost'";
+        let after = i32::try_from(log::SLOT.len()).unwrap_or(0) + 1;
+        let chain = client.query_opt(chain, &[&log::SLOT, &after]).await?.map(|row| row.get(0));
+        Ok(Self { client, data_dir, major: major.to_string(), start_lsn, start_file, chain })
     }
 
     /// Rows of each table that lasts, and the first transaction that may not be counted.
@@ -90,7 +98,7 @@ pub async fn count_rows(client: &Client) -> Result<(BTreeMap<String, i64>, Strin
     let tables = "select coalesce(string_agg(format('select %L, count(*) from only %s', c.oid::regclass, c.oid::regclass), \
                   ' union all '), 'select '''', 0 where false'), pg_snapshot_xmin(pg_current_snapshot())::text \
                   from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'm') \
-                  and c.relpersistence = 'p' and n.nspname not in ('pg_catalog', 'information_schema')";
+                  and c.relpersistence = 'p' and has_table_privilege(c.oid, 'select') and n.nspname not in ('pg_catalog', 'information_schema')";
     let row = client.query_one(tables, &[]).await?;
     let (counts, xid): (String, String) = (row.get(0), row.get(1));
     let rows = client.query(&counts, &[]).await?;
@@ -147,8 +155,8 @@ impl Stopped {
 
 /// Copies the log of changes from the start to the stop, and the label that says where it begins.
 pub fn copy_log(data_dir: &Path, start_file: &str, stopped: &Stopped, into: &mut Writer) -> Result<(), BackupError> {
-    let log = data_dir.join("pg_wal");
-    let names = std::fs::read_dir(&log).map_err(BackupError::io("cannot read", &log))?;
+    let folder = data_dir.join("pg_wal");
+    let names = std::fs::read_dir(&folder).map_err(BackupError::io("cannot read", &folder))?;
     let mut names: Vec<String> =
         names.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let is_needed = |name: &String| {
@@ -158,11 +166,17 @@ pub fn copy_log(data_dir: &Path, start_file: &str, stopped: &Stopped, into: &mut
     };
     names.retain(is_needed);
     names.sort();
+    // The slot keeps it, unless the database had to go on without us.
+    for file in [start_file, &stopped.stop_file] {
+        if !names.iter().any(|name| name == file) {
+            return Err(BackupError::LogGone { file: file.to_owned() });
+        }
+    }
     for folder in ["archive_status", "summaries"] {
         into.folder(&format!("{FOLDER}/pg_wal/{folder}"))?;
     }
     for name in names {
-        into.file(&format!("{FOLDER}/pg_wal/{name}"), &log.join(&name))?;
+        into.file(&format!("{FOLDER}/pg_wal/{name}"), &folder.join(&name))?;
     }
     into.bytes(&format!("{FOLDER}/backup_label"), stopped.label.as_bytes())
 }

@@ -1,23 +1,25 @@
 //! Settings of backups.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Recipient;
+use super::{Depot, Recipient};
 use crate::config::{Reader, parse_go_duration};
 
 /// Settings of backups.
 #[derive(Clone, Debug)]
 pub struct BackupConfig {
-    /// `FERROBASE_BACKUP_TO`: the folder for archives.
-    pub to: Option<PathBuf>,
+    /// `FERROBASE_BACKUP_TO`: the folder for archives, or `s3://bucket/prefix`.
+    pub to: Option<Depot>,
     /// `FERROBASE_BACKUP_RECIPIENT`: public keys, separated by commas; the owner of any of them can open an archive.
     pub recipients: Vec<Recipient>,
     /// `FERROBASE_BACKUP_KEEP`: how many archives stay in the folder; without it all do.
     pub keep: Option<NonZeroUsize>,
     /// `FERROBASE_BACKUP_EVERY`, such as `24h`: how often the server makes one; without it never.
     pub every: Option<Duration>,
+    /// `FERROBASE_BACKUP_LOG_EVERY`, such as `10s`: how often the server archives what has changed since, so that a restore may stop
+    /// at any moment; without it never.
+    pub log_every: Option<Duration>,
 }
 
 impl BackupConfig {
@@ -29,17 +31,26 @@ impl BackupConfig {
                 Err(error) => reader.problem(format!("FERROBASE_BACKUP_RECIPIENT: {error}")),
             }
         }
-        let to = reader.text(&["FERROBASE_BACKUP_TO"]).map(PathBuf::from);
-        let every = reader.text(&["FERROBASE_BACKUP_EVERY"]).and_then(|text| {
+        let place = reader.text(&["FERROBASE_BACKUP_TO"]);
+        let to = place.as_ref().and_then(|text| Depot::read(text, reader));
+        let mut duration = |name: &'static str, example: &str| {
+            let text = reader.text(&[name])?;
             let nanos = parse_go_duration(&text).and_then(|nanos| u64::try_from(nanos).ok()).filter(|nanos| *nanos > 0);
             if nanos.is_none() {
-                reader.problem("FERROBASE_BACKUP_EVERY must be a duration such as 24h");
+                reader.problem(format!("{name} must be a duration such as {example}"));
             }
             nanos.map(Duration::from_nanos)
-        });
+        };
+        let every = duration("FERROBASE_BACKUP_EVERY", "24h");
+        let log_every = duration("FERROBASE_BACKUP_LOG_EVERY", "10s");
+        if log_every.is_some() && reader.find(&["FERROBASE_BACKUP_EVERY"]).is_none() {
+            reader.problem(
+                "FERROBASE_BACKUP_LOG_EVERY needs FERROBASE_BACKUP_EVERY: a log is of use after a backup only",
+            );
+        }
         if every.is_some() {
-            if to.is_none() {
-                reader.problem("FERROBASE_BACKUP_EVERY needs FERROBASE_BACKUP_TO, the folder for archives");
+            if place.is_none() {
+                reader.problem("FERROBASE_BACKUP_EVERY needs FERROBASE_BACKUP_TO, the place for archives");
             }
             if reader.find(&["FERROBASE_BACKUP_RECIPIENT"]).is_none() {
                 reader.problem(
@@ -53,7 +64,7 @@ impl BackupConfig {
             }
         }
         let keep = reader.parse(&["FERROBASE_BACKUP_KEEP"], "a number of archives, at least 1");
-        Self { to, recipients, keep, every }
+        Self { to, recipients, keep, every, log_every }
     }
 }
 
@@ -80,6 +91,8 @@ mod tests {
         for name in ["BACKUP_TO", "BACKUP_RECIPIENT", "DATABASE_URL", "BACKUP_KEEP"] {
             assert!(problems.iter().any(|problem| problem.contains(name)), "{name}: {problems:?}");
         }
+        let problems = read(&[("FERROBASE_BACKUP_LOG_EVERY", "10s")]).expect_err("refused");
+        assert!(problems[0].contains("needs FERROBASE_BACKUP_EVERY"), "{problems:?}");
         for every in ["-1h", "0", "daily"] {
             assert!(
                 read(&[("FERROBASE_BACKUP_EVERY", every)]).expect_err("refused")[0].contains("such as 24h"),

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, SecondsFormat, Utc};
+
 use super::age::AgeError;
 use crate::embedded_pg::EmbeddedError;
 
@@ -44,8 +46,53 @@ pub enum BackupError {
          pg_default"
     )]
     Tablespaces,
+    #[error(
+        "the database has removed {file} of its log of changes before it was copied: try again when less is written"
+    )]
+    LogGone { file: String },
     #[error("the files of the database are in {}, which this command cannot read: run it on that machine as the user that runs the server", .dir.display())]
     Elsewhere { dir: PathBuf },
+    #[error(
+        "{} was made while no log of changes was archived (FERROBASE_BACKUP_LOG_EVERY), so there is nothing to go on with after \
+         it: restore it without --to",
+        .archive.display()
+    )]
+    NoLog { archive: PathBuf },
+    #[error("{} holds {made_at}, which is later than the moment asked for: use an older one", .archive.display())]
+    TooEarly { archive: PathBuf, made_at: DateTime<Utc> },
+    #[error(
+        "the archived log of changes ends {}: restore to that moment, or --to latest",
+        .at.map_or("with the backup".to_owned(), |at| format!("at {}", at.to_rfc3339_opts(SecondsFormat::Millis, true)))
+    )]
+    LogEnds { at: Option<DateTime<Utc>> },
+    #[error(
+        "a piece of the log of changes is missing before {before}: {}",
+        .after.map_or("use a later backup".to_owned(), |at| format!(
+            "--to {} is possible, or use a later backup", at.to_rfc3339_opts(SecondsFormat::Millis, true)
+        ))
+    )]
+    LogGap { after: Option<DateTime<Utc>>, before: String },
+    #[error(
+        "the log of changes was not archived for so long that the database has gone on without it: points in time begin anew"
+    )]
+    LogLost,
+    #[error("{name} gave up: {said}")]
+    Program { name: &'static str, said: String },
+    #[error(
+        "{} is a dump of a database that DATABASE_URL named: set DATABASE_URL to the database that it is to be restored to",
+        .archive.display()
+    )]
+    IsDump { archive: PathBuf },
+    #[error(
+        "{} is a copy of the embedded PostgreSQL's files, which cannot be put into the database of DATABASE_URL: restore it without \
+         that setting",
+        .archive.display()
+    )]
+    NoDump { archive: PathBuf },
+    #[error("the database has {tables} tables already: make an empty one, and restore into that")]
+    DatabaseNotEmpty { tables: i64 },
+    #[error("{place}: {reason}")]
+    Store { place: String, reason: String },
     #[error("the database refused: {0}")]
     Database(String),
     #[error("stopped before it was done; nothing was left behind")]

@@ -1,26 +1,35 @@
-//! The way back: an archive is read to its end and compared with its list, then unpacked beside the target, and only a whole
-//! copy takes the target's place.
+//! The way back: an archive is read to its end and compared with its list, then unpacked beside the target and brought to its moment by
+//! PostgreSQL, and only a whole copy takes the target's place.
 //!
 //! The cluster is put in place by one rename, at the very end. Files of objects only come in addition before that: their names hold
 //! their versions, so none takes the place of another, and those without a row are swept. So at each moment what is in place
 //! is whole, the former or the restored.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::archive::{self, Halt, Item, Manifest};
+use super::archive::{self, Item, Manifest};
+use super::depot::Depot;
 use super::error::BackupError;
-use super::{age::Identity, blocking, cluster, files, keys};
-use crate::embedded_pg::{EmbeddedOptions, Site};
+use super::halt::Halt;
+use super::log::{Moment, Piece, covering, parse_lsn};
+use super::{age::Identity, blocking, cluster, files, keys, log};
+use crate::embedded_pg::{self, EmbeddedError, EmbeddedOptions, EmbeddedPostgres, Passwords, Site};
 
 /// Where things are unpacked, below the data root and below the folder of files. The sweep and the next backup leave out
 /// what begins with a dot.
 const STAGING: &str = ".restoring";
+
+/// How long PostgreSQL may take for the log of changes.
+const RECOVERY_PATIENCE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// What it says where the log has no commit after the moment that was asked for.
+const NOTHING_LATER: &str = "recovery ended before configured recovery target was reached";
 
 /// Where an archive is brought back to.
 #[derive(Clone, Debug)]
@@ -32,10 +41,19 @@ pub struct Target {
     pub replace: bool,
 }
 
+/// The log of changes that is followed after the archive, and how far.
+#[derive(Clone, Debug)]
+pub struct LogFrom {
+    pub depot: Depot,
+    pub moment: Moment,
+}
+
 /// What was brought back.
 #[derive(Clone, Debug)]
 pub struct Restored {
     pub manifest: Manifest,
+    /// The moment that it was brought back to.
+    pub as_of: DateTime<Utc>,
     /// The folder of the cluster.
     pub cluster: PathBuf,
     /// Where the former cluster is now, if there was one.
@@ -46,8 +64,14 @@ pub struct Restored {
     pub keys: String,
 }
 
-/// Restores `archive`. Where it fails, is asked to stop or is killed, the target is as it was.
-pub async fn restore(archive: &Path, identities: &[Identity], target: &Target) -> Result<Restored, BackupError> {
+/// Restores `archive`, and what came after it where `log` is given. Where it fails, is asked to stop or is killed, the target is as
+/// it was.
+pub async fn restore(
+    archive: &Path,
+    identities: &[Identity],
+    target: &Target,
+    log: Option<&LogFrom>,
+) -> Result<Restored, BackupError> {
     let halt = Halt::default();
     let _given_up = halt.on_drop();
     if identities.is_empty() {
@@ -56,7 +80,14 @@ pub async fn restore(archive: &Path, identities: &[Identity], target: &Target) -
     let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), halt.clone());
     // Nothing is written before all of it was read once.
     let manifest = blocking(move || archive::read(&path, &keys, &asked, |_, _| Ok(()))).await?;
+    let pieces = match log {
+        Some(log) => pieces_after(archive, &manifest, log).await?,
+        None => Vec::new(),
+    };
     let site = Site::claim(&target.embedded).await?;
+    if manifest.dump {
+        return Err(BackupError::IsDump { archive: archive.to_owned() });
+    }
     if site.major != manifest.postgres {
         return Err(BackupError::OtherMajorVersion {
             archive: archive.to_owned(),
@@ -67,21 +98,52 @@ pub async fn restore(archive: &Path, identities: &[Identity], target: &Target) -
     if !target.replace {
         require_empty(&site, &target.files)?;
     }
-    let (path, identities, target, asked) = (archive.to_owned(), identities.to_vec(), target.clone(), halt.clone());
-    blocking(move || {
-        let staged = Staged::begin(site, &target.files)?;
-        let mut keys = String::new();
-        let manifest = archive::read(&path, &identities, &asked, |name, item| staged.take(name, item, &mut keys))?;
-        staged.put_in_place(manifest, keys)
+    // A killed restore may have left its PostgreSQL running.
+    embedded_pg::end_leftovers(&site.root.join(STAGING)).await?;
+    let (path, keys, asked) = (archive.to_owned(), identities.to_vec(), halt.clone());
+    let files = target.files.clone();
+    let (staged, mut restored_keys) = blocking(move || {
+        let staged = Staged::begin(site, &files)?;
+        let mut restored_keys = String::new();
+        archive::read(&path, &keys, &asked, |name, item| staged.take(name, item, &mut restored_keys))?;
+        staged.require_cluster()?;
+        Ok((staged, restored_keys))
     })
-    .await
+    .await?;
+    let staged = match log {
+        Some(log) => staged.take_pieces(&pieces, log, identities, &halt).await?,
+        None => staged,
+    };
+    let moment = log.map(|log| log.moment);
+    staged.recover(&target.embedded, moment).await?;
+    let as_of = match moment {
+        Some(Moment::At(time)) => time,
+        _ => pieces.last().map_or(manifest.made_at, |piece| piece.time),
+    };
+    blocking(move || staged.put_in_place(manifest, as_of, std::mem::take(&mut restored_keys))).await
 }
 
-/// Refuses a target with a database or files in it. What an interrupted restore has left is none.
+/// The pieces of the log that lead from the archive to the moment that is asked for.
+async fn pieces_after(archive: &Path, manifest: &Manifest, log: &LogFrom) -> Result<Vec<Piece>, BackupError> {
+    let no_log = || BackupError::NoLog { archive: archive.to_owned() };
+    let chain = manifest.chain.as_deref().ok_or_else(no_log)?;
+    if matches!(log.moment, Moment::At(time) if time < manifest.made_at) {
+        return Err(BackupError::TooEarly { archive: archive.to_owned(), made_at: manifest.made_at });
+    }
+    let from = parse_lsn(&manifest.stop_lsn).ok_or_else(no_log)?;
+    covering(&log.depot.names().await?, chain, from, log.moment)
+}
+
+/// Refuses a target with a database or files in it.
 fn require_empty(site: &Site, files: &Path) -> Result<(), BackupError> {
     if site.cluster().exists() {
         return Err(BackupError::NotEmpty { dir: site.root.clone(), what: "a database" });
     }
+    require_no_files(files)
+}
+
+/// Refuses a folder with files in it. What an interrupted restore has left is none.
+pub fn require_no_files(files: &Path) -> Result<(), BackupError> {
     let entries = || std::fs::read_dir(files).into_iter().flatten().flatten();
     let is_ours = entries().any(|entry| entry.file_name() == STAGING);
     if !is_ours && entries().any(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
@@ -95,43 +157,189 @@ struct Staged {
     site: Site,
     /// Below the data root: the cluster and the passwords.
     below_root: PathBuf,
-    files: PathBuf,
-    below_files: PathBuf,
+    files: Unpacked,
 }
 
 impl Drop for Staged {
     fn drop(&mut self) {
         // What stays behind is in nobody's way, and the next restore removes it.
         let _ = std::fs::remove_dir_all(&self.below_root);
-        let _ = std::fs::remove_dir_all(&self.below_files);
+    }
+}
+
+/// Files of objects that are unpacked and not in place yet; removed when dropped.
+pub struct Unpacked {
+    files: PathBuf,
+    below: PathBuf,
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.below);
+    }
+}
+
+/// A folder without what an interrupted restore has left in it.
+fn make_empty(folder: &Path) -> Result<(), BackupError> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(BackupError::io("cannot remove", folder)(error)),
+        _ => make_folders(folder),
+    }
+}
+
+impl Unpacked {
+    /// Below the folder of files.
+    pub fn begin(files: &Path) -> Result<Self, BackupError> {
+        make_folders(files)?;
+        let below = files.join(STAGING);
+        make_empty(&below)?;
+        Ok(Self { files: files.to_owned(), below })
+    }
+
+    /// Unpacks an entry. Files never change: one that is there already is the same.
+    pub fn take(&self, name: &str, content: &mut dyn Read) -> Result<(), BackupError> {
+        let path = self.below.join(name.split_once('/').map_or(name, |(_, rest)| rest));
+        path.parent().map_or(Ok(()), make_folders)?;
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            file => file
+                .and_then(|mut file| std::io::copy(content, &mut file).and_then(|_| sync_each(&file)))
+                .map_err(BackupError::io("cannot write", &path)),
+        }
+    }
+
+    /// Gives the files of objects their places. Yields how many there are.
+    pub fn put(&self) -> Result<usize, BackupError> {
+        sync_all(&self.below)?;
+        let owner = std::fs::metadata(&self.files).map_err(BackupError::io("cannot read", &self.files))?;
+        let mut count = 0;
+        let mut folders = vec![PathBuf::new()];
+        while let Some(inside) = folders.pop() {
+            let from = self.below.join(&inside);
+            let to = self.files.join(&inside);
+            make_folders(&to)?;
+            own_as(&to, &owner)?;
+            for entry in std::fs::read_dir(&from).map_err(BackupError::io("cannot read", &from))? {
+                let entry = entry.map_err(BackupError::io("cannot read", &from))?;
+                let kind = entry.file_type().map_err(BackupError::io("cannot read", entry.path()))?;
+                if kind.is_dir() {
+                    folders.push(inside.join(entry.file_name()));
+                } else {
+                    own_as(&entry.path(), &owner)?;
+                    rename(&entry.path(), &to.join(entry.file_name()))?;
+                    count += 1;
+                }
+            }
+            sync_folder(&to)?;
+        }
+        Ok(count)
     }
 }
 
 impl Staged {
     fn begin(site: Site, files: &Path) -> Result<Self, BackupError> {
-        let (below_root, below_files) = (site.root.join(STAGING), files.join(STAGING));
-        make_folders(files)?;
-        for folder in [&below_root, &below_files] {
-            match std::fs::remove_dir_all(folder) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(BackupError::io("cannot remove", folder)(error));
-                }
-                _ => make_folders(folder)?,
-            }
-        }
+        let below_root = site.root.join(STAGING);
+        make_empty(&below_root)?;
         site.own(&below_root)?;
-        Ok(Self { site, below_root, files: files.to_owned(), below_files })
+        Ok(Self { site, below_root, files: Unpacked::begin(files)? })
+    }
+
+    /// Unpacks what came after the archive.
+    async fn take_pieces(
+        mut self,
+        pieces: &[Piece],
+        log: &LogFrom,
+        identities: &[Identity],
+        halt: &Halt,
+    ) -> Result<Self, BackupError> {
+        for piece in pieces {
+            let local = log.depot.local(&piece.to_string(), &self.below_root).await?;
+            let (keys, asked, staged) = (identities.to_vec(), halt.clone(), self);
+            self = blocking(move || {
+                archive::read(local.path(), &keys, &asked, |name, item| staged.take_of_piece(name, item))?;
+                Ok(staged)
+            })
+            .await?;
+        }
+        Ok(self)
+    }
+
+    fn take_of_piece(&self, name: &str, item: Item<'_>) -> Result<(), BackupError> {
+        let Item::File(content) = item else { return Ok(()) };
+        match name.split_once('/') {
+            Some((files::FOLDER, _)) => self.files.take(name, content),
+            Some(("log", rest)) => {
+                let folder = self.below_root.join(cluster::FOLDER).join("pg_wal");
+                let written =
+                    log::put(&folder, rest, content).map_err(BackupError::io("cannot write below", &folder))?;
+                written.iter().try_for_each(|path| Ok(self.site.own(path)?))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Has PostgreSQL bring the copy to its moment, on a timeline of its own: what it writes from then on is no
+    /// continuation of the log that it came from.
+    async fn recover(&self, embedded: &EmbeddedOptions, moment: Option<Moment>) -> Result<(), BackupError> {
+        let db = self.below_root.join(cluster::FOLDER);
+        let signal = db.join("recovery.signal");
+        std::fs::write(&signal, "").map_err(BackupError::io("cannot write", &signal))?;
+        self.site.own(&signal)?;
+        // All of the log lies where PostgreSQL looks after it has asked in vain.
+        let mut settings = vec![
+            ("restore_command", "false".to_owned()),
+            ("recovery_target_timeline", "current".to_owned()),
+            ("recovery_target_action", "promote".to_owned()),
+            ("hot_standby", "off".to_owned()),
+        ];
+        if let Some(Moment::At(time)) = moment {
+            settings.push(("recovery_target_time", time.format("%Y-%m-%d %H:%M:%S%.6f+00").to_string()));
+        }
+        let options = |settings: &[(&str, String)]| EmbeddedOptions {
+            data_root: self.below_root.clone(),
+            port: 0,
+            bin_dir: embedded.bin_dir.clone(),
+            settings: settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+            passwords: Passwords::Keep,
+            patience: RECOVERY_PATIENCE,
+        };
+        let started = match EmbeddedPostgres::start(&options(&settings)).await {
+            // Nothing was committed between that moment and the end of the log, which lies behind it: the end is the same state.
+            Err(EmbeddedError::Start { reason, .. }) if reason.contains(NOTHING_LATER) => {
+                settings.retain(|(name, _)| *name != "recovery_target_time");
+                EmbeddedPostgres::start(&options(&settings)).await
+            }
+            started => started,
+        };
+        started?.stop().await;
+        for name in ["run", "extensions"] {
+            let _ = std::fs::remove_dir_all(self.below_root.join(name));
+        }
+        for name in ["postgres.log", "embedded.lock"] {
+            let _ = std::fs::remove_file(self.below_root.join(name));
+        }
+        Ok(())
+    }
+
+    fn require_cluster(&self) -> Result<(), BackupError> {
+        if self.below_root.join(cluster::FOLDER).join("PG_VERSION").is_file() {
+            return Ok(());
+        }
+        Err(BackupError::Io {
+            action: "there is no cluster in",
+            path: self.below_root.clone(),
+            source: ErrorKind::NotFound.into(),
+        })
     }
 
     /// Unpacks one entry.
     fn take(&self, name: &str, item: Item<'_>, keys: &mut String) -> Result<(), BackupError> {
-        let (folder, rest) = name.split_once('/').unwrap_or((name, ""));
+        let folder = name.split_once('/').map_or(name, |(folder, _)| folder);
         let is_of_cluster = folder == cluster::FOLDER;
-        let path = match folder {
-            files::FOLDER => self.below_files.join(rest),
-            _ => self.below_root.join(name),
-        };
+        let path = self.below_root.join(name);
         match item {
+            Item::Folder if folder == files::FOLDER => {}
+            Item::File(content) if folder == files::FOLDER => self.files.take(name, content)?,
             Item::Folder => {
                 make_folders(&path)?;
                 if is_of_cluster {
@@ -161,18 +369,10 @@ impl Staged {
         Ok(())
     }
 
-    fn put_in_place(self, manifest: Manifest, keys: String) -> Result<Restored, BackupError> {
+    fn put_in_place(self, manifest: Manifest, as_of: DateTime<Utc>, keys: String) -> Result<Restored, BackupError> {
         let db = self.below_root.join(cluster::FOLDER);
-        if !db.join("PG_VERSION").is_file() {
-            return Err(BackupError::Io {
-                action: "there is no cluster in",
-                path: self.below_root.clone(),
-                source: ErrorKind::NotFound.into(),
-            });
-        }
         sync_all(&self.below_root)?;
-        sync_all(&self.below_files)?;
-        let files = self.put_files()?;
+        let files = self.files.put()?;
         // With both passwords there a start finds the one that holds, whichever cluster it meets.
         let passwords = self.site.password_files();
         let staged = passwords.each_ref().map(|file| self.below_root.join(file.file_name().unwrap_or_default()));
@@ -202,33 +402,7 @@ impl Staged {
             }
         }
         sync_folder(&self.site.root)?;
-        Ok(Restored { manifest, cluster: target, former, files, keys })
-    }
-
-    /// Gives the files of objects their places. Yields how many there are.
-    fn put_files(&self) -> Result<usize, BackupError> {
-        let owner = std::fs::metadata(&self.files).map_err(BackupError::io("cannot read", &self.files))?;
-        let mut count = 0;
-        let mut folders = vec![PathBuf::new()];
-        while let Some(inside) = folders.pop() {
-            let from = self.below_files.join(&inside);
-            let to = self.files.join(&inside);
-            make_folders(&to)?;
-            own_as(&to, &owner)?;
-            for entry in std::fs::read_dir(&from).map_err(BackupError::io("cannot read", &from))? {
-                let entry = entry.map_err(BackupError::io("cannot read", &from))?;
-                let kind = entry.file_type().map_err(BackupError::io("cannot read", entry.path()))?;
-                if kind.is_dir() {
-                    folders.push(inside.join(entry.file_name()));
-                } else {
-                    own_as(&entry.path(), &owner)?;
-                    rename(&entry.path(), &to.join(entry.file_name()))?;
-                    count += 1;
-                }
-            }
-            sync_folder(&to)?;
-        }
-        Ok(count)
+        Ok(Restored { manifest, as_of, cluster: target, former, files, keys })
     }
 }
 

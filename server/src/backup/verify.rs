@@ -2,13 +2,15 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use md5::{Digest, Md5};
 use tokio_postgres::{Client, NoTls};
 
 use super::error::BackupError;
+use super::halt::Halt;
 use super::restore::{Restored, Target, restore};
-use super::{Identity, blocking, cluster};
+use super::{Identity, blocking, cluster, dump, inspect};
 use crate::embedded_pg::{EmbeddedOptions, EmbeddedPostgres, Passwords, Site};
 use crate::storage::Place;
 
@@ -77,9 +79,47 @@ pub async fn verify(
     let scratch = Scratch::claim(&embedded).await?;
     let files = scratch.folder.join("storage");
     let target = Target { embedded: embedded.clone(), files: files.clone(), replace: false };
-    let restored = restore(archive, identities, &target).await?;
+    let restored = restore(archive, identities, &target, None).await?;
     let running = EmbeddedPostgres::start(&embedded).await?;
     let outcome = examine(&running.admin_url, restored, &files).await;
+    running.discard().await;
+    outcome
+}
+
+/// The same for a dump, which `pg_restore` (told the URL) brings into an empty PostgreSQL.
+pub async fn verify_dump(
+    archive: &Path,
+    identities: &[Identity],
+    scratch: &Path,
+    bin_dir: Option<PathBuf>,
+    pg_restore: impl FnOnce(&str) -> Result<Command, BackupError>,
+) -> Result<Proof, BackupError> {
+    let halt = Halt::default();
+    let _given_up = halt.on_drop();
+    let manifest = inspect(archive, identities).await?;
+    let embedded = EmbeddedOptions {
+        data_root: scratch.to_owned(),
+        port: 0,
+        bin_dir,
+        passwords: Passwords::Keep,
+        ..EmbeddedOptions::default()
+    };
+    let scratch = Scratch::claim(&embedded).await?;
+    let files = scratch.folder.join("storage");
+    let running = EmbeddedPostgres::start(&embedded).await?;
+    let outcome = async {
+        let (client, connection) = tokio_postgres::connect(&running.admin_url, NoTls).await?;
+        tokio::spawn(connection);
+        let (count, keys) = dump::prepare(archive, identities, &halt, &client, &files).await?;
+        let mut command = pg_restore(&running.admin_url)?;
+        command.args(["--exit-on-error", "--single-transaction", "--no-password"]);
+        dump::feed(archive, identities, &halt, command).await?;
+        let as_of = manifest.made_at;
+        let cluster = running.cluster.clone();
+        let restored = Restored { manifest, as_of, cluster, former: None, files: count, keys };
+        examine(&running.admin_url, restored, &files).await
+    }
+    .await;
     running.discard().await;
     outcome
 }

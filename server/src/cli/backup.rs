@@ -9,8 +9,11 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use super::database::{Database, block_on};
+use super::project::Programs;
 use super::stop::Stop;
-use crate::backup::{self, Backup, BackupConfig, BackupError, Contents, Files, Identity, Recipient, State};
+use crate::backup::{
+    self, Backup, BackupConfig, BackupError, Contents, Depot, Files, Identity, Local, Recipient, State,
+};
 use crate::config::{Reader, Source};
 use crate::embedded_pg::{EmbeddedOptions, Passwords};
 use crate::storage::{BackendConfig, Mode, StorageConfig};
@@ -20,13 +23,13 @@ use crate::storage::{BackendConfig, Mode, StorageConfig};
 pub struct BackupArgs {
     #[command(subcommand)]
     command: Option<BackupCommand>,
-    /// The folder for the archive [default: FERROBASE_BACKUP_TO]
-    #[arg(long, value_name = "FOLDER")]
-    to: Option<PathBuf>,
+    /// The place for the archive, a folder or s3://bucket/prefix [default: FERROBASE_BACKUP_TO]
+    #[arg(long, value_name = "PLACE")]
+    to: Option<String>,
     /// A public key whose owner can open it; may be repeated [default: FERROBASE_BACKUP_RECIPIENT]
     #[arg(long, value_name = "age1…")]
     recipient: Vec<String>,
-    /// Keep so many archives in that folder and remove older ones; the last proved one stays [default:
+    /// Keep so many archives in that place and remove older ones; the last proved one stays [default:
     /// FERROBASE_BACKUP_KEEP]
     #[arg(long, value_name = "NUMBER")]
     keep: Option<NonZeroUsize>,
@@ -41,8 +44,8 @@ enum BackupCommand {
     },
     /// Prove a backup: restore it aside, count its rows, compare the hashes of its files, and remove that again
     Verify {
-        /// The archive that 'ferrobase backup' has made
-        archive: PathBuf,
+        /// The archive that 'ferrobase backup' has made, a file or s3://bucket/prefix/name
+        archive: String,
         /// The file of the private key [default: FERROBASE_BACKUP_IDENTITY_FILE]
         #[arg(long, value_name = "FILE")]
         identity: Option<PathBuf>,
@@ -64,12 +67,15 @@ pub fn run(args: BackupArgs, source: &Source) -> anyhow::Result<()> {
 
 fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
     let mut reader = Reader::new(source);
-    embedded_only(&reader)?;
+    let external = reader.text(&["DATABASE_URL"]);
     let data_dir = PathBuf::from(reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase"));
     let config = BackupConfig::read(&mut reader);
+    let given = args.to.as_ref().and_then(|text| Depot::read(text, &mut reader));
     let config = reader.finish(config)?;
-    let folder = args.to.clone().or(config.to);
-    let folder = folder.context("where to? Name a folder, best on another disk, by --to or FERROBASE_BACKUP_TO")?;
+    let depot = given.or(config.to);
+    let depot = depot.context(
+        "where to? Name a folder, best on another disk, or s3://bucket/prefix by --to or FERROBASE_BACKUP_TO",
+    )?;
     let mut recipients = args.recipient.iter().map(|text| text.parse()).collect::<Result<Vec<Recipient>, _>>()?;
     if recipients.is_empty() {
         recipients = config.recipients;
@@ -79,20 +85,33 @@ fn back_up(args: &BackupArgs, source: &Source) -> anyhow::Result<()> {
     let keys = backup::keys::collect(source);
     // The server's requests go first.
     let _ = rustix::process::nice(10);
-    let made = block_on(Database::with(source, async |logins| {
+    let (made, removed) = block_on(Database::with(source, async |logins| {
         let contents = Contents { admin_url: logins.admin_url, files: files.clone(), keys };
-        Ok(backup::make(&contents, &folder, &recipients).await?)
+        let made = match &external {
+            None => backup::make(&contents, &depot, &recipients).await?,
+            Some(url) => {
+                let programs = Programs::for_dump(url, backup::major_of(url).await?)?;
+                backup::make_dump(&contents, programs.command("pg_dump"), &depot, &recipients).await?
+            }
+        };
+        State::record_made(&data_dir, Backup::new(&made.archive, made.made_at).in_chain(made.chain.clone()))?;
+        let removed = backup::retain(&depot, keep, &data_dir).await?;
+        Ok((made, removed))
     }))?;
-    State::record_made(&data_dir, Backup::new(&made.archive, made.made_at))?;
-    let removed = backup::retain(&folder, keep, &data_dir)?;
+    let external = external.is_some();
     let mut text = format!(
         "{}: {} MiB, the database and {} files as of {}\n",
-        made.archive.display(),
+        made.archive,
         made.size.div_ceil(1 << 20),
         made.files,
         made.made_at.format("%Y-%m-%d %H:%M:%S UTC")
     );
-    text.extend(removed.iter().map(|old| format!("removed {}\n", old.display())));
+    text.extend(removed.iter().map(|old| format!("removed {old}\n")));
+    if external {
+        text.push_str(
+            "it is a dump of the database that DATABASE_URL names: restores to a point in time are its provider's, who has its log\n",
+        );
+    }
     if let Files::Elsewhere(place) = files {
         text.push_str(&format!(
             "the files of objects are not in it: they are in {place}, which has versions and copies of its own\n"
@@ -109,19 +128,37 @@ pub fn files(backend: &BackendConfig) -> Files {
     }
 }
 
-fn verify(archive: &Path, identity: Option<&Path>, scratch: Option<PathBuf>, source: &Source) -> anyhow::Result<()> {
+fn verify(archive: &str, identity: Option<&Path>, scratch: Option<PathBuf>, source: &Source) -> anyhow::Result<()> {
     let identities = identities(identity, source)?;
-    let embedded = embedded(source)?;
+    let embedded = binaries(source);
     let scratch = scratch.map_or_else(|| embedded.data_root.join("verify"), |folder| folder.join("ferrobase-verify"));
-    let proof = block_on(async {
+    let (proof, full_name) = block_on(async {
         let stop = Stop::watch()?;
-        let work = backup::verify(archive, &identities, &scratch, embedded.bin_dir.clone());
-        Ok(stop.before(work).await.ok_or(BackupError::Stopped)??)
+        let work = async {
+            let (local, full_name) = local(archive, &embedded.data_root, source).await?;
+            let manifest = backup::inspect(local.path(), &identities).await?;
+            let bin_dir = embedded.bin_dir.clone();
+            let proof = if manifest.dump {
+                let major = manifest.postgres.parse().unwrap_or(0);
+                // Looked for before a scratch database is started.
+                Programs::restore(major)?;
+                let connected = |url: &str| {
+                    let programs = Programs::for_restore(url, major);
+                    let command = programs.map(|programs| programs.command("pg_restore"));
+                    command.map_err(|error| BackupError::Database(error.to_string()))
+                };
+                backup::verify_dump(local.path(), &identities, &scratch, bin_dir, connected).await?
+            } else {
+                backup::verify(local.path(), &identities, &scratch, bin_dir).await?
+            };
+            Ok::<_, anyhow::Error>((proof, full_name))
+        };
+        stop.before(work).await.ok_or(BackupError::Stopped)?
     })?;
     let manifest = &proof.restored.manifest;
     let mut text = format!(
         "{}: {} tables with {} rows and {} files, as of {}\n",
-        archive.display(),
+        archive,
         proof.tables,
         proof.rows,
         proof.files,
@@ -134,18 +171,24 @@ fn verify(archive: &Path, identity: Option<&Path>, scratch: Option<PathBuf>, sou
     super::print_all(&text)?;
     let count = proof.differences.len();
     anyhow::ensure!(count == 0, "{count} thing(s) did not come back as they were: make another backup and verify that");
-    State::record_proved(&embedded.data_root, Backup::new(archive, manifest.made_at))?;
+    State::record_proved(&embedded.data_root, Backup::new(&full_name, manifest.made_at))?;
     super::print_all("proved: all of it came back\n")
 }
 
-/// An external database is its provider's to copy.
-fn embedded_only(reader: &Reader<'_>) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        reader.text(&["DATABASE_URL"]).is_none(),
-        "DATABASE_URL names a database that ferrobase does not run: back it up with pg_dump or by its provider's means (points in \
-         time are the provider's), and copy the folder of files after that"
-    );
-    Ok(())
+/// The file of an archive that is named on the command line, and its full name; `room` is for a copy of one in a bucket.
+pub async fn local(archive: &str, room: &Path, source: &Source) -> anyhow::Result<(Local, String)> {
+    let (depot, name) = depot_of(archive, source)?;
+    std::fs::create_dir_all(room).with_context(|| format!("cannot create {}", room.display()))?;
+    Ok((depot.local(&name, room).await?, depot.full_name(&name)))
+}
+
+/// Where an archive lies, and its name there.
+pub fn depot_of(archive: &str, source: &Source) -> anyhow::Result<(Depot, String)> {
+    let (place, name) = archive.rsplit_once('/').unwrap_or((".", archive));
+    let place = if place.is_empty() { "/" } else { place };
+    let mut reader = Reader::new(source);
+    let depot = Depot::read(place, &mut reader);
+    Ok((reader.finish(depot)?.context("that is no place")?, name.to_owned()))
 }
 
 fn make_key(file: &Path) -> anyhow::Result<()> {
@@ -173,16 +216,15 @@ pub fn identities(given: Option<&Path>, source: &Source) -> anyhow::Result<Vec<I
 }
 
 /// The embedded PostgreSQL of the settings, on any port.
-pub fn embedded(source: &Source) -> anyhow::Result<EmbeddedOptions> {
+pub fn binaries(source: &Source) -> EmbeddedOptions {
     let reader = Reader::new(source);
-    embedded_only(&reader)?;
-    Ok(EmbeddedOptions {
+    EmbeddedOptions {
         data_root: PathBuf::from(reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase")),
         port: 0,
         bin_dir: reader.text(&["PG_BIN_DIR"]).map(PathBuf::from),
         passwords: Passwords::Keep,
         ..EmbeddedOptions::default()
-    })
+    }
 }
 
 pub fn storage(source: &Source) -> anyhow::Result<StorageConfig> {

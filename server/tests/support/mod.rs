@@ -5,6 +5,7 @@
 
 pub mod alone;
 pub mod cluster;
+pub mod commands;
 pub mod dump;
 pub mod house;
 pub mod outside;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::database::{Database, block_on};
 use crate::app::Settings;
-use crate::backup::{Backup, BackupConfig, State};
+use crate::backup::{Backup, BackupConfig, LogState, State};
 use crate::config::{Reader, Source};
 
 /// One line of the report.
@@ -57,6 +57,7 @@ pub fn run(args: &DoctorArgs, source: &Source) -> anyhow::Result<()> {
         Err(error) => findings.push(Finding::Problem(format!("{error:#}"))),
     }
     findings.extend(backups(source));
+    findings.extend(points_in_time(source));
     super::print_all(&if args.json { as_json(&findings) } else { as_lines(&findings) })?;
     let problems = findings.iter().filter(|finding| matches!(finding, Finding::Problem(_))).count();
     anyhow::ensure!(problems == 0, "{problems} problem(s) found");
@@ -110,6 +111,30 @@ fn backups(source: &Source) -> Option<Finding> {
             days(made)
         )),
         (None, None) => Finding::Note("backups: none was made yet (ferrobase backup)".to_owned()),
+    })
+}
+
+/// A log that is archived later than this has met some trouble.
+const LOG_WITHIN_MINUTES: i64 = 15;
+
+/// Up to when a restore may choose its moment, where the settings ask for that.
+fn points_in_time(source: &Source) -> Option<Finding> {
+    let reader = Reader::new(source);
+    reader.text(&["FERROBASE_BACKUP_LOG_EVERY"])?;
+    let data_dir = reader.text_or(&["FERROBASE_DATA_DIR"], ".ferrobase");
+    let Some(log) = LogState::read(Path::new(&data_dir)) else {
+        return Some(Finding::Note("points in time: the log of changes was not archived yet".to_owned()));
+    };
+    let has_archive =
+        State::read(Path::new(&data_dir)).made.is_some_and(|made| made.chain.as_ref() == Some(&log.chain));
+    let minutes = (Utc::now() - log.reached).num_minutes();
+    Some(match (has_archive, minutes) {
+        (false, _) => Finding::Note("points in time: the archive that the log goes on from is not made yet".to_owned()),
+        (true, ..=LOG_WITHIN_MINUTES) => Finding::Good(format!("points in time: up to {}", log.reached.to_rfc3339())),
+        (true, _) => Finding::Note(format!(
+            "points in time: up to {} only ({minutes} minutes ago; the server's log says why)",
+            log.reached.to_rfc3339()
+        )),
     })
 }
 

@@ -30,6 +30,7 @@ pub use functions::FunctionsCommand;
 pub use import::ImportArgs;
 pub use inspect::InspectCommand;
 pub use migration::MigrationCommand;
+pub use programs::Programs;
 pub use start::{StartArgs, StatusArgs, StopArgs};
 pub use test::TestArgs;
 pub use token::TokenArgs;

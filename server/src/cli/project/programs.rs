@@ -29,6 +29,11 @@ impl Programs {
         Self::of(find("psql", OLDEST_PSQL, major)?, url)
     }
 
+    /// Those with a `pg_restore` that reads dumps of version `major`, for the database at `url`.
+    pub fn for_restore(url: &str, major: u32) -> anyhow::Result<Self> {
+        Self::of(find("pg_restore", major, major)?, url)
+    }
+
     /// `pg_restore` of `major` or later, which writes a dump out as SQL and connects to nothing.
     pub fn restore(major: u32) -> anyhow::Result<Command> {
         Ok(Command::new(find("pg_restore", major, major)?.join("pg_restore")))

@@ -1,0 +1,307 @@
+//! Writes pieces: what the log has grown by since the last one, and the files of objects that came with it.
+//!
+//! What is on the disk of the log never changes again, so it is read from PostgreSQL's own files, which the slot keeps for us.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use tokio_postgres::{Client, NoTls};
+
+use super::known::Known;
+use super::segments::Stretch;
+use super::{Piece, SLOT, entry_name, of_chain, parse_lsn};
+use crate::backup::age::Recipient;
+use crate::backup::archive::Writer;
+use crate::backup::depot::Depot;
+use crate::backup::error::BackupError;
+use crate::backup::halt::Halt;
+use crate::backup::{blocking, files};
+use crate::storage::Archiving;
+
+/// So much of the log goes into a piece.
+const PIECE: u64 = 256 << 20;
+/// While nothing happens, a piece says so now and then: a restore may stop at a moment that is covered.
+const IDLE: Duration = Duration::from_secs(300);
+/// How much of the log waits for an archive that cannot be reached, before the database goes on without it.
+const WAITING: &str = "4GB";
+/// Of the time, at most one part in so many goes into looking for new files.
+const LOOKING: u32 = 50;
+
+/// What was archived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub piece: Piece,
+    /// Whether more is there already.
+    pub is_behind: bool,
+}
+
+/// Follows the log of one cluster; one of them does.
+pub struct Follower {
+    client: Client,
+    chain: String,
+    /// Everything before it is archived.
+    at: u64,
+    timeline: u32,
+    segment: u64,
+    /// PostgreSQL's folder of the log.
+    log: PathBuf,
+    files: Option<LogFiles>,
+    last: Option<Instant>,
+    /// Everything committed before it is archived.
+    reached: DateTime<Utc>,
+    looked_for: Duration,
+}
+
+/// The files of objects. While this is held, servers leave those in place that are not archived yet.
+pub struct LogFiles {
+    root: PathBuf,
+    archiving: Archiving,
+    /// And the chain that it is true of.
+    known: Option<(String, Known)>,
+}
+
+impl LogFiles {
+    /// Holds the files below `root`.
+    pub fn hold(root: &Path) -> Result<Self, BackupError> {
+        let archiving = Archiving::begin(root).map_err(BackupError::io("cannot hold", root))?;
+        Ok(Self { root: root.to_owned(), archiving, known: None })
+    }
+
+    fn go_on(&mut self, chain: &str) -> Result<(), BackupError> {
+        if self.known.as_ref().is_some_and(|(known, _)| known == chain) {
+            return Ok(());
+        }
+        let since = self.archiving.go_on(chain).map_err(BackupError::io("cannot write below", &self.root))?;
+        self.known = Some((chain.to_owned(), Known::new(&self.root, since)));
+        Ok(())
+    }
+
+    fn look(&mut self) -> std::io::Result<Vec<String>> {
+        self.known.as_mut().map_or(Ok(Vec::new()), |(_, known)| known.look())
+    }
+
+    fn forget(&mut self, names: &[String]) {
+        if let Some((_, known)) = &mut self.known {
+            known.forget(names);
+        }
+    }
+}
+
+impl Follower {
+    /// Goes on where `depot` ends, or begins a new chain, for which an archive has to be made.
+    /// Takes `files` once it does; [`Self::end`] gives them back.
+    pub async fn start(admin_url: &str, files: &mut Option<LogFiles>, depot: &Depot) -> Result<Self, BackupError> {
+        let (client, connection) = tokio_postgres::connect(admin_url, NoTls).await?;
+        tokio::spawn(connection);
+        client.batch_execute("set statement_timeout = 0; set idle_session_timeout = 0").await?;
+        let about = "select current_setting('data_directory'), pg_size_bytes(current_setting('wal_segment_size')), \
+                     current_setting('max_slot_wal_keep_size') = '-1'";
+        let row = client.query_one(about, &[]).await?;
+        let (data_dir, segment, is_unbounded): (String, i64, bool) = (row.get(0), row.get(1), row.get(2));
+        if is_unbounded {
+            // A disk that fills up because of us would be worse than points in time that are lost.
+            client.batch_execute(&format!("alter system set max_slot_wal_keep_size = '{WAITING}'")).await?;
+            client.batch_execute("select pg_reload_conf()").await?;
+        }
+        let now = Utc::now();
+        let (chain, at, reached) = match resume(&client, depot, now).await? {
+            Some(found) => found,
+            None => begin_chain(&client).await.map(|(chain, at)| (chain, at, now))?,
+        };
+        if let Some(files) = files {
+            files.go_on(&chain)?;
+        }
+        Ok(Self {
+            client,
+            chain,
+            at,
+            timeline: 0,
+            segment: u64::try_from(segment).unwrap_or(16 << 20),
+            log: PathBuf::from(data_dir).join("pg_wal"),
+            files: files.take(),
+            last: None,
+            reached,
+            looked_for: Duration::ZERO,
+        })
+    }
+
+    /// Yields the files, which stay held.
+    pub fn end(self) -> Option<LogFiles> {
+        self.files
+    }
+
+    /// The chain that an archive has to belong to.
+    pub fn chain(&self) -> &str {
+        &self.chain
+    }
+
+    /// How long to wait at least before the next step.
+    pub fn pause(&self) -> Duration {
+        self.looked_for * LOOKING
+    }
+
+    /// Archives what has come; `None` where nothing has, and that was said a short while ago.
+    pub async fn step(&mut self, depot: &Depot, recipients: &[Recipient]) -> Result<Option<Step>, BackupError> {
+        // Whatever was committed before this is in the log by the time that its end is asked for.
+        let time = Utc::now();
+        let state = "select pg_current_wal_flush_lsn()::text, pg_walfile_name(pg_current_wal_flush_lsn()), \
+                     coalesce((select wal_status <> 'lost' from pg_replication_slots where slot_name = $1), false)";
+        let row = self.client.query_one(state, &[&self.slot()]).await?;
+        let (flushed, file, is_kept): (String, String, bool) = (row.get(0), row.get(1), row.get(2));
+        if !is_kept {
+            return Err(BackupError::LogLost);
+        }
+        let flushed = parse_lsn(&flushed).unwrap_or(self.at);
+        self.timeline = file.get(..8).and_then(|text| u32::from_str_radix(text, 16).ok()).unwrap_or(self.timeline);
+        let end = flushed.min(self.at + PIECE).max(self.at);
+        let is_behind = end < flushed;
+        let (new, looked_at) = self.look().await?;
+        let is_idle = end == self.at && new.is_empty();
+        if is_idle && self.last.is_some_and(|last| last.elapsed() < IDLE) {
+            self.cover(looked_at)?;
+            return Ok(None);
+        }
+        // Without the rest of the log no later moment is covered than before.
+        let time = if is_behind { self.reached + chrono::Duration::milliseconds(1) } else { time };
+        let piece = Piece { time, chain: self.chain.clone(), start: self.at, end };
+        if let Err(error) = self.write(&piece, new.clone(), depot, recipients).await {
+            if let Some(objects) = &mut self.files {
+                objects.forget(&new);
+            }
+            return Err(error);
+        }
+        self.at = end;
+        self.last = Some(Instant::now());
+        self.reached = time;
+        self.cover(looked_at)?;
+        // The log may go that is archived for good.
+        let advance = "select pg_replication_slot_advance($1, $2::text::pg_lsn)";
+        self.client.query_one(advance, &[&self.slot(), &format!("{:X}/{:X}", end >> 32, end & 0xffff_ffff)]).await?;
+        Ok(Some(Step { piece, is_behind }))
+    }
+
+    fn slot(&self) -> String {
+        format!("{SLOT}{}", self.chain)
+    }
+
+    /// Names of new files, and when the look for them began, in seconds since 1970.
+    async fn look(&mut self) -> Result<(Vec<String>, i64), BackupError> {
+        let begun = Utc::now().timestamp();
+        let Some(mut objects) = self.files.take() else { return Ok((Vec::new(), begun)) };
+        let started = Instant::now();
+        let (objects, found) = blocking(move || {
+            let found = objects.look();
+            Ok((objects, found))
+        })
+        .await?;
+        self.looked_for = started.elapsed();
+        let root = objects.root.clone();
+        self.files = Some(objects);
+        found.map(|found| (found, begun)).map_err(BackupError::io("cannot read", root))
+    }
+
+    /// Lets servers remove files from before `looked_at`.
+    fn cover(&mut self, looked_at: i64) -> Result<(), BackupError> {
+        let Some(objects) = &mut self.files else { return Ok(()) };
+        objects.archiving.cover(&self.chain, looked_at).map_err(BackupError::io("cannot write below", &objects.root))
+    }
+
+    async fn write(
+        &self,
+        piece: &Piece,
+        new: Vec<String>,
+        depot: &Depot,
+        recipients: &[Recipient],
+    ) -> Result<(), BackupError> {
+        let name = piece.to_string();
+        let halt = Halt::default();
+        let _given_up = halt.on_drop();
+        let (sink, arrival) = depot.begin(&name, &halt).await?;
+        let mut writer = match Writer::create(sink, &depot.full_name(&name), recipients, &halt) {
+            Ok(writer) => writer,
+            Err(error) => return arrival.confirm(Err(error)).await,
+        };
+        let manifest = writer.manifest();
+        manifest.made_at = piece.time;
+        manifest.chain = Some(self.chain.clone());
+        let stretch = Stretch::new(&self.log, self.timeline, self.segment, piece.start, piece.end);
+        let entry = entry_name(self.timeline, self.segment, piece.start);
+        let (length, root) = (piece.end - piece.start, self.files.as_ref().map(|objects| objects.root.clone()));
+        let written = blocking(move || {
+            if length > 0 {
+                writer.stream(&entry, length, stretch)?;
+            }
+            if let Some(root) = root.filter(|_| !new.is_empty()) {
+                writer.stop_compressing()?;
+                for file in &new {
+                    writer.file(&format!("{}/{file}", files::FOLDER), &root.join(file))?;
+                }
+            }
+            writer.finish()
+        })
+        .await;
+        arrival.confirm(written).await.map(drop)
+    }
+}
+
+/// The chain of the slot that is there, and where and when its pieces end; `None` where it cannot be gone on with.
+async fn resume(
+    client: &Client,
+    depot: &Depot,
+    now: DateTime<Utc>,
+) -> Result<Option<(String, u64, DateTime<Utc>)>, BackupError> {
+    let slots = "select slot_name::text, coalesce(restart_lsn::text, ''), wal_status <> 'lost' from pg_replication_slots \
+                 where slot_type = 'physical' and starts_with(slot_name, $1) order by 1";
+    let mut found = None;
+    let mut names = None;
+    for row in client.query(slots, &[&SLOT]).await? {
+        let (slot, kept, is_kept): (String, String, Option<bool>) = (row.get(0), row.get(1), row.get(2));
+        let chain = slot.trim_start_matches(SLOT).to_owned();
+        let names = match &mut names {
+            Some(names) => names,
+            unknown => unknown.insert(depot.names().await?),
+        };
+        let pieces = of_chain(names, &chain);
+        let archived = pieces.iter().map(|piece| piece.end).max();
+        // Where there is no piece, there is no archive of that chain either.
+        let reached = pieces.last().map_or(now, |piece| piece.time);
+        let kept = parse_lsn(&kept);
+        // Pieces that somebody has removed leave a gap as well.
+        let goes_on = match (archived, kept) {
+            (Some(archived), Some(kept)) => (archived >= kept).then_some(archived),
+            (None, kept) => kept,
+            _ => None,
+        };
+        match goes_on.filter(|_| is_kept == Some(true) && found.is_none()) {
+            Some(at) => found = Some((chain, at, reached)),
+            None => drop(client.query_one("select pg_drop_replication_slot($1)", &[&slot]).await?),
+        }
+    }
+    Ok(found)
+}
+
+async fn begin_chain(client: &Client) -> Result<(String, u64), BackupError> {
+    let mut bytes = [0; 8];
+    OsRng
+        .try_fill_bytes(&mut bytes)
+        .map_err(|error| BackupError::io("cannot read", "/dev/urandom")(std::io::Error::other(error)))?;
+    let chain = hex::encode(bytes);
+    let slot = format!("{SLOT}{chain}");
+    client.query_one("select pg_create_physical_replication_slot($1, true)", &[&slot]).await?;
+    let begin = "select restart_lsn::text from pg_replication_slots where slot_name = $1";
+    let begin: String = client.query_one(begin, &[&slot]).await?.get(0);
+    Ok((chain, parse_lsn(&begin).ok_or(BackupError::LogLost)?))
+}
+
+/// Has the database keep no log any more for an archive that nobody writes.
+pub async fn forget_slots(admin_url: &str) -> Result<(), BackupError> {
+    let (client, connection) = tokio_postgres::connect(admin_url, NoTls).await?;
+    tokio::spawn(connection);
+    let drop = "select pg_drop_replication_slot(slot_name) from pg_replication_slots \
+                where slot_type = 'physical' and not active and starts_with(slot_name, $1)";
+    client.query(drop, &[&SLOT]).await?;
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Which files of objects are archived already. Files never change, so each is copied once.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// How far clocks of disk and system may be apart, in seconds; a file that is copied twice does no harm.
+const MARGIN: i64 = 60;
+
+/// What is known of the files below a folder.
+pub struct Known {
+    root: PathBuf,
+    /// Hashes of names: with so many files names take much room.
+    seen: Option<HashSet<u64>>,
+    hasher: RandomState,
+    /// Files that have changed since were not archived, as far as an earlier server knew; seconds since 1970.
+    since: Option<i64>,
+}
+
+impl Known {
+    /// Of `root`, where everything before `since` is archived, or will be by an archive of all.
+    pub fn new(root: &Path, since: Option<i64>) -> Self {
+        Self { root: root.to_owned(), seen: None, hasher: RandomState::new(), since }
+    }
+
+    /// Names of files that came since the last look. They count as known from then on.
+    pub fn look(&mut self) -> io::Result<Vec<String>> {
+        let mut new = Vec::new();
+        let mut seen = HashSet::new();
+        let mut folders = vec![String::new()];
+        while let Some(inside) = folders.pop() {
+            let folder = self.root.join(&inside);
+            let entries = match std::fs::read_dir(&folder) {
+                // An empty one goes with its last file.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries?,
+            };
+            for entry in entries {
+                let entry = entry?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                // Our own files, and parts of uploads that are not objects yet.
+                if inside.is_empty() && name.starts_with('.') {
+                    continue;
+                }
+                let path = if inside.is_empty() { name } else { format!("{inside}/{name}") };
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push(path),
+                    Ok(kind) if kind.is_file() => {
+                        let hash = self.hasher.hash_one(&path);
+                        seen.insert(hash);
+                        let is_new = match &self.seen {
+                            Some(known) => !known.contains(&hash),
+                            None => self.since.is_some_and(|since| {
+                                entry.metadata().is_ok_and(|metadata| metadata.ctime() >= since - MARGIN)
+                            }),
+                        };
+                        if is_new {
+                            new.push(path);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.seen = Some(seen);
+        Ok(new)
+    }
+
+    /// Has the next look find these again: they did not get into the archive.
+    pub fn forget(&mut self, names: &[String]) {
+        if let Some(seen) = &mut self.seen {
+            for name in names {
+                seen.remove(&self.hasher.hash_one(name));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_is_new_once_and_again_if_it_was_not_archived() {
+        let root = tempfile::tempdir().expect("a folder");
+        let put = |name: &str| {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, "x").expect("a file");
+        };
+        put("b/old/1");
+        let mut known = Known::new(root.path(), None);
+        assert_eq!(known.look().expect("a look"), [""; 0], "an archive of all has it");
+        put("b/new/2");
+        put(".parts/u/3");
+        assert_eq!(known.look().expect("a look"), ["b/new/2"]);
+        assert_eq!(known.look().expect("a look"), [""; 0]);
+        known.forget(&["b/new/2".to_owned()]);
+        assert_eq!(known.look().expect("a look"), ["b/new/2"]);
+        // After a start of the server: what came since it looked last.
+        let now = std::fs::metadata(root.path().join("b/new/2")).expect("a file").ctime();
+        let mut later = Known::new(root.path(), Some(now));
+        assert_eq!(later.look().expect("a look").len(), 2);
+        assert_eq!(Known::new(root.path(), Some(now + 2 * MARGIN)).look().expect("a look"), [""; 0]);
+    }
+}

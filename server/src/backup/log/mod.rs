@@ -1,0 +1,171 @@
+//! Continuous archiving: what the database's log of changes has grown by, and the files of objects that came, every few seconds in a piece
+//! of its own beside the archives. With an archive and the pieces after it a restore can stop at any moment.
+//!
+//! [`follow`] writes pieces, [`covering`] finds those that a restore needs, [`segments`] puts the log together again. A replication
+//! slot keeps the log until it is archived; its name holds the chain, a number that a cluster takes when it begins. A restored cluster has no
+//! slot, so it begins another chain, and no two histories mix.
+
+mod follow;
+mod known;
+mod segments;
+
+use std::fmt;
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+
+use super::SUFFIX;
+use super::error::BackupError;
+pub use follow::{Follower, LogFiles, forget_slots};
+pub use segments::{entry_name, put};
+
+/// What the names of slots begin with; the chain follows.
+pub const SLOT: &str = "ferrobase_log_";
+const PREFIX: &str = "ferrobase-log-";
+const TIME: &str = "%Y%m%dT%H%M%S%3fZ";
+
+/// Where a restore stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    At(DateTime<Utc>),
+    /// As late as the log reaches.
+    Latest,
+}
+
+/// A piece's name: what it holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Piece {
+    /// Everything committed before it is in this piece or an earlier one.
+    pub time: DateTime<Utc>,
+    pub chain: String,
+    /// Places in the log of changes, in bytes.
+    pub start: u64,
+    pub end: u64,
+}
+
+impl fmt::Display for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time, chain, start, end } = self;
+        write!(f, "{PREFIX}{chain}-{start:016X}-{end:016X}-{}{SUFFIX}", time.format(TIME))
+    }
+}
+
+impl Piece {
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
+        let (chain, start, end, time) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let place = |text: &str| (text.len() == 16).then(|| u64::from_str_radix(text, 16).ok()).flatten();
+        let time = NaiveDateTime::parse_from_str(time, TIME).ok()?.and_utc();
+        let piece = Self { time, chain: chain.to_owned(), start: place(start)?, end: place(end)? };
+        (parts.next().is_none() && piece.start <= piece.end).then_some(piece)
+    }
+}
+
+/// `0/16B3748` as bytes.
+pub fn parse_lsn(text: &str) -> Option<u64> {
+    let (high, low) = text.split_once('/')?;
+    Some(u64::from_str_radix(high, 16).ok()? << 32 | u64::from_str_radix(low, 16).ok()?)
+}
+
+/// The pieces of `chain`, in their order.
+pub fn of_chain(names: &[String], chain: &str) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = names.iter().filter_map(|name| Piece::parse(name)).collect();
+    pieces.retain(|piece| piece.chain == chain);
+    pieces.sort();
+    pieces
+}
+
+/// Those among `names` that lead from `from`, where an archive ends, to `moment`.
+///
+/// Errors: one is missing in between, or they do not reach so far.
+pub fn covering(names: &[String], chain: &str, from: u64, moment: Moment) -> Result<Vec<Piece>, BackupError> {
+    let mut reached = from;
+    let mut taken: Vec<Piece> = Vec::new();
+    let is_far_enough = |piece: &Piece| matches!(moment, Moment::At(time) if piece.time >= time);
+    for piece in of_chain(names, chain) {
+        if piece.end < from {
+            continue;
+        }
+        if piece.start > reached {
+            return Err(BackupError::LogGap { after: taken.last().map(|piece| piece.time), before: piece.to_string() });
+        }
+        reached = reached.max(piece.end);
+        let is_enough = is_far_enough(&piece);
+        taken.push(piece);
+        if is_enough {
+            return Ok(taken);
+        }
+    }
+    match moment {
+        Moment::Latest => Ok(taken),
+        Moment::At(_) => Err(BackupError::LogEnds { at: taken.last().map(|piece| piece.time) }),
+    }
+}
+
+/// The pieces among `names` that no archive from `oldest` on needs.
+pub fn too_old(names: &[String], oldest: DateTime<Utc>) -> Vec<String> {
+    let is_old = |name: &&String| Piece::parse(name).is_some_and(|piece| piece.time < oldest);
+    names.iter().filter(is_old).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeZone;
+
+    use super::*;
+
+    fn at(second: u32) -> DateTime<Utc> {
+        Utc.with_ymd_and_hms(2026, 3, 4, 5, 6, second).single().expect("a time")
+    }
+
+    fn piece(chain: &str, start: u64, end: u64, second: u32) -> String {
+        Piece { time: at(second), chain: chain.to_owned(), start, end }.to_string()
+    }
+
+    #[test]
+    fn a_name_tells_all_of_its_piece() {
+        let name = piece("0a1b", 0x16B_3748, 0x200_0000, 7);
+        assert_eq!(name, "ferrobase-log-0a1b-00000000016B3748-0000000002000000-20260304T050607000Z.tar.gz.age");
+        assert_eq!(Piece::parse(&name).map(|piece| piece.to_string()), Some(name.clone()));
+        for other in ["ferrobase-20260304T050607000Z.tar.gz.age", &format!("{name}.partial"), &piece("a", 2, 1, 0)] {
+            assert_eq!(Piece::parse(other), None, "{other}");
+        }
+        assert_eq!(parse_lsn("1/16B3748"), Some(0x1_016B_3748));
+    }
+
+    #[test]
+    fn a_restore_gets_the_pieces_up_to_its_moment_and_none_of_another_chain() {
+        let names = [
+            piece("a", 0, 10, 1),
+            piece("a", 10, 20, 2),
+            piece("b", 5, 90, 2),
+            // Twice the same bytes, after a start of the server.
+            piece("a", 10, 30, 3),
+            // Nothing was written.
+            piece("a", 30, 30, 4),
+            piece("a", 30, 40, 5),
+        ];
+        let seconds = |from, moment| -> Result<Vec<i64>, BackupError> {
+            let pieces = covering(&names, "a", from, moment)?;
+            Ok(pieces.iter().map(|piece| (piece.time - at(0)).num_seconds()).collect())
+        };
+        assert_eq!(seconds(15, Moment::At(at(4))).expect("covered"), [2, 3, 4]);
+        assert_eq!(seconds(15, Moment::Latest).expect("covered"), [2, 3, 4, 5]);
+        assert_eq!(seconds(99, Moment::Latest).expect("covered"), [0; 0]);
+        let beyond = seconds(15, Moment::At(at(6)));
+        assert!(matches!(beyond, Err(BackupError::LogEnds { at: Some(time) }) if time == at(5)), "{beyond:?}");
+    }
+
+    #[test]
+    fn a_missing_piece_is_found_before_anything_is_restored() {
+        let names = [piece("a", 0, 10, 1), piece("a", 20, 30, 3)];
+        let gap = covering(&names, "a", 5, Moment::Latest);
+        assert!(matches!(gap, Err(BackupError::LogGap { after: Some(time), .. }) if time == at(1)), "{gap:?}");
+        assert!(covering(&names, "a", 5, Moment::At(at(1))).is_ok(), "what lies before it is whole");
+    }
+
+    #[test]
+    fn pieces_go_with_the_last_archive_that_needs_them() {
+        let names = [piece("a", 0, 10, 1), piece("a", 10, 20, 5), "ferrobase-notes.txt".to_owned()];
+        assert_eq!(too_old(&names, at(3)), [piece("a", 0, 10, 1)]);
+    }
+}

@@ -1,0 +1,218 @@
+//! The log of changes is archived while the server works, and a restore stops at any moment of it: rows, and files that were there
+//! for less than a second. Kills, a place that cannot be reached, pieces that are missing or torn.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+
+use crate::support::commands::{DEADLINE, House, killed_once, names, request};
+
+/// What was done by a moment: the row with that number is there, a file is kept for each, and one passes.
+struct Moment {
+    n: i32,
+    at: DateTime<Utc>,
+}
+
+fn text(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+fn log_state(house: &House) -> Option<Value> {
+    serde_json::from_slice(&std::fs::read(house.data.join("backups/log.json")).ok()?).ok()
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn archived(house: &House, moment: DateTime<Utc>) {
+    let reached = || {
+        let state = log_state(house)?;
+        DateTime::parse_from_rfc3339(state["reached"].as_str()?).ok()
+    };
+    until("the log is archived", || reached().is_some_and(|reached| reached > moment)).await;
+}
+
+/// Writes rows and files, and takes down a moment in the life of each file that passes.
+async fn work(house: &House, http: &Client, numbers: std::ops::Range<i32>) -> Vec<Moment> {
+    let sql = house.sql().await;
+    let mut moments = Vec::new();
+    for n in numbers {
+        sql.execute("insert into public.ledger values ($1)", &[&n]).await.expect("a row");
+        for name in ["kept", "passing"] {
+            let url = house.url(&format!("/storage/v1/object/b/{name}-{n}"));
+            let sent = request(http, Method::POST, url).body(format!("{name} {n}")).send().await.expect("an answer");
+            assert_eq!(sent.status(), 200);
+        }
+        moments.push(Moment { n, at: Utc::now() });
+        let url = house.url(&format!("/storage/v1/object/b/passing-{n}"));
+        assert_eq!(request(http, Method::DELETE, url).send().await.expect("an answer").status(), 200);
+    }
+    moments
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("a folder");
+    for name in names(from) {
+        std::fs::copy(from.join(&name), to.join(&name)).expect("copied");
+    }
+}
+
+fn pieces(folder: &Path) -> Vec<String> {
+    names(folder).into_iter().filter(|name| name.starts_with("ferrobase-log-")).collect()
+}
+
+/// What a restore to this moment must have brought back.
+async fn is_as_of(house: &mut House, http: &Client, moment: &Moment) {
+    house.settings.clear();
+    house.serve(http).await;
+    let sql = house.sql().await;
+    let rows = sql.query("select n from public.ledger order by n", &[]).await.expect("rows");
+    let rows: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(rows, (0..=moment.n).collect::<Vec<_>>());
+    let objects = sql.query("select name from storage.objects", &[]).await.expect("rows");
+    let mut objects: Vec<String> = objects.iter().map(|row| row.get(0)).collect();
+    let mut expected: Vec<String> = (0..=moment.n).map(|n| format!("kept-{n}")).collect();
+    expected.push(format!("passing-{}", moment.n));
+    objects.sort();
+    expected.sort();
+    assert_eq!(objects, expected);
+    for name in &objects {
+        let answer = request(http, Method::GET, house.url(&format!("/storage/v1/object/b/{name}")));
+        let answer = answer.send().await.expect("an answer");
+        assert_eq!(answer.status(), 200, "{name}");
+        assert_eq!(answer.text().await.expect("text"), name.replace('-', " "));
+    }
+    house.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_stops_at_any_moment_with_the_files_of_that_moment() {
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = Client::new();
+    let mut house = House::new(root.path(), "data");
+    let (made, line) = house.run(&["backup", "key", "key.txt"]);
+    assert!(made, "{line}");
+    let backups = root.path().join("backups");
+    let settings = |every: &str| {
+        vec![
+            ("FERROBASE_BACKUP_TO", backups.display().to_string()),
+            ("FERROBASE_BACKUP_RECIPIENT", line.trim().replace("FERROBASE_BACKUP_RECIPIENT=", "")),
+            ("FERROBASE_BACKUP_EVERY", "24h".to_owned()),
+            ("FERROBASE_BACKUP_LOG_EVERY", every.to_owned()),
+        ]
+    };
+    house.settings = settings("50ms");
+    house.serve(&http).await;
+    let sql = house.sql().await;
+    sql.batch_execute("create table public.ledger (n int primary key)").await.expect("a table");
+    let bucket = request(&http, Method::POST, house.url("/storage/v1/bucket")).json(&json!({ "name": "b" }));
+    assert_eq!(bucket.send().await.expect("an answer").status(), 200);
+    // The archive that the log goes on from is made at once.
+    let state = house.data.join("backups/state.json");
+    let made_in_chain = || {
+        let state: Value = serde_json::from_slice(&std::fs::read(&state).unwrap_or_default()).unwrap_or_default();
+        state["made"]["chain"].is_string().then_some(state)
+    };
+    until("an archive is made", || made_in_chain().is_some()).await;
+    let chain = log_state(&house).expect("a log")["chain"].clone();
+    let before = Utc::now();
+
+    let mut moments = work(&house, &http, 0..12).await;
+    // Killed in the middle of it, the server goes on where it was.
+    let mut server = house.server.take().expect("it runs");
+    server.kill().expect("killed");
+    server.wait().expect("gone");
+    house.serve(&http).await;
+    moments.extend(work(&house, &http, 12..20).await);
+    archived(&house, Utc::now()).await;
+    // Where nothing can be written, the database works on, and what was missed comes later.
+    let aside = root.path().join("aside");
+    std::fs::rename(&backups, &aside).expect("renamed");
+    std::fs::write(&backups, "in the way").expect("a file");
+    moments.extend(work(&house, &http, 20..24).await);
+    std::fs::remove_file(&backups).expect("removed");
+    std::fs::rename(&aside, &backups).expect("renamed");
+    moments.extend(work(&house, &http, 24..30).await);
+    archived(&house, Utc::now()).await;
+    assert_eq!(log_state(&house).expect("a log")["chain"], chain, "one chain, whatever happened");
+    let (_, told) = house.run(&["doctor"]);
+    assert!(told.contains("points in time: up to 20"), "{told}");
+    // What passes is removed once it is archived: by the sweep, or later by whoever comes.
+    house.stop();
+
+    // Before the first archive, and after the end.
+    let mut restored = House::new(root.path(), "restored");
+    let restore = |house: &House, from: &Path, to: &str| {
+        house.run(&["restore", from.to_str().expect("text"), "--identity", "key.txt", "--to", to])
+    };
+    for (to, reason) in [
+        ("2001-01-01T00:00:00Z".to_owned(), "holds no archive from before that moment"),
+        (text(Utc::now() + chrono::Duration::hours(1)), "the archived log of changes ends at"),
+        ("yesterday".to_owned(), "a time such as"),
+    ] {
+        let (done, told) = restore(&restored, &backups, &to);
+        assert!(!done && told.contains(reason), "{to}: {told}");
+    }
+    // A piece that is missing or torn is told before anything takes a place.
+    let last = moments.last().expect("moments").at;
+    let damaged = root.path().join("damaged");
+    copy(&backups, &damaged);
+    let there = pieces(&damaged);
+    let victim = damaged.join(&there[there.len() / 2]);
+    let bytes = std::fs::read(&victim).expect("a piece");
+    std::fs::write(&victim, &bytes[..bytes.len() / 2]).expect("torn");
+    let (done, told) = restore(&restored, &damaged, &text(last));
+    assert!(!done && told.contains("is damaged"), "{told}");
+    std::fs::remove_file(&victim).expect("removed");
+    let (done, told) = restore(&restored, &damaged, &text(last));
+    assert!(!done && told.contains("is missing before"), "{told}");
+    assert!(!restored.data.join("db").exists() && names(&restored.data.join("storage")).is_empty());
+
+    // Killed while PostgreSQL recovers, the next one begins anew.
+    let (from, to) = (backups.to_str().expect("text"), text(moments[5].at));
+    let arguments = ["restore", from, "--identity", "key.txt", "--to", &to];
+    let recovering = restored.data.join(".restoring/db/postmaster.pid");
+    assert!(killed_once(restored.command(&arguments), || recovering.exists()).await);
+    for moment in [&moments[5], &moments[15], &moments[22], &moments[29]] {
+        let mut restored = House::new(root.path(), "restored");
+        let (done, told) = restore(&restored, &backups, &text(moment.at));
+        assert!(done && told.contains("the database as of"), "{told}");
+        is_as_of(&mut restored, &http, moment).await;
+        drop(restored);
+        std::fs::remove_dir_all(root.path().join("restored")).expect("removed");
+    }
+    restored = House::new(root.path(), "restored");
+    let (done, told) = restore(&restored, &backups, "latest");
+    assert!(done, "{told}");
+    // A restored database writes a history of its own beside the former one's.
+    restored.settings = settings("100ms");
+    restored.serve(&http).await;
+    let count = "select count(*) from public.ledger";
+    assert_eq!(restored.sql().await.query_one(count, &[]).await.expect("rows").get::<_, i64>(0), 30);
+    until("another chain is begun", || log_state(&restored).is_some_and(|state| state["chain"] != chain)).await;
+    assert!(Utc::now() > before);
+    // Without the setting the database keeps no log for it.
+    restored.stop();
+    restored.settings.clear();
+    restored.settings = settings("100ms");
+    restored.settings.retain(|(name, _)| *name != "FERROBASE_BACKUP_LOG_EVERY");
+    restored.serve(&http).await;
+    let sql = restored.sql().await;
+    let deadline = Instant::now() + DEADLINE;
+    let slots = "select count(*) from pg_replication_slots where slot_name like 'ferrobase_log%'";
+    while sql.query_one(slots, &[]).await.expect("slots").get::<_, i64>(0) > 0 {
+        assert!(Instant::now() < deadline, "the slot stays");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
