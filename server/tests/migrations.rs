@@ -1044,7 +1044,7 @@ async fn an_event_trigger_of_a_project_keeps_its_owners_rights_whatever_is_tried
 async fn an_extensions_script_finds_nothing_of_a_project() {
     let db = Fixture::with_platform().await;
     query(&db.url, GRAB).await.expect("functions");
-    for (place, extension) in ["pgmq", "pg_cron", "pg_net"].into_iter().enumerate() {
+    for (place, extension) in ["pg_cron", "pg_net"].into_iter().enumerate() {
         let sql = format!(
             "create schema evil{place};
              create function evil{place}.format(text, text) returns text language plpgsql as

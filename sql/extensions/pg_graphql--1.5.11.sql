@@ -3,8 +3,6 @@
 -- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
 set local search_path = pg_catalog, pg_temp;
 
-create schema if not exists graphql;
-
 create function graphql.resolve(
   query text, variables jsonb default '{}', "operationName" text default null, extensions jsonb default null
 ) returns jsonb
@@ -34,4 +32,3 @@ begin
 end $$;
 
 grant usage on schema graphql to public;
-comment on schema graphql is 'Placeholder: GraphQL is not served';

@@ -4,8 +4,6 @@
 -- PostgreSQL runs this as a superuser, in a schema chosen by the caller, so objects in that schema must not be found.
 set local search_path = pg_catalog, pg_temp;
 
-create schema if not exists pgmq;
-
 create table pgmq.meta (
   queue_name     varchar primary key,
   is_partitioned boolean not null,

@@ -126,6 +126,10 @@ begin
     continue when not exists (select from pg_catalog.pg_roles where rolname = user_role);
     execute pg_catalog.format('grant usage on schema pgsodium, pgsodium_masks to %I', user_role);
     execute pg_catalog.format('grant select on pgsodium.key, pgsodium.valid_key to %I', user_role);
+    -- Dumps of rows set it.
+    if user_role in ('postgres', 'pgsodium_keymaker') then
+      execute pg_catalog.format('grant usage, select, update on sequence pgsodium.key_key_id_seq to %I', user_role);
+    end if;
     execute pg_catalog.format('grant execute on all functions in schema pgsodium to %I', user_role);
     execute pg_catalog.format('revoke execute on function pgsodium._secret(uuid) from %I', user_role);
   end loop;

@@ -127,8 +127,13 @@ begin
       parameter text;
     begin
       foreach parameter in array array[
-        'session_replication_role', 'log_statement', 'log_min_duration_statement', 'log_min_messages', 'track_io_timing',
-        'wal_compression', 'pg_stat_statements.track', 'pg_stat_statements.max',
+        'session_replication_role', 'log_statement', 'log_min_duration_statement', 'log_min_messages', 'log_lock_waits',
+        'log_parameter_max_length', 'log_replication_commands', 'log_temp_files', 'track_functions', 'track_io_timing',
+        'wal_compression', 'pg_stat_statements.track', 'pg_stat_statements.max', 'pg_stat_statements.track_utility',
+        'auto_explain.log_analyze', 'auto_explain.log_min_duration', 'auto_explain.log_nested_statements',
+        'pgaudit.log', 'pgaudit.log_catalog', 'pgaudit.log_client', 'pgaudit.log_level', 'pgaudit.log_parameter',
+        'pgaudit.log_relation', 'pgaudit.log_rows', 'pgaudit.log_statement', 'pgaudit.log_statement_once', 'pgaudit.role',
+        'plan_filter.limit_filter', 'plan_filter.module_loaded', 'plan_filter.statement_cost_limit',
         'pgrst.db_schemas', 'pgrst.db_extra_search_path', 'pgrst.db_max_rows', 'pgrst.db_pre_request',
         'pgrst.db_anon_role', 'pgrst.db_aggregates_enabled', 'pgrst.db_plan_enabled', 'pgrst.db_root_spec',
         'pgrst.db_tx_end', 'pgrst.db_pre_config', 'pgrst.db_prepared_statements', 'pgrst.db_hoisted_tx_settings',

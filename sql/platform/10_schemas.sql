@@ -21,8 +21,8 @@ begin
   for item in
     select wanted.name, wanted.service, n.nspowner::regrole::text as owned_by
     from (values ('auth', 'supabase_auth_admin'), ('storage', 'supabase_storage_admin'),
-                 ('realtime', 'supabase_realtime_admin'), ('graphql_public', null), ('functions', null),
-                 ('ferrobase', null)) as wanted (name, service)
+                 ('realtime', 'supabase_realtime_admin'), ('graphql', null), ('graphql_public', null),
+                 ('functions', null), ('ferrobase', null)) as wanted (name, service)
     left join pg_catalog.pg_namespace n on n.nspname = wanted.name
   loop
     if item.owned_by is null then
@@ -52,7 +52,7 @@ end $$;
 
 grant usage on schema public, extensions to anon, authenticated, service_role;
 grant usage on schema extensions to dashboard_user;
-grant usage on schema auth, storage, realtime, functions, graphql_public to anon, authenticated, service_role;
+grant usage on schema auth, storage, realtime, functions, graphql, graphql_public to anon, authenticated, service_role;
 
 -- Default privileges. A project may change those of public, so they are set only once.
 do $$

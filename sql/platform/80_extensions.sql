@@ -10,4 +10,17 @@ begin
   exception when undefined_file or feature_not_supported or insufficient_privilege then
     raise warning 'extension supabase_vault is not available here';
   end;
+  -- A project may drop them, as on Supabase; `db pull` writes that into migrations.
+  if exists (select from pg_catalog.pg_roles where rolname = 'postgres') then
+    with given as (
+      update pg_catalog.pg_extension set extowner = 'postgres'::pg_catalog.regrole
+      where extname in ('pg_net', 'pg_stat_statements', 'supabase_vault') and extowner = 'supabase_admin'::pg_catalog.regrole
+      returning oid
+    )
+    insert into pg_catalog.pg_shdepend (dbid, classid, objid, objsubid, refclassid, refobjid, deptype)
+    select (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database()),
+           'pg_catalog.pg_extension'::pg_catalog.regclass, given.oid, 0,
+           'pg_catalog.pg_authid'::pg_catalog.regclass, 'postgres'::pg_catalog.regrole, 'o'
+    from given;
+  end if;
 end $$;

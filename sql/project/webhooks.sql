@@ -1,6 +1,17 @@
 -- Supabase's additions for webhooks in a local stack: pg_net, and triggers that post a row to a URL. Run once, in
 -- the database of a project that `ferrobase start` serves.
 create extension if not exists pg_net with schema extensions;
+-- A project may drop it, as on Supabase.
+with given as (
+  update pg_catalog.pg_extension set extowner = 'postgres'::pg_catalog.regrole
+  where extname = 'pg_net' and extowner = 'supabase_admin'::pg_catalog.regrole
+  returning oid
+)
+insert into pg_catalog.pg_shdepend (dbid, classid, objid, objsubid, refclassid, refobjid, deptype)
+select (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database()),
+       'pg_catalog.pg_extension'::pg_catalog.regclass, given.oid, 0,
+       'pg_catalog.pg_authid'::pg_catalog.regclass, 'postgres'::pg_catalog.regrole, 'o'
+from given;
 
 create schema if not exists supabase_functions;
 grant usage on schema supabase_functions to postgres, anon, authenticated, service_role;

@@ -1,5 +1,6 @@
-//! Additional extensions: ours (`sql/extensions`), compiled ones installed beside the binaries (`tools/pg-extras.sh`),
-//! and PostgreSQL's own that only a superuser may create but that Supabase allows.
+//! Extensions beside those of PostgreSQL itself: ours (`sql/extensions`), compiled ones that were installed beside the
+//! binaries (`tools/pg-extras.sh`) or with another PostgreSQL (`PG_BIN_DIR`), those that a project installs as text (`pg_tle`), and
+//! PostgreSQL's own that only a superuser may create but Supabase gives to everybody.
 //!
 //! Nothing is written into the package of the binaries: since version 18 PostgreSQL searches further folders for
 //! extensions. They are marked as trusted, so `postgres` can create them, while their objects belong to the
@@ -18,8 +19,10 @@ use super::{EmbeddedError, short_hash};
 #[folder = "$CARGO_MANIFEST_DIR/../sql/extensions"]
 struct Ours;
 
-/// PostgreSQL's own untrusted extensions that Supabase's `postgres` may create.
-const TRUSTED_TOO: [&str; 16] = [
+/// PostgreSQL's own, and others', that are not trusted and that Supabase lets its `postgres` create.
+const TRUSTED_TOO: [&str; 35] = [
+    "address_standardizer",
+    "address_standardizer_data_us",
     "autoinc",
     "bloom",
     "dblink",
@@ -29,14 +32,37 @@ const TRUSTED_TOO: [&str; 16] = [
     "intagg",
     "moddatetime",
     "pg_buffercache",
+    "pg_hashids",
     "pg_prewarm",
     "pg_stat_statements",
+    "pg_walinspect",
+    "pgaudit",
+    "pgroonga",
+    "pgrouting",
     "pgrowlocks",
     "pgstattuple",
+    "pgtap",
+    "postgis",
+    "postgis_raster",
+    "postgis_sfcgal",
+    "postgis_tiger_geocoder",
+    "postgis_topology",
     "postgres_fdw",
     "refint",
+    "rum",
+    "sslinfo",
+    "timescaledb",
+    "vector",
+    "wrappers",
     "xml2",
+    "plv8",
 ];
+
+/// Those of ours that only stand for the real ones: where the server's own package has these, they are used.
+const SURFACES: [&str; 6] = ["http", "hypopg", "index_advisor", "pg_graphql", "pg_jsonschema", "plpgsql_check"];
+
+/// The folder of a cluster that holds what `pgtle.install_extension` has written; in it `extension/`.
+const TEXTS: &str = "tle";
 
 /// Our own extensions' files, with their names.
 pub fn each_file(mut with: impl FnMut(&str, &[u8])) {
@@ -49,7 +75,13 @@ pub fn each_file(mut with: impl FnMut(&str, &[u8])) {
 
 /// Writes the folder of extensions below `root` and returns the settings that make PostgreSQL use it; none before
 /// version 18.
-pub fn prepare(root: &Path, binaries: &Binaries, major: &str) -> Result<Vec<(String, String)>, EmbeddedError> {
+pub fn prepare(
+    root: &Path,
+    binaries: &Binaries,
+    major: &str,
+    db: &Path,
+    account: Option<&Account>,
+) -> Result<Vec<(String, String)>, EmbeddedError> {
     if major.parse::<u32>().unwrap_or(0) < 18 {
         return Ok(Vec::new());
     }
@@ -64,8 +96,15 @@ pub fn prepare(root: &Path, binaries: &Binaries, major: &str) -> Result<Vec<(Str
             write(&scripts.join(name.as_ref()), &file.data)?;
         }
     }
-    for name in TRUSTED_TOO {
-        if let Some((place, control)) = stock_control(binaries, name) {
+    let texts = db.join(TEXTS);
+    for dir in [&texts, &texts.join("extension")] {
+        std::fs::create_dir_all(dir).map_err(EmbeddedError::io("cannot create", dir))?;
+        if let Some(account) = account {
+            account.own(dir)?;
+        }
+    }
+    for name in TRUSTED_TOO.iter().chain(&SURFACES) {
+        if let Some((place, control)) = stock_control(binaries, major, name) {
             let text = format!("{control}\ntrusted = true\ndirectory = '{}'\n", place.display());
             write(&scripts.join(format!("{name}.control")), text.as_bytes())?;
         }
@@ -80,15 +119,20 @@ pub fn prepare(root: &Path, binaries: &Binaries, major: &str) -> Result<Vec<(Str
         }
     }
     Ok(vec![
-        ("extension_control_path".to_owned(), format!("{}:$system", folder.display())),
+        // Nothing that a project installs takes the place of another extension.
+        ("extension_control_path".to_owned(), format!("{}:$system:{}", folder.display(), texts.display())),
         ("dynamic_library_path".to_owned(), format!("{}:$libdir", libraries.display())),
     ])
 }
 
-/// The folder and the text of the control file of one of PostgreSQL's own extensions.
-fn stock_control(binaries: &Binaries, name: &str) -> Option<(PathBuf, String)> {
+/// The folder and the text of the control file of an extension that came with the server.
+fn stock_control(binaries: &Binaries, major: &str, name: &str) -> Option<(PathBuf, String)> {
     let share = binaries.dir.parent()?.join("share");
-    [share.join("postgresql/extension"), share.join("extension")].into_iter().find_map(|place| {
+    // Debian's `/usr/lib/postgresql/18/bin` goes with `/usr/share/postgresql/18`.
+    let debian =
+        binaries.dir.ancestors().nth(4).map(|root| root.join("share/postgresql").join(major).join("extension"));
+    let places = [Some(share.join("postgresql/extension")), Some(share.join("extension")), debian];
+    places.into_iter().flatten().find_map(|place| {
         let text = std::fs::read_to_string(place.join(format!("{name}.control"))).ok()?;
         Some((place, text))
     })

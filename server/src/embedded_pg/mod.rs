@@ -119,7 +119,7 @@ impl EmbeddedPostgres {
         cluster::ensure(&db, &place.binaries, &place.major, account, &roles).await?;
         extensions::make_vault_key(&db, account)?;
         certificate::ensure(&db, account)?;
-        let mut settings = extensions::prepare(&place.root, &place.binaries, &place.major)?;
+        let mut settings = extensions::prepare(&place.root, &place.binaries, &place.major, &db, account)?;
         settings.extend(options.settings.iter().cloned());
         let port = free_port(options.port)?;
         let launch = Launch {

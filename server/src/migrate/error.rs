@@ -79,11 +79,31 @@ pub fn unopened(error: OpenError) -> MigrateError {
 pub fn describe(error: &tokio_postgres::Error) -> String {
     let Some(db) = error.as_db_error() else { return one_line(&with_causes(error)) };
     let mut text = one_line(db.message());
-    for more in [db.detail(), db.hint()].into_iter().flatten() {
+    let hint = unavailable(db.message()).or_else(|| db.hint());
+    for more in [db.detail(), hint].into_iter().flatten() {
         text.push_str("; ");
         text.push_str(&one_line(more));
     }
     format!("{text} ({})", db.code().code())
+}
+
+/// How to get an extension that Supabase has and that this PostgreSQL has not, by the message that says so.
+fn unavailable(message: &str) -> Option<&'static str> {
+    let name = message.strip_prefix("extension \"")?.strip_suffix("\" is not available")?;
+    Some(match name {
+        "vector" => "'just vector' in Ferrobase's checkout installs pgvector for the embedded PostgreSQL",
+        "pgtap" => "'just pgtap' in Ferrobase's checkout installs pgTAP for the embedded PostgreSQL",
+        _ if name.starts_with("postgis") || name.starts_with("address_standardizer") || name == "pgrouting" => {
+            "the embedded PostgreSQL has no PostGIS: install PostgreSQL 18 with it (Debian's and Ubuntu's package is \
+             postgresql-18-postgis-3) and name the folder of that server's programs in PG_BIN_DIR"
+        }
+        "rum" | "pgroonga" | "pgroonga_database" | "plv8" | "timescaledb" | "pg_stat_monitor" | "wal2json"
+        | "orioledb" => {
+            "the embedded PostgreSQL has no compiled extensions beside its own: install a PostgreSQL 18 that has it, and name the \
+             folder of that server's programs in PG_BIN_DIR"
+        }
+        _ => return None,
+    })
 }
 
 fn one_line(text: &str) -> String {

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use super::MigrateError;
-use super::emulated::emulated;
+use super::emulated::{CreateExtension, emulated};
 use super::error::{describe, in_file, unopened};
 use super::files::SqlFile;
 use super::statements::{Role, split};
@@ -161,10 +161,11 @@ impl Session {
             }
             match statement.data {
                 Some(data) => self.copy(statement.text, data).await.map_err(located)?,
-                None => match emulated(statement.text).filter(|_| self.emulates) {
-                    Some(instead) => self.client.batch_execute(&instead).await.map_err(located)?,
-                    None => self.client.batch_execute(statement.text).await.map_err(located)?,
-                },
+                None => {
+                    let instead = self.instead_of(statement.text).await.map_err(located)?;
+                    let text = instead.as_deref().unwrap_or(statement.text);
+                    self.client.batch_execute(text).await.map_err(located)?;
+                }
             }
             if role == Role::Ends || role == Role::Alone {
                 *kept = true;
@@ -172,6 +173,23 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// What runs in a project's statement's place, if anything.
+    async fn instead_of(&self, statement: &str) -> Result<Option<String>, tokio_postgres::Error> {
+        if self.is_platforms {
+            return Ok(None);
+        }
+        if let Some(extension) = CreateExtension::of(statement) {
+            let here = "select count(*) > 0, coalesce(bool_or(version = $2), false), count(schema) > 0
+                        from pg_catalog.pg_available_extension_versions where name = $1";
+            let wanted = extension.version.as_deref().unwrap_or_default();
+            let row = self.client.query_one(here, &[&extension.name, &wanted]).await?;
+            let (is_here, has_version, has_own_schema): (bool, bool, bool) = (row.get(0), row.get(1), row.get(2));
+            // PostgreSQL says what is wrong with one that is not here.
+            return Ok(extension.adjusted(has_version, has_own_schema).filter(|_| is_here));
+        }
+        Ok(emulated(statement).filter(|_| self.emulates))
     }
 
     async fn copy(&self, statement: &str, data: &str) -> Result<(), tokio_postgres::Error> {

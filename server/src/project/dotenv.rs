@@ -32,12 +32,13 @@ pub fn load(root: &Path, environment: &mut BTreeMap<String, String>) -> Result<(
 pub fn read(path: &Path) -> Result<Vec<(String, String)>, ProjectError> {
     let unreadable = |reason: String| ProjectError::Read { path: path.to_owned(), reason };
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    let text = with_bare_spaces_quoted(&text);
+    let text = with_bare_values_quoted(&text);
     dotenvy::from_read_iter(text.as_bytes()).map(|pair| pair.map_err(|error| unreadable(error.to_string()))).collect()
 }
 
-/// Quotes bare values that contain spaces (`NAME=My app`): the Supabase CLI takes them, `dotenvy` refuses them.
-fn with_bare_spaces_quoted(text: &str) -> String {
+/// Quotes bare values that contain spaces or quotes (`NAME=My app`, `NAME=[{"a": 1}]`): the Supabase CLI takes them, `dotenvy`
+/// refuses them.
+fn with_bare_values_quoted(text: &str) -> String {
     let mut lines = Vec::new();
     // The quote that a value of several lines still waits for.
     let mut open = None;
@@ -60,8 +61,9 @@ fn with_bare_spaces_quoted(text: &str) -> String {
             continue;
         }
         let bare = value.split(" #").next().unwrap_or_default().trim_end();
-        if bare.contains(char::is_whitespace) && !bare.contains(['"', '\'', '\\']) {
-            lines.push(format!("{name}=\"{bare}\""));
+        if bare.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')) {
+            // Within these quotes a variable is replaced as it is without them.
+            lines.push(format!("{name}=\"{}\"", bare.replace('\\', "\\\\").replace('"', "\\\"")));
         } else {
             lines.push(line.to_owned());
         }
@@ -95,11 +97,22 @@ mod tests {
     }
 
     #[test]
-    fn bare_values_may_contain_spaces() {
-        let text = "export A=My app # a name\n# B=not this one\nC=\"two\nD=lines here\"\nE=plain\nF=a=b c";
+    fn bare_values_may_contain_spaces_and_quotes() {
+        let text = "export A=My app # a name\n# B=not this one\nC=\"two\nD=lines here\"\nE=plain\nF=a=b c\n\
+                    G=[{\"id\": \"a\\b\", \"n\": 1}]\nH=it's";
         let folder = Folder::new("dotenv-spaces", &[(".env", text)]);
         let pairs = read(&folder.0.join(".env")).expect("read");
         let pairs: Vec<_> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        assert_eq!(pairs, [("A", "My app"), ("C", "two\nD=lines here"), ("E", "plain"), ("F", "a=b c")]);
+        assert_eq!(
+            pairs,
+            [
+                ("A", "My app"),
+                ("C", "two\nD=lines here"),
+                ("E", "plain"),
+                ("F", "a=b c"),
+                ("G", r#"[{"id": "a\b", "n": 1}]"#),
+                ("H", "it's")
+            ]
+        );
     }
 }

@@ -71,6 +71,8 @@ impl Project {
                     beside.join("deno.jsonc"),
                     beside.join("import_map.json"),
                     self.functions_dir().join("import_map.json"),
+                    self.functions_dir().join("deno.json"),
+                    self.functions_dir().join("deno.jsonc"),
                 ]
                 .into_iter()
                 .find(|file| file.is_file())

@@ -1,4 +1,4 @@
-// Runs one edge function on Deno: what Supabase's runtime gives it beside Deno, and what it takes away. Spoken with over
+// Runs before an edge function on Deno: what Supabase's runtime gives it beside Deno, and what it takes away. Spoken with over
 // standard output, in lines that begin with the token of this process; everything else is the function's own output.
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -58,9 +58,10 @@ globalThis.EdgeRuntime = Object.freeze({
 });
 globalThis.Supabase = Object.freeze({
   ai: Object.freeze({
+    // Functions make one when they begin; only what needs the model fails.
     Session: class {
-      constructor() {
-        throw new Error("Supabase.ai is not served here");
+      async run() {
+        throw new Error("Supabase.ai is not served here: there is no model");
       }
     },
   }),
@@ -81,7 +82,13 @@ for (const name of ["run", "kill", "chdir", "symlink", "symlinkSync", "link", "l
 }
 replace("Command", class { constructor() { refuse("Command")(); } });
 for (const name of ["set", "delete"]) {
-  Object.defineProperty(Deno.env, name, { value: refuse(`env.${name}`), configurable: true });
+  const change = Deno.env[name].bind(Deno.env);
+  const value = (...args) => {
+    // Packages of npm write to `process.env`, which leads here.
+    if (new Error().stack?.includes("ext:deno_node/")) return change(...args);
+    return refuse(`env.${name}`)();
+  };
+  Object.defineProperty(Deno.env, name, { value, configurable: true });
 }
 globalThis.Worker = class { constructor() { throw new Deno.errors.NotSupported("Web Workers are not supported in edge functions"); } };
 
@@ -118,6 +125,7 @@ let listening = false;
 const listened = (port) => {
   if (!listening) {
     listening = true;
+    farewell();
     tell("port", port);
   }
 };
@@ -144,8 +152,11 @@ replace("listen", (options) => {
   return listener;
 });
 
-// --- the end: asked by a line on standard input
+// --- the end: asked by a line on standard input. Not before the function's own module runs: Deno waits for all that this one begins.
+let hears = false;
 const farewell = async () => {
+  if (hears) return;
+  hears = true;
   const reader = Deno.stdin.readable.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   while (true) {
@@ -162,18 +173,25 @@ const farewell = async () => {
     }
   }
 };
-farewell();
 addEventListener("unhandledrejection", (event) => {
   event.preventDefault();
   console.error(event.reason);
 });
 
-try {
-  const module = await import(entry);
-  const fetch = module.default?.fetch;
-  if (!listening && typeof fetch === "function") Deno.serve(fetch.bind(module.default));
-  globalThis.dispatchEvent(new Event("load"));
-} catch (error) {
-  console.error(error);
-  tell("failed");
-}
+// --- once the function's own module has run
+const BEGINS_LATER = 10_000;
+addEventListener("load", async () => {
+  farewell();
+  if (listening) return;
+  const { default: entrance } = await import(entry);
+  if (listening) return;
+  if (typeof entrance?.fetch === "function") {
+    Deno.serve(entrance.fetch.bind(entrance));
+    return;
+  }
+  setTimeout(() => {
+    if (listening) return;
+    console.error("The function neither calls Deno.serve nor exports an object with fetch as its default");
+    tell("failed");
+  }, BEGINS_LATER);
+});

@@ -6,35 +6,40 @@
 
 mod error;
 mod relay;
+mod stand_ins;
 mod watch;
 mod worker;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
 pub use relay::call;
 
 use crate::config::{Reader, Secret};
-use crate::project::{FunctionConfig, Project, find_deno};
-use worker::Worker;
+use crate::project::{FunctionConfig, Project, ProjectError, find_deno};
+use worker::{StartError, Worker};
 
 /// How edge functions are run.
 #[derive(Clone, Debug)]
 pub struct EdgeConfig {
-    pub functions: Vec<FunctionConfig>,
+    /// What the project says of them.
+    declared: Declared,
+    /// `FERROBASE_FUNCTIONS_ENV_FILE`: their environment instead of `supabase/functions/.env`.
+    env_file: Option<PathBuf>,
+    /// `FERROBASE_FUNCTIONS_NO_VERIFY_JWT`: whether all are called without a token.
+    are_open: bool,
     /// `supabase/functions`, which they may read.
     pub folder: PathBuf,
     /// The project's folder, where they are run.
     pub root: PathBuf,
     /// `FERROBASE_DENO`, else the one installed beside the checkout, else `deno` on PATH.
     pub deno: Option<PathBuf>,
-    /// What they find in their environment beside names of the platform.
-    pub environment: BTreeMap<String, String>,
     /// Where functions keep their temporary files.
     pub cache: PathBuf,
     /// `DENO_DIR`: what Deno has fetched, in the cache unless it is shared by several servers.
@@ -44,6 +49,33 @@ pub struct EdgeConfig {
     /// Addresses on this machine that functions may not reach.
     pub closed_ports: Vec<u16>,
     pub limits: Limits,
+}
+
+/// What a project's files say of its functions.
+#[derive(Clone, Debug, Default)]
+struct Declared {
+    functions: Vec<FunctionConfig>,
+    /// What they find in their environment beside names of the platform.
+    environment: BTreeMap<String, String>,
+}
+
+impl Declared {
+    /// With words about what is not served.
+    fn read(project: &Project, env_file: Option<&Path>, are_open: bool) -> Result<(Self, Vec<String>), ProjectError> {
+        let (environment, mut words) = project.function_environment(env_file)?;
+        let (mut functions, skipped) = project.functions();
+        words.extend(skipped);
+        if are_open {
+            functions.iter_mut().for_each(|function| function.verify_jwt = false);
+        }
+        Ok((Self { functions, environment }, words))
+    }
+}
+
+/// The project of a folder, as its files are now.
+fn load(root: &Path) -> Result<Project, ProjectError> {
+    let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+    Project::load(root, environment.collect())
 }
 
 /// What one function may use.
@@ -67,34 +99,25 @@ impl EdgeConfig {
     /// `FERROBASE_FUNCTIONS` names a project's folder; without it there are none.
     pub fn read(reader: &mut Reader<'_>, data_dir: &Path, closed_ports: Vec<u16>, is_watched: bool) -> Option<Self> {
         let root = PathBuf::from(reader.text(&["FERROBASE_FUNCTIONS"])?);
-        let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        let project = match Project::load(&root, environment.collect()) {
+        let project = match load(&root) {
             Ok(project) => project,
             Err(error) => {
                 reader.problem(format!("FERROBASE_FUNCTIONS: {error}"));
                 return None;
             }
         };
-        let file = reader.text(&["FERROBASE_FUNCTIONS_ENV_FILE"]).map(PathBuf::from);
-        let environment = match project.function_environment(file.as_deref()) {
-            Ok((environment, skipped)) => {
-                for line in skipped {
-                    tracing::warn!("{line}");
-                }
-                environment
+        let env_file = reader.text(&["FERROBASE_FUNCTIONS_ENV_FILE"]).map(PathBuf::from);
+        let are_open = reader.flag(&["FERROBASE_FUNCTIONS_NO_VERIFY_JWT"], false);
+        let declared = match Declared::read(&project, env_file.as_deref(), are_open) {
+            Ok((declared, words)) => {
+                words.iter().for_each(|line| tracing::info!("{line}"));
+                declared
             }
             Err(error) => {
                 reader.problem(error.to_string());
-                BTreeMap::new()
+                Declared::default()
             }
         };
-        let (mut functions, skipped) = project.functions();
-        for line in skipped {
-            tracing::info!("{line}");
-        }
-        if reader.flag(&["FERROBASE_FUNCTIONS_NO_VERIFY_JWT"], false) {
-            functions.iter_mut().for_each(|function| function.verify_jwt = false);
-        }
         let seconds = |reader: &mut Reader<'_>, name, default| {
             Duration::from_secs(reader.parse_or(&[name], "a number of seconds", default))
         };
@@ -107,9 +130,9 @@ impl EdgeConfig {
             idle: Duration::from_secs(600),
         };
         let deno = reader.text(&["FERROBASE_DENO"]).map(PathBuf::from).or_else(find_deno);
-        if deno.is_none() && !functions.is_empty() {
+        if deno.is_none() && !declared.functions.is_empty() {
             tracing::warn!(
-                functions = functions.len(),
+                functions = declared.functions.len(),
                 "there is no Deno, so edge functions are not served: run 'npm ci --prefix tools/deno', or name one in FERROBASE_DENO"
             );
         }
@@ -119,13 +142,14 @@ impl EdgeConfig {
             folder: project.functions_dir(),
             root: project.root.clone(),
             deno,
-            environment,
+            declared,
+            env_file,
+            are_open,
             deno_dir: cache.join("deno"),
             cache,
             is_watched,
             closed_ports,
             limits,
-            functions,
         })
     }
 }
@@ -153,10 +177,32 @@ pub struct Edge {
 struct Inner {
     config: EdgeConfig,
     platform: PlatformValues,
-    functions: BTreeMap<String, Function>,
+    catalog: RwLock<Arc<Catalog>>,
     http: reqwest::Client,
     /// Grows with every change of the files; a worker of an older one takes no more requests.
     generation: AtomicU64,
+    /// Whether a registry could not be reached, so that functions start with [`stand_ins`].
+    lacks_registries: AtomicBool,
+}
+
+/// The functions by name, and their environment.
+struct Catalog {
+    functions: BTreeMap<String, Arc<Function>>,
+    environment: BTreeMap<String, String>,
+}
+
+impl Catalog {
+    /// A function that stays as it is keeps its process, which ends in order.
+    fn new(declared: Declared, before: Option<&Self>) -> Self {
+        let of = |config: FunctionConfig| {
+            let known =
+                before.and_then(|before| before.functions.get(&config.slug)).filter(|known| known.config == config);
+            let function = known
+                .map_or_else(|| Arc::new(Function { config: config.clone(), current: Mutex::default() }), Arc::clone);
+            (config.slug, function)
+        };
+        Self { functions: declared.functions.into_iter().map(of).collect(), environment: declared.environment }
+    }
 }
 
 struct Function {
@@ -183,13 +229,16 @@ impl Edge {
             .pool_max_idle_per_host(8)
             .connect_timeout(Duration::from_secs(5))
             .build()?;
-        let functions = config
-            .functions
-            .iter()
-            .map(|function| (function.slug.clone(), Function { config: function.clone(), current: Mutex::default() }))
-            .collect();
+        let catalog = RwLock::new(Arc::new(Catalog::new(config.declared.clone(), None)));
         let is_watched = config.is_watched;
-        let inner = Arc::new(Inner { config, platform, functions, http, generation: AtomicU64::new(0) });
+        let inner = Arc::new(Inner {
+            config,
+            platform,
+            catalog,
+            http,
+            generation: AtomicU64::new(0),
+            lacks_registries: AtomicBool::new(false),
+        });
         if is_watched {
             watch::spawn(Arc::downgrade(&inner));
         }
@@ -204,16 +253,31 @@ impl Edge {
 
     /// Whether there is a function of this name.
     pub fn has(&self, slug: &str) -> bool {
-        self.inner.functions.contains_key(slug)
-    }
-
-    /// Names of the functions.
-    pub fn slugs(&self) -> Vec<&str> {
-        self.inner.functions.keys().map(String::as_str).collect()
+        self.inner.function(slug).is_some()
     }
 }
 
 impl Inner {
+    fn function(&self, slug: &str) -> Option<Arc<Function>> {
+        self.catalog.read().functions.get(slug).cloned()
+    }
+
+    /// Takes the project's files as they are now; where they cannot be read, what they said before goes on.
+    fn read_again(&self) {
+        let config = &self.config;
+        let declared = load(&config.root)
+            .and_then(|project| Declared::read(&project, config.env_file.as_deref(), config.are_open));
+        match declared {
+            Ok((declared, words)) => {
+                words.iter().for_each(|line| tracing::info!("{line}"));
+                let mut catalog = self.catalog.write();
+                *catalog = Arc::new(Catalog::new(declared, Some(&catalog)));
+            }
+            Err(error) => tracing::warn!(%error, "the project's functions are served as they were"),
+        }
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// A process that may take a request, started if there is none.
     async fn worker(&self, function: &Function) -> Result<Arc<Worker>, error::RelayError> {
         let generation = self.generation.load(Ordering::Acquire);
@@ -233,7 +297,7 @@ impl Inner {
         {
             return Err(error::RelayError::Boot);
         }
-        match Worker::start(&self.config, &self.platform, &function.config, generation).await {
+        match self.start(function, generation).await {
             Ok(worker) => {
                 current.failure = None;
                 let worker = Arc::new(worker);
@@ -245,5 +309,41 @@ impl Inner {
                 Err(error)
             }
         }
+    }
+
+    /// Starts a process, with stand-ins once a module could not be fetched.
+    async fn start(&self, function: &Function, generation: u64) -> Result<Worker, error::RelayError> {
+        let (config, platform, slug) = (&self.config, &self.platform, function.config.slug.as_str());
+        let catalog = Arc::clone(&self.catalog.read());
+        let environment = &catalog.environment;
+        if !self.lacks_registries.load(Ordering::Acquire) {
+            match Worker::start(config, platform, environment, &function.config, generation, None).await {
+                Err(StartError::Unreachable) => {}
+                outcome => return outcome.map_err(StartError::relayed),
+            }
+        }
+        let (cache, sources) = (config.cache.clone(), config.folder.clone());
+        let (name, own) = (slug.to_owned(), function.config.imports.clone());
+        let written =
+            tokio::task::spawn_blocking(move || stand_ins::write(&cache, &name, &sources, own.as_deref())).await;
+        let (map, replaced) = match written {
+            Ok(Ok(written)) => written,
+            Ok(Err(error)) => {
+                tracing::error!(function = slug, %error, "the stand-ins of modules cannot be written");
+                return Err(error::RelayError::Boot);
+            }
+            Err(_) => return Err(error::RelayError::Boot),
+        };
+        if replaced.is_empty() {
+            return Err(error::RelayError::Boot);
+        }
+        if !self.lacks_registries.swap(true, Ordering::AcqRel) {
+            tracing::warn!(
+                modules = replaced.join(" "),
+                "modules of edge functions cannot be fetched: packages are taken from npm, parts of the standard library from the server"
+            );
+        }
+        let outcome = Worker::start(config, platform, environment, &function.config, generation, Some(&map)).await;
+        outcome.map_err(StartError::relayed)
     }
 }

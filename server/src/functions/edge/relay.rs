@@ -8,6 +8,7 @@ use actix_web::http::header::{self, HeaderMap, HeaderName};
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
 use futures_util::{Stream, StreamExt};
 use tokio::io::AsyncWriteExt;
 
@@ -15,6 +16,7 @@ use super::Edge;
 use super::error::RelayError;
 use super::worker::{Ended, Visit};
 use crate::http::cors;
+use crate::http::takeover::{self, Taken};
 use crate::jwt::bearer::{Bearer, BearerError};
 
 /// Of one connection and nobody else's (RFC 9110, 7.6.1).
@@ -61,7 +63,7 @@ async fn forward(
     body: web::Payload,
 ) -> Result<HttpResponse, RelayError> {
     let inner = &edge.inner;
-    let function = inner.functions.get(slug).ok_or(RelayError::NotFound)?;
+    let function = inner.function(slug).ok_or(RelayError::NotFound)?;
     if function.config.verify_jwt && request.method() != Method::OPTIONS {
         match tokens.caller(request.headers()) {
             Ok(_) => {}
@@ -69,7 +71,7 @@ async fn forward(
             Err(BearerError::Invalid | BearerError::Expired) => return Err(RelayError::InvalidToken),
         }
     }
-    let visit = inner.worker(function).await?.enter();
+    let visit = inner.worker(&function).await?.enter();
     let worker = &visit.worker;
     // The function's own path begins with its name.
     let path = request.uri().path_and_query().map_or("/", |target| target.as_str());
@@ -149,7 +151,7 @@ async fn forward(
     };
     Ok(match rest {
         Some(payload) if response.status() == reqwest::StatusCode::SWITCHING_PROTOCOLS => {
-            tunnel(response, payload, visit).await?
+            tunnel(request, response, payload, visit).await?
         }
         _ => answer(response, visit),
     })
@@ -169,7 +171,9 @@ fn answer(response: reqwest::Response, visit: Visit) -> HttpResponse {
     let status = StatusCode::from_u16(response.status().as_u16()).unwrap_or(StatusCode::BAD_GATEWAY);
     let mut builder = HttpResponse::build(status);
     let length = response.headers().get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
-    copy_headers(&response, &mut builder);
+    for pair in passed_back(&response) {
+        builder.append_header(pair);
+    }
     let body = Answer { body: Box::pin(response.bytes_stream()), _visit: visit };
     match length {
         Some(length) => builder.no_chunking(length).streaming(body),
@@ -177,58 +181,50 @@ fn answer(response: reqwest::Response, visit: Visit) -> HttpResponse {
     }
 }
 
-fn copy_headers(response: &reqwest::Response, builder: &mut actix_web::HttpResponseBuilder) {
-    for (name, value) in response.headers() {
-        let (name, value) =
-            (HeaderName::from_bytes(name.as_str().as_bytes()), header::HeaderValue::from_bytes(value.as_bytes()));
-        if let (Ok(name), Ok(value)) = (name, value)
-            && !HOP_BY_HOP.contains(&name)
-            // Only the relay may say that it was the relay.
-            && name != X_RELAY_ERROR
-            && name != header::CONTENT_LENGTH
-        {
-            builder.append_header((name, value));
-        }
-    }
+/// Those headers of the function's answer that reach the client.
+fn passed_back(response: &reqwest::Response) -> impl Iterator<Item = (HeaderName, header::HeaderValue)> + '_ {
+    response.headers().iter().filter_map(|(name, value)| {
+        let name = HeaderName::from_bytes(name.as_str().as_bytes()).ok()?;
+        let value = header::HeaderValue::from_bytes(value.as_bytes()).ok()?;
+        // Only the relay may say that it was the relay.
+        let is_passed = !HOP_BY_HOP.contains(&name) && name != X_RELAY_ERROR && name != header::CONTENT_LENGTH;
+        is_passed.then_some((name, value))
+    })
 }
 
 /// Both directions of an upgraded connection.
 async fn tunnel(
+    request: &HttpRequest,
     response: reqwest::Response,
-    mut payload: web::Payload,
+    payload: web::Payload,
     visit: Visit,
 ) -> Result<HttpResponse, RelayError> {
-    let mut builder = HttpResponse::SwitchingProtocols();
-    copy_headers(&response, &mut builder);
+    let mut head = actix_http::ResponseBuilder::new(StatusCode::SWITCHING_PROTOCOLS);
+    for pair in passed_back(&response) {
+        head.append_header(pair);
+    }
+    head.upgrade("websocket");
     let upgraded = response.upgrade().await.map_err(|error| {
         tracing::warn!(%error, "a websocket to an edge function was not opened");
         RelayError::Exited
     })?;
-    let (read, mut write) = tokio::io::split(upgraded);
-    actix_web::rt::spawn(async move {
-        while let Some(Ok(part)) = payload.next().await {
-            if write.write_all(&part).await.is_err() || write.flush().await.is_err() {
-                return;
-            }
-        }
-        // The client is gone, or has said all it will.
-        let _ = write.shutdown().await;
-    });
-    let body = Answer { body: Box::pin(read_stream(read)), _visit: visit };
-    Ok(builder.upgrade("websocket").streaming(body))
+    let begin = move |taken| -> LocalBoxFuture<'static, ()> { Box::pin(carry(upgraded, payload, taken, visit)) };
+    takeover::answer(request, head, begin).ok_or(RelayError::Exited)
 }
 
-fn read_stream(
-    read: tokio::io::ReadHalf<reqwest::Upgraded>,
-) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send {
-    futures_util::stream::unfold(read, |mut read| async move {
-        let mut buffer = bytes::BytesMut::with_capacity(16 * 1024);
-        match tokio::io::AsyncReadExt::read_buf(&mut read, &mut buffer).await {
-            Ok(0) => None,
-            Ok(_) => Some((Ok(buffer.freeze()), read)),
-            Err(error) => Some((Err(error), read)),
+/// Until either side has closed; the worker is busy as long.
+async fn carry(mut function: reqwest::Upgraded, mut payload: web::Payload, taken: Taken, visit: Visit) {
+    while let Some(Ok(part)) = payload.next().await {
+        if function.write_all(&part).await.is_err() {
+            return;
         }
-    })
+    }
+    let mut client = taken.wire;
+    if function.write_all(&taken.early).await.is_ok() {
+        // How it ended is told by the web socket's own closing.
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut function).await;
+    }
+    drop(visit);
 }
 
 /// A body that keeps its worker busy for as long as it is read.

@@ -3,7 +3,6 @@
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::Weak;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Inner;
@@ -13,19 +12,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often idle processes are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
 
-/// Counts a new generation whenever a file below `supabase/functions` changes, for as long as somebody serves them.
+/// Reads the project again whenever a file below `supabase/functions` or its configuration changes, for as long as somebody serves it.
 pub fn spawn(edge: Weak<Inner>) {
     tokio::spawn(async move {
         let mut last = None;
         while let Some(inner) = edge.upgrade() {
-            let folder = inner.config.folder.clone();
-            let now = tokio::task::spawn_blocking(move || fingerprint(&folder)).await.ok();
-            if last.is_some() && now != last {
-                inner.generation.fetch_add(1, Ordering::AcqRel);
-                tracing::info!("the files of the edge functions have changed");
-            }
-            last = now;
-            drop(inner);
+            let seen = tokio::task::spawn_blocking(move || {
+                let now = fingerprint(&inner.config.folder);
+                if last.is_some_and(|last| last != now) {
+                    inner.read_again();
+                    tracing::info!("the files of the edge functions have changed");
+                }
+                now
+            });
+            last = seen.await.ok();
             tokio::time::sleep(LOOK_EVERY).await;
         }
     });
@@ -37,7 +37,8 @@ pub fn end_idle(edge: Weak<Inner>) {
         loop {
             tokio::time::sleep(SWEEP_EVERY).await;
             let Some(inner) = edge.upgrade() else { return };
-            for function in inner.functions.values() {
+            let catalog = std::sync::Arc::clone(&inner.catalog.read());
+            for function in catalog.functions.values() {
                 // One that is being started is not idle.
                 let Ok(mut current) = function.current.try_lock() else { continue };
                 let is_idle = current.worker.as_ref().is_some_and(|worker| worker.idle() > inner.config.limits.idle);
@@ -49,9 +50,12 @@ pub fn end_idle(edge: Weak<Inner>) {
     });
 }
 
-/// Of names, sizes and times of all files but installed packages.
+/// Of names, sizes and times of all files but installed packages, and of the configuration.
 fn fingerprint(folder: &Path) -> u64 {
     let mut hash = std::hash::DefaultHasher::new();
+    let configuration = folder.parent().map(|supabase| supabase.join("config.toml"));
+    let configuration = configuration.and_then(|path| std::fs::metadata(path).ok());
+    configuration.map(|metadata| (metadata.len(), metadata.modified().ok())).hash(&mut hash);
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         let mut entries: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().collect();

@@ -1,6 +1,7 @@
 //! One Deno process: started, watched, ended. Dropping the last handle ends it.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -13,13 +14,15 @@ use tokio::process::{ChildStdin, Command};
 use tokio::sync::watch;
 
 use super::error::RelayError;
-use super::{EdgeConfig, PlatformValues};
+use super::{EdgeConfig, PlatformValues, stand_ins};
 use crate::project::FunctionConfig;
 
 const BOOTSTRAP: &str = include_str!("bootstrap.mjs");
 
 /// How long a retired process may go on for what it has promised to do after its answers.
 const AFTERWARDS: Duration = Duration::from_secs(10);
+/// How long the output of an ended process is waited for.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Longest line of a function's output that is logged, in bytes.
 const LOG_LINE: usize = 10_000;
 
@@ -52,18 +55,38 @@ pub enum Ended {
     Limit,
 }
 
+/// Why a process does not take requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartError {
+    Relayed(RelayError),
+    /// A module could not be fetched.
+    Unreachable,
+}
+
+impl StartError {
+    pub fn relayed(self) -> RelayError {
+        match self {
+            Self::Relayed(error) => error,
+            Self::Unreachable => RelayError::Boot,
+        }
+    }
+}
+
 impl Worker {
+    /// `stand_ins`: an import map in place of the function's own.
     pub async fn start(
         config: &EdgeConfig,
         platform: &PlatformValues,
+        environment: &BTreeMap<String, String>,
         function: &FunctionConfig,
         generation: u64,
-    ) -> Result<Self, RelayError> {
-        let Some(deno) = &config.deno else { return Err(RelayError::NoDeno) };
+        stand_ins: Option<&Path>,
+    ) -> Result<Self, StartError> {
+        let Some(deno) = &config.deno else { return Err(StartError::Relayed(RelayError::NoDeno)) };
         let slug = function.slug.as_str();
         let failed = |error: &dyn std::fmt::Display| {
             tracing::error!(function = slug, %error, "an edge function cannot be started");
-            RelayError::Boot
+            StartError::Relayed(RelayError::Boot)
         };
         let scratch = config.cache.join("tmp").join(slug);
         let bootstrap = config.cache.join("bootstrap.mjs");
@@ -71,13 +94,18 @@ impl Worker {
         if tokio::fs::read_to_string(&bootstrap).await.ok().as_deref() != Some(BOOTSTRAP) {
             tokio::fs::write(&bootstrap, BOOTSTRAP).await.map_err(|e| failed(&e))?;
         }
+        // Made for the modules themselves, not for what stands in for them.
+        let lock = match stand_ins {
+            Some(_) => None,
+            None => copy_of_lock(config, function).await.map_err(|e| failed(&e))?,
+        };
         let (token, secret) = (random(), random());
         let mut command = Command::new(deno);
         command
-            .args(arguments(config, function, &scratch, &bootstrap))
+            .args(arguments(config, function, &scratch, &bootstrap, lock.as_deref(), stand_ins))
             .current_dir(&config.root)
             .env_clear()
-            .envs(&config.environment)
+            .envs(environment)
             .envs(platform.environment(slug))
             .envs([
                 ("FERROBASE_WORKER_TOKEN", token.as_str()),
@@ -143,16 +171,23 @@ impl Worker {
                 }
             }
         });
-        tokio::spawn(async move {
-            let Some(errors) = errors else { return };
+        let errors_told = tokio::spawn(async move {
+            let mut lacks_module = false;
+            let Some(errors) = errors else { return lacks_module };
             let mut errors = BufReader::new(errors);
             let mut request = None;
             while let Some(line) = next_line(&mut errors).await {
                 match line.strip_prefix(&mark).map(str::trim) {
-                    None => log(&own_slug, request.as_deref(), "error", &line),
+                    // About a default export, which the bootstrap serves.
+                    None if line.contains("did you mean to run \"deno serve\"") => {}
+                    None => {
+                        lacks_module |= stand_ins::tells_of_failed_fetch(&line);
+                        log(&own_slug, request.as_deref(), "error", &line);
+                    }
                     Some(message) => request = message.strip_prefix("for ").map(str::to_owned),
                 }
             }
+            lacks_module
         });
         let (tell_end, mut ended) = watch::channel(None);
         let name = slug.to_owned();
@@ -200,8 +235,15 @@ impl Worker {
                 })
             }
             None => {
+                // Ended, it has said all that it says.
+                drop(guard);
+                let lacks_module =
+                    tokio::time::timeout(LAST_WORDS, errors_told).await.is_ok_and(|told| told.unwrap_or(false));
+                if lacks_module && stand_ins.is_none() {
+                    return Err(StartError::Unreachable);
+                }
                 tracing::error!(function = slug, "an edge function did not begin to listen");
-                Err(RelayError::Boot)
+                Err(StartError::Relayed(RelayError::Boot))
             }
         }
     }
@@ -360,7 +402,14 @@ fn file_url(path: &Path) -> String {
     url::Url::from_file_path(&whole).map_or_else(|()| whole.display().to_string(), String::from)
 }
 
-fn arguments(config: &EdgeConfig, function: &FunctionConfig, scratch: &Path, bootstrap: &Path) -> Vec<String> {
+fn arguments(
+    config: &EdgeConfig,
+    function: &FunctionConfig,
+    scratch: &Path,
+    bootstrap: &Path,
+    lock: Option<&Path>,
+    stand_ins: Option<&Path>,
+) -> Vec<String> {
     let mut arguments: Vec<String> = ["run", "--no-prompt", "--quiet", "--no-check", "--allow-import", "--allow-net"]
         .iter()
         .map(|argument| (*argument).to_owned())
@@ -390,18 +439,48 @@ fn arguments(config: &EdgeConfig, function: &FunctionConfig, scratch: &Path, boo
     arguments.push("--allow-sys=hostname".to_owned());
     arguments.push(format!("--v8-flags=--max-old-space-size={}", config.limits.memory_mb));
     match &function.imports {
-        Some(file) if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("deno.json")) => {
+        Some(file) if is_configuration(file) => {
             arguments.push(format!("--config={}", file.display()));
         }
         Some(file) => {
             arguments.push("--no-config".to_owned());
-            arguments.push(format!("--import-map={}", file.display()));
+            if stand_ins.is_none() {
+                arguments.push(format!("--import-map={}", file.display()));
+            }
         }
         None if function.package_json => {}
         None => arguments.push("--no-config".to_owned()),
     }
-    arguments.push(bootstrap.display().to_string());
+    if let Some(map) = stand_ins {
+        arguments.push(format!("--import-map={}", map.display()));
+    }
+    arguments.push("--node-modules-dir=none".to_owned());
+    match lock {
+        Some(lock) => arguments.push(format!("--lock={}", lock.display())),
+        None => arguments.push("--no-lock".to_owned()),
+    }
+    // The function's module is the main one, as `import.meta.main` tells it.
+    arguments.push(format!("--preload={}", bootstrap.display()));
+    arguments.push(function.entrypoint.display().to_string());
     arguments
+}
+
+/// A copy of the lock file beside a `deno.json`: Deno writes to the one that it uses.
+async fn copy_of_lock(config: &EdgeConfig, function: &FunctionConfig) -> std::io::Result<Option<PathBuf>> {
+    let beside = function.imports.as_deref().filter(|file| is_configuration(file)).and_then(Path::parent);
+    let Some(lock) = beside.map(|folder| folder.join("deno.lock")).filter(|lock| lock.is_file()) else {
+        return Ok(None);
+    };
+    let folder = config.cache.join("locks");
+    tokio::fs::create_dir_all(&folder).await?;
+    let copy = folder.join(format!("{}.lock", function.slug));
+    tokio::fs::copy(lock, &copy).await?;
+    Ok(Some(copy))
+}
+
+/// Whether it is a `deno.json`, and not an import map alone.
+fn is_configuration(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("deno.json"))
 }
 
 impl PlatformValues {

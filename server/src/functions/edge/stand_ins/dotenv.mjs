@@ -1,0 +1,9 @@
+// Settings come from the environment: there are no files of them beside a function.
+export const config = () => Deno.env.toObject();
+export const configSync = config;
+export const load = async () => Deno.env.toObject();
+export const loadSync = config;
+export const parse = (text) => Object.fromEntries(
+  text.split("\n").map((line) => /^\s*(?:export\s+)?([\w.-]+)\s*=\s*(.*?)\s*$/.exec(line)).filter(Boolean)
+    .map(([, name, value]) => [name, value.replace(/^(["'`])(.*)\1$/, "$2")]),
+);

@@ -1,0 +1,194 @@
+//! Edge functions of different kinds on Deno, as projects write them: where their modules come from, and what they ask of the
+//! runtime.
+
+use std::time::{Duration, Instant};
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::project::Project;
+
+const FUNCTIONS: [(&str, &str); 14] = [
+    // `serve` of the standard library, a package through esm.sh, CORS by the function: what most public projects have.
+    (
+        "supabase/functions/classic/index.ts",
+        "import { serve } from 'https://deno.land/std@0.168.0/http/server.ts';\nimport ms from 'https://esm.sh/ms@2.1.3';\n\
+         import 'https://deno.land/x/xhr@0.1.0/mod.ts';\nimport { corsHeaders } from '../_shared/cors.ts';\n\
+         serve(async (request) => {\n  if (request.method === 'OPTIONS') return new Response('ok', { headers: corsHeaders });\n\
+         const { period } = await request.json();\n  return Response.json({ period: ms(period) }, { headers: corsHeaders });\n});\n",
+    ),
+    (
+        "supabase/functions/_shared/cors.ts",
+        "export const corsHeaders = { 'Access-Control-Allow-Origin': 'https://app.example' };\n",
+    ),
+    // An import map of all functions, with a prefix of the standard library.
+    (
+        "supabase/functions/deno.json",
+        "{ \"imports\": { \"std/\": \"https://deno.land/std@0.177.0/\", \"ms\": \"npm:ms@2.1.3\" } }\n",
+    ),
+    (
+        "supabase/functions/mapped/index.ts",
+        "import { encode } from 'std/encoding/base64.ts';\nimport ms from 'ms';\nimport { unit } from '../../../shared/unit.ts';\n\
+         Deno.serve(() => new Response(`${encode('hello')} ${ms(1000)} ${unit}`));\n",
+    ),
+    ("shared/unit.ts", "export const unit = 'from the application';\n"),
+    // Served where it is the main module, so that its tests import the handler alone.
+    (
+        "supabase/functions/tested/index.ts",
+        "export const handler = () => new Response('as main');\nif (import.meta.main) Deno.serve(handler);\n",
+    ),
+    ("supabase/functions/modern/index.ts", "export default { fetch: () => new Response('by default') };\n"),
+    // A web socket.
+    (
+        "supabase/functions/socket/index.ts",
+        "Deno.serve((request) => {\n  const { socket, response } = Deno.upgradeWebSocket(request);\n\
+         socket.onmessage = (event) => socket.send(`echo ${event.data}`);\n  return response;\n});\n",
+    ),
+    // Work that goes on after the answer.
+    (
+        "supabase/functions/later/index.ts",
+        "Deno.serve(() => {\n  EdgeRuntime.waitUntil((async () => {\n    await new Promise((done) => setTimeout(done, 50));\n\
+         await fetch(Deno.env.get('SUPABASE_URL') + '/rest/v1/notes', { method: 'POST', headers: {\n\
+         apikey: Deno.env.get('SUPABASE_SERVICE_ROLE_KEY'), authorization: `Bearer ${Deno.env.get('SUPABASE_SERVICE_ROLE_KEY')}`,\n\
+         'content-type': 'application/json' }, body: JSON.stringify({ text: 'afterwards' }) });\n  })());\n\
+         return new Response(null, { status: 202 });\n});\n",
+    ),
+    // The database itself.
+    (
+        "supabase/functions/database/index.ts",
+        "import postgres from 'https://deno.land/x/postgresjs@v3.4.5/mod.js';\n\
+         const sql = postgres(Deno.env.get('SUPABASE_DB_URL')!, { max: 1 });\n\
+         Deno.serve(async () => Response.json(await sql`select count(*)::int as notes, current_user::text as person from notes`));\n",
+    ),
+    // A form with a file, and a file beside the function.
+    (
+        "supabase/functions/form/index.ts",
+        "const greeting = await Deno.readTextFile(new URL('./greeting.txt', import.meta.url));\n\
+         Deno.serve(async (request) => {\n  const form = await request.formData();\n  const file = form.get('file') as File;\n\
+         return Response.json({ greeting: greeting.trim(), name: file.name, text: await file.text() });\n});\n",
+    ),
+    ("supabase/functions/form/greeting.txt", "good day\n"),
+    // A webhook that checks its signature; a package of npm that writes to `process.env`.
+    (
+        "supabase/functions/webhook/index.ts",
+        "import { crypto, timingSafeEqual } from 'jsr:@std/crypto@1';\nimport { encodeHex } from 'jsr:@std/encoding@1';\n\
+         import 'jsr:@supabase/functions-js/edge-runtime.d.ts';\nimport process from 'node:process';\n\
+         process.env.SEEN = 'yes';\n\
+         Deno.serve(async (request) => {\n  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(await request.text())));\n\
+         const given = new TextEncoder().encode(request.headers.get('x-signature') ?? '');\n\
+         const ok = timingSafeEqual(new TextEncoder().encode(encodeHex(digest)), given);\n\
+         let refused = '';\n  try { Deno.env.set('A', 'b'); } catch (error) { refused = error.name; }\n\
+         return Response.json({ ok, seen: process.env.SEEN, refused }, { status: ok ? 200 : 401 });\n});\n",
+    ),
+    // A model that is not there fails when it is asked, not when the function begins.
+    (
+        "supabase/functions/model/index.ts",
+        "const session = new Supabase.ai.Session('gte-small');\n\
+         Deno.serve(async () => { try { await session.run('x'); } catch (error) { return new Response(error.message, { status: 501 }); } });\n",
+    ),
+];
+
+struct Caller {
+    base: String,
+    key: String,
+}
+
+impl Caller {
+    fn post(&self, name: &str) -> reqwest::RequestBuilder {
+        reqwest::Client::new().post(format!("{}/{name}", self.base)).bearer_auth(&self.key)
+    }
+
+    async fn text(&self, name: &str) -> (u16, String) {
+        answered(self.post(name)).await
+    }
+}
+
+async fn answered(request: reqwest::RequestBuilder) -> (u16, String) {
+    let answer = request.send().await.expect("an answer");
+    (answer.status().as_u16(), answer.text().await.expect("a body"))
+}
+
+#[actix_web::test]
+async fn functions_of_many_kinds_answer() {
+    let notes = "create table notes (text text); alter table notes enable row level security;";
+    let mut files = FUNCTIONS.to_vec();
+    files.push(("supabase/migrations/1_notes.sql", notes));
+    let project = Project::new("kinds", "", &files);
+    project.ok(&["start"]);
+    let status = project.status();
+    let text = |key: &str| status[key].as_str().expect("a text").to_owned();
+    let call = Caller { base: text("FUNCTIONS_URL"), key: text("ANON_KEY") };
+
+    let preflight = reqwest::Client::new().request(reqwest::Method::OPTIONS, format!("{}/classic", call.base));
+    let preflight = preflight.send().await.expect("an answer");
+    assert_eq!(preflight.headers()["access-control-allow-origin"], "https://app.example");
+    assert_eq!(
+        answered(call.post("classic").json(&json!({ "period": "2h" }))).await,
+        (200, "{\"period\":7200000}".to_owned())
+    );
+    assert_eq!(call.text("mapped").await, (200, "aGVsbG8= 1s from the application".to_owned()));
+    assert_eq!(call.text("tested").await, (200, "as main".to_owned()));
+    assert_eq!(call.text("modern").await, (200, "by default".to_owned()));
+    assert_eq!(call.text("later").await.0, 202);
+    let (code, told) = call.text("model").await;
+    assert!(code == 501 && told.contains("Supabase.ai is not served here"), "{code} {told}");
+
+    let form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\n\
+                inside\r\n--b--\r\n";
+    let sent = call.post("form").header("content-type", "multipart/form-data; boundary=b").body(form);
+    let (code, told) = answered(sent).await;
+    assert_eq!((code, told.as_str()), (200, r#"{"greeting":"good day","name":"a.txt","text":"inside"}"#));
+
+    let signature = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+    let (code, told) = answered(call.post("webhook").header("x-signature", signature).body("foo")).await;
+    assert_eq!((code, told.as_str()), (200, r#"{"ok":true,"seen":"yes","refused":"NotSupported"}"#));
+    assert_eq!(answered(call.post("webhook").header("x-signature", signature).body("bar")).await.0, 401);
+
+    let url = format!("{}/socket", call.base.replacen("http", "ws", 1));
+    let mut request =
+        tokio_tungstenite::tungstenite::client::IntoClientRequest::into_client_request(url).expect("a request");
+    let bearer = format!("Bearer {}", call.key).parse().expect("a header");
+    request.headers_mut().insert("authorization", bearer);
+    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.expect("a socket");
+    socket.send(Message::text("one")).await.expect("sent");
+    assert_eq!(socket.next().await.expect("a message").expect("a message"), Message::text("echo one"));
+
+    let begun = Instant::now();
+    while project.one("select count(*) from notes").await != "1" {
+        assert!(begun.elapsed() < Duration::from_secs(30), "what was promised is not done");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (code, rows) = call.text("database").await;
+    let rows: Value = serde_json::from_str(&rows).unwrap_or_else(|_| panic!("{code} {rows}"));
+    assert_eq!(rows, json!([{ "notes": 1, "person": "postgres" }]));
+    what_changes_is_served(&project, &call).await;
+    assert!(!project.root.join("supabase/functions/deno.lock").exists(), "the project's folder is left as it is");
+}
+
+/// A new function, its settings and its environment, without a restart.
+async fn what_changes_is_served(project: &Project, call: &Caller) {
+    assert_eq!(call.text("fresh").await.0, 404);
+    project.write(
+        "supabase/functions/fresh/index.ts",
+        "Deno.serve(() => new Response(Deno.env.get('WORD') ?? 'none'));\n",
+    );
+    let config = std::fs::read_to_string(project.root.join("supabase/config.toml")).expect("a file");
+    let open = reqwest::Client::new();
+    let eventually = async |expected: (u16, &str)| {
+        let begun = Instant::now();
+        loop {
+            let found = answered(open.post(format!("{}/fresh", call.base))).await;
+            if (found.0, found.1.as_str()) == expected {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "{found:?} instead of {expected:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    eventually((401, r#"{"code":401,"message":"Missing authorization header"}"#)).await;
+    project.write("supabase/config.toml", &format!("{config}\n[functions.fresh]\nverify_jwt = false\n"));
+    eventually((200, "none")).await;
+    project.write("supabase/functions/.env", "WORD=[{\"a\": 1}]\n");
+    eventually((200, "[{\"a\": 1}]")).await;
+}
