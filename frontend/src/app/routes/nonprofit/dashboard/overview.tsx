@@ -156,7 +156,12 @@ export function Overview({ data, managed }: { data: NonprofitDashboard; managed:
                 {data.recent.map((request) => (
                   <li key={request.request_id} className="item">
                     <h3>
-                      <Link to={paths.nonprofitRequest(request.request_id)}>{localName(request.category)}</Link>
+                      <Link
+                        to={paths.nonprofitRequest(request.request_id)}
+                        aria-label={`${localName(request.category)}, ${request.request_number}`}
+                      >
+                        {localName(request.category)}
+                      </Link>
                     </h3>
                     <IncomingBadge status={request.status} needsMoreProof={request.needs_more_proof} />
                     <p className="meta num">
