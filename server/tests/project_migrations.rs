@@ -90,6 +90,12 @@ async fn what_tools_write_into_migrations_runs() {
     project.one("select pgtle.uninstall_extension('greetings')").await;
     assert_eq!(project.one("select count(*) from pg_available_extensions where name = 'greetings'").await, "0");
 
+    // A trigger that sends a row twice in one transaction sends two messages.
+    let sent = "begin; select realtime.send(p, 'a', 'x'), realtime.send(p, 'b', 'x')
+                from (select '{\"id\": \"0e7e8a8e-33a1-4c4c-8f5a-0d4f2f7c8f11\"}'::jsonb) as row (p); commit";
+    project.one(sent).await;
+    assert_eq!(project.one("select count(*) from realtime.messages where topic = 'x'").await, "2");
+
     // One that cannot be had is told with the way to it.
     project.write("supabase/migrations/4_places.sql", "create extension postgis with schema extensions;");
     let (success, _, told) = project.run(&["migration", "up"]);

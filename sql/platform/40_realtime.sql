@@ -52,16 +52,11 @@ returns void
 language plpgsql
 as $$
 declare
-  message_id uuid := gen_random_uuid();
+  -- The row's own, also where the payload has an id: one transaction may send about one row several times.
+  message_id constant uuid := gen_random_uuid();
   sent_at constant timestamp := now() at time zone 'utc';
 begin
-  if payload ? 'id' then
-    begin
-      message_id := (payload ->> 'id')::uuid;
-    exception when invalid_text_representation then
-      null; -- an id of the sender's own kind stays in the payload
-    end;
-  else
+  if not payload ? 'id' then
     payload := payload || jsonb_build_object('id', message_id);
   end if;
   perform set_config('realtime.topic', topic, true);
