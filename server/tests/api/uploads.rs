@@ -62,7 +62,7 @@ async fn an_upload_may_be_longer_than_all_bodies_in_memory() {
     }
     // They have their share once a fourth finds no room.
     let waits = || async {
-        let fourth = service.request(Method::POST, "/storage/v1/object/long/fourth").body(vec![b'a'; 1 << 20]);
+        let fourth = service.request(Method::PUT, "/storage/v1/object/long/fourth").body(vec![b'a'; 1 << 20]);
         fourth.timeout(std::time::Duration::from_millis(300)).send().await.is_err()
     };
     until("the budget is used up", async || waits().await).await;
