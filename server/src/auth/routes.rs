@@ -6,7 +6,6 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -48,10 +47,6 @@ pub async fn handle(http: HttpRequest, payload: web::Payload, auth: web::Data<Au
         }
     };
     request.finish(&mut response);
-    // Most answers hold a session or a person; what may be kept says so itself.
-    if !response.headers().contains_key(CACHE_CONTROL) {
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    }
     cors::permit(&mut response, http.headers());
     response
 }

@@ -639,23 +639,6 @@ pub fn request(actor: &Actor<'_>, case: &Case, names: &Names) -> RequestBuilder 
     }
 }
 
-/// What holds a session is kept by no cache, of a browser or on the way.
-#[actix_web::test]
-async fn tokens_are_kept_by_no_cache() {
-    let app = TestApp::start().await;
-    let user = app.user("ada@test.example").await;
-    let sign_in = json!({ "email": "ada@test.example", "password": crate::support::PASSWORD });
-    let session = app.anon().post("/auth/v1/token?grant_type=password", sign_in).await;
-    assert_eq!((session.status, session.header("cache-control")), (200, "no-store"));
-    for path in ["/auth/v1/user", "/auth/v1/verify?type=recovery&token=x"] {
-        let reply = user.actor.get(path).await;
-        assert_eq!(reply.header("cache-control"), "no-store", "{path}");
-    }
-    // Others may be kept, and say so.
-    let keys = user.actor.get("/auth/v1/.well-known/jwks.json").await;
-    assert!(keys.header("cache-control").contains("max-age"), "{:?}", keys.headers);
-}
-
 #[actix_web::test]
 async fn no_route_tells_a_stranger_anything_or_lets_them_change_it() {
     let app = TestApp::with_settings(&ALL_ON).await;
