@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::db::Pool;
+use crate::db::{Pool, replaced};
 use crate::http::prometheus::{Counter, Metrics};
 pub use entry::{Entry, actor_of, fingerprint, target_of};
 pub use write::note_command;
@@ -48,6 +48,8 @@ struct Waiting {
 struct Noted {
     count: i64,
     request_id: String,
+    /// [`replaced::times`] of the database that it was about.
+    database: u64,
 }
 
 /// The task that writes.
@@ -77,7 +79,7 @@ impl Audit {
         if let Some(noted) = entries.get_mut(&entry) {
             noted.count += 1;
         } else if entries.len() < KEPT {
-            entries.insert(entry, Noted { count: 1, request_id: request_id.to_owned() });
+            entries.insert(entry, Noted { count: 1, request_id: request_id.to_owned(), database: replaced::times() });
         } else {
             LOST.increment();
         }
@@ -104,7 +106,10 @@ impl Audit {
     }
 
     async fn write(&self, pool: &Pool) {
-        let entries = self.take();
+        // What was noted of a database that a reset has replaced is gone with it.
+        let _held = replaced::hold().await;
+        let mut entries = self.take();
+        entries.retain(|_, noted| noted.database == replaced::times());
         if entries.is_empty() {
             return;
         }
