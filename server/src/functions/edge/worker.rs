@@ -43,6 +43,8 @@ pub struct Worker {
     last_used: AtomicU64,
     ended: watch::Receiver<Option<Ended>>,
     is_retired: AtomicBool,
+    /// The system tells of its end only later.
+    is_killed: AtomicBool,
     stdin: Mutex<Option<ChildStdin>>,
 }
 
@@ -231,6 +233,7 @@ impl Worker {
                     last_used: AtomicU64::new(0),
                     ended,
                     is_retired: AtomicBool::new(false),
+                    is_killed: AtomicBool::new(false),
                     stdin: Mutex::new(stdin),
                 })
             }
@@ -249,7 +252,7 @@ impl Worker {
     }
 
     pub fn is_alive(&self) -> bool {
-        self.ended.borrow().is_none()
+        !self.is_killed.load(Ordering::Acquire) && self.ended.borrow().is_none()
     }
 
     pub fn age(&self) -> Duration {
@@ -290,8 +293,9 @@ impl Worker {
         Some(Duration::from_millis(ticks * 10))
     }
 
-    /// Ends it at once.
+    /// Ends it at once; no request is given to it any more.
     pub fn kill(&self) {
+        self.is_killed.store(true, Ordering::Release);
         signal(self.pid, Signal::KILL);
     }
 
