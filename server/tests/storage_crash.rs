@@ -476,6 +476,8 @@ fn report(kills: usize, seed: u64, killed: [usize; 3], orphans: usize, workers: 
     }
     println!("{text}");
     if let Ok(path) = std::env::var("CRASH_REPORT") {
-        std::fs::write(path, text).expect("a report");
+        // Cargo runs tests in the folder of their package; the path is the repository's.
+        let repository = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        std::fs::write(repository.join(path), text).expect("a report");
     }
 }
