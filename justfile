@@ -107,7 +107,7 @@ policies: setup
 realtime-oracle CASES="500": setup
     REALTIME_CASES={{CASES}} cargo test -p ferrobase --test all realtime::oracle -- --nocapture
 
-# What somebody tries who means harm: every route, table and function by a stranger, SQL at every position, tokens, raw sockets, planted secrets; `just attack --prove` takes the guards out of a copy (`tools/mutants/guards.mjs`) and sees the tests fail
+# Attack the server: every route, table and function as a stranger, SQL at every input, forged tokens, smuggled requests, planted secrets; `just attack --prove` removes guards from a copy (`tools/mutants/guards.mjs`) and expects the tests to fail
 attack *ARGS: setup
     tools/attack.sh {{ARGS}}
 
